@@ -6,7 +6,7 @@ import { memoryOf, startAgent, startEmulator } from './processes.ts';
 import type { Stalls } from './stalls.ts';
 
 const ACCOUNTS = 1000;
-/** Faults of the first accounts and the number of accounts with each; the others are healthy. */
+/** Faults of the first accounts, with the number of accounts that have each; the others are healthy. */
 const ILL: readonly {
   readonly what: string;
   readonly count: number;
@@ -24,12 +24,12 @@ const ILL: readonly {
 ];
 /** The fault of each faulty account. */
 const ILLNESSES = ILL.flatMap(illness => Array.from({ length: illness.count }, () => illness));
-/** Measuring time, and time limit for the first read of every healthy account (ms). */
+/** Duration of the measurement, and time limit for the first read of all healthy accounts (ms). */
 const MEASURED = 40_000;
-const LONGEST_START = 180_000;
+const MAX_START = 180_000;
 const WELL = ACCOUNTS - ILLNESSES.length;
 
-/** Sums of a metric's values by account number. */
+/** Sums a metric's values by account number. */
 function byAccount(text: string, name: string, isMeant = (_line: string) => true): Map<number, number> {
   const values = new Map<number, number>();
   for (const line of text.split('\n')) {
@@ -52,7 +52,7 @@ function socketsOf(pid: number): number {
   return readdirSync(folder).filter(isSocket).length;
 }
 
-/** Number of healthy accounts that are up. */
+/** Counts the healthy accounts that are up. */
 const upIn = (text: string) =>
   [...byAccount(text, 'delivery_up')].filter(([account, up]) => account >= ILLNESSES.length && up === 1).length;
 
@@ -64,7 +64,7 @@ async function started(url: string): Promise<{ up: number; ms: number }> {
     const up = upIn(await (await fetch(`${url}/metrics`)).text());
     const ms = performance.now() - start;
     process.stderr.write(`accounts: ${up} of ${WELL} are up after ${(ms / 1000).toFixed(0)} s\n`);
-    if (up >= WELL || ms > LONGEST_START) return { up, ms };
+    if (up >= WELL || ms > MAX_START) return { up, ms };
   }
 }
 
@@ -130,7 +130,7 @@ export async function run(): Promise<string> {
     const busy = turns.reduce((sum, turn) => sum + turn, 0) / ms;
     const rows = [
       [
-        `healthy accounts that were up after ${(atStart.ms / 1000).toFixed(0)} s (${LONGEST_START / 1000} s at most)`,
+        `healthy accounts that were up after ${(atStart.ms / 1000).toFixed(0)} s (${MAX_START / 1000} s at most)`,
         `${atStart.up} of ${WELL}`,
         'all',
       ],

@@ -9,10 +9,10 @@ import { measureAgent } from './loop-agent.ts';
 import { table, targets, timingsOf } from './measure.ts';
 
 const REPEATS = 5;
-/** Longest block of the main thread (ms): in ordinary use, and for any body within the limit. */
+/** Maximum time for which the main thread may be blocked (ms): in ordinary use, and by any body within the size limit. */
 const LONGEST = { ordinary: 50, any: 250 };
 /** Maximum memory that a response may add (MiB). */
-const MOST_ADDED = 200;
+const MAX_ADDED = 200;
 const MIB = 1024 * 1024;
 
 const keys = (count: number) =>
@@ -153,7 +153,7 @@ export async function run(): Promise<string> {
         longest.ordinary <= LONGEST.ordinary,
       ],
       ['longest block of any response, ms', longest.any.toFixed(0), `≤ ${LONGEST.any}`, longest.any <= LONGEST.any],
-      ['memory that a response adds, MiB', mostAdded.toFixed(0), `≤ ${MOST_ADDED}`, mostAdded <= MOST_ADDED],
+      ['memory that a response adds, MiB', mostAdded.toFixed(0), `≤ ${MAX_ADDED}`, mostAdded <= MAX_ADDED],
     ]),
     `The agent itself with three accounts, scraped once a second: one lists 100,000 keys every 5 s, another has pages of 100 bodies of 1 MB, the third lists 160,000 keys. Processor time of the main thread is its duration on a machine without other load. The scrape time at the client also includes delays by other processes.`,
     table(

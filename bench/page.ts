@@ -10,7 +10,7 @@ import { type Closing, createClosing } from '../src/kit/closing.ts';
 import type { Log } from '../src/kit/log.ts';
 import { OverviewQuery } from '../src/status/api/overview.ts';
 import { overview } from '../src/status/overview.ts';
-import { createRows } from '../src/status/overview-rows.ts';
+import { createOverviewRows } from '../src/status/overview-rows.ts';
 import { recorded } from '../src/status/recording.ts';
 import type { Served } from '../src/status/served.ts';
 import { startHttpServer } from '../src/status/server.ts';
@@ -19,7 +19,7 @@ import { table } from './measure.ts';
 
 const ACCOUNTS = 1000;
 const KEYS = 30;
-/** Recorded minutes per account. */
+/** Number of recorded minutes per account. */
 const RECORDED = 75;
 const HISTORIES = 50;
 const ROUNDS = 8;
@@ -28,7 +28,7 @@ const MINUTE = 60_000;
 const tell = () => undefined;
 const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
 
-/** Processor time of this thread (ms). */
+/** Returns the processor time of this thread (ms). */
 function used(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
@@ -51,7 +51,7 @@ async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: n
   return { ms: end - start, longest: Math.max(longest, end - last), value };
 }
 
-/** An account with traffic and `KEYS` keys after `RECORDED` minutes, under a thousand names. */
+/** Returns an account with traffic and `KEYS` keys after `RECORDED` minutes, listed under a thousand names. */
 async function thousand(closing: Closing) {
   let time = 0;
   const from = Date.UTC(2026, 0, 1);
@@ -72,8 +72,7 @@ async function thousand(closing: Closing) {
   const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0 }, closing);
   const [account, settings] = [accounts[0], config.accounts[0]];
   if (!account || !settings) throw new Error('no account');
-  // Enough different histories that no cached unpacked history is
-  // reused.
+  // Use enough different histories that no cached unpacked history is reused.
   const opening = Array.from({ length: HISTORIES }, (_, index) =>
     openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
   );
@@ -101,7 +100,7 @@ const middle = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)
 const CHROMIUM = '/usr/bin/chromium';
 const OPENED = 5;
 
-/** Time from the request until all rows are laid out in a browser with an empty cache (ms). */
+/** Returns the time from the request until a browser with an empty cache has laid out all rows (ms). */
 async function opens(browser: Browser, url: string): Promise<number> {
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -136,7 +135,7 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
     alerts: () => [],
     command: none,
     reload: none,
-    reloadFaults: () => [],
+    reloadErrors: () => [],
     watch: () => () => false,
   };
   const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, served, QUIET);
@@ -144,7 +143,7 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
   closing.add('browser', () => browser.close());
   const found: { full: number[]; empty: number[] } = { full: [], empty: [] };
-  // The first loads are slow while code is compiled.
+  // Warm up: the first loads are slow while code is compiled.
   for (const path of ['/', '/accounts/nobody']) await opens(browser, server.url + path);
   for (let time = 0; time < OPENED; time += 1) {
     found.full.push(await opens(browser, `${server.url}/`));
@@ -159,7 +158,7 @@ export async function run(): Promise<string> {
   try {
     const { viewed, now } = await thousand(closing);
     const query = OverviewQuery.parse({ per: ACCOUNTS });
-    const ask = (rows: ReturnType<typeof createRows>) => async () =>
+    const ask = (rows: ReturnType<typeof createOverviewRows>) => async () =>
       overview({ rows: await rows(), alerts: [], agentProblems: [], version: '1.0.0', now: now() }, query);
     const found: { cold: number[]; warm: number[]; json: number[]; turns: number[] } = {
       cold: [],
@@ -168,11 +167,11 @@ export async function run(): Promise<string> {
       turns: [],
     };
     for (let round = 0; round < ROUNDS; round += 1) {
-      const rows = createRows(viewed, new WeakMap(), now, () => undefined);
+      const rows = createOverviewRows(viewed, new WeakMap(), now, () => undefined);
       const cold = await cost(ask(rows));
       const warm = await cost(ask(rows));
       const json = await cost(async () => JSON.stringify(cold.value));
-      // The first rounds are slow while code is compiled.
+      // Ignore the first rounds, which are slow while code is compiled.
       if (round < 2) continue;
       found.cold.push(cold.ms);
       found.warm.push(warm.ms);
@@ -180,12 +179,12 @@ export async function run(): Promise<string> {
       found.turns.push(cold.longest);
     }
     const json = middle(found.json);
-    const all = (rows: ReturnType<typeof createRows>, of: Parameters<Served['overview']>[0]) =>
+    const all = (rows: ReturnType<typeof createOverviewRows>, of: Parameters<Served['overview']>[0]) =>
       rows().then(rows => overview({ rows, alerts: [], agentProblems: [], version: '1.0.0', now: now() }, of));
     const opened = await inChromium(
       of =>
         all(
-          createRows(viewed, new WeakMap(), now, () => undefined),
+          createOverviewRows(viewed, new WeakMap(), now, () => undefined),
           of,
         ),
       closing,

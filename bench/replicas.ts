@@ -4,11 +4,11 @@ import { memoryOf, postgresUse, processorTime, startAgent, startEmulator } from 
 import { commitCosts } from './replicas-commit.ts';
 
 const COUNTS = [10, 100, 1000] as const;
-/** Measuring time after every account was read (ms). */
+/** Duration of the measurement after every account was read (ms). */
 const MEASURED = 30_000;
-const LONGEST_START = 180_000;
+const MAX_START = 180_000;
 const LEASE = 15;
-/** Settings of a production server instead of the shortcuts for tests. */
+/** Settings of a production server, instead of the ones that speed up tests. */
 const SETTINGS = { fsync: 'on', wal_level: 'replica', max_wal_senders: '10', shared_buffers: '128MB' };
 
 type Agent = Awaited<ReturnType<typeof startAgent>>;
@@ -17,7 +17,7 @@ type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 const after = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
 const seconds = (ms: number) => (ms / 1000).toFixed(1);
 
-/** Number of accounts that an agent exposes as up. */
+/** Returns the number of accounts that an agent exposes as up. */
 async function upIn({ url }: Agent): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   return text.match(/^delivery_up\{.*\} 1$/gm)?.length ?? 0;
@@ -26,7 +26,7 @@ async function upIn({ url }: Agent): Promise<number> {
 async function until(is: () => Promise<boolean>, every: number): Promise<number> {
   const start = performance.now();
   while (!(await is())) {
-    if (performance.now() - start > LONGEST_START) throw new Error('exceeded the time limit of the measurement');
+    if (performance.now() - start > MAX_START) throw new Error('exceeded the time limit of the measurement');
     await after(every);
   }
   return performance.now() - start;
@@ -73,7 +73,7 @@ async function allHeld(postgres: Postgres, database: string, count: number, repl
   }, 100);
 }
 
-/** Ends one of two replicas. Returns the time until the other holds all accounts and until it has read them (ms). */
+/** Ends one of two replicas. Returns the times until the other holds all accounts, and until it has read them (ms). */
 async function handOver(
   postgres: Postgres,
   database: string,

@@ -1,7 +1,7 @@
 import { events } from '../src/collectors/events/events.ts';
 import { type OBJECTIVES, objectiveFamilies } from '../src/metrics/objectives.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { BURN_RATES, type BurnRate, FEWEST_BAD as MIN_BAD, MOST_BAD as MAX_BAD_RATIO, MONTH } from '../src/metrics/thresholds.ts';
+import { BURN_RATES, type BurnRate, MAX_BAD_RATIO, MIN_BAD, MONTH } from '../src/metrics/thresholds.ts';
 import { highest, highestOf, onAccount, PARTIAL, perReplica, series } from '../src/rules/promql.ts';
 import { type RecordingRule, unlessBlind } from './promql.ts';
 import { BURNS, type Burn, COUNTED_WINDOWS, type Pace, WINDOW_SECONDS, type Window } from './thresholds.ts';

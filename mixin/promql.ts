@@ -7,7 +7,7 @@ import {
   onAccount,
   PARTIAL,
   perReplica,
-  type Family as QueriedFamily,
+  type QueriedFamily,
   type SumOptions,
   series,
   type VectorOf,

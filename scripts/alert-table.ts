@@ -4,44 +4,45 @@ import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../src/rules/ch
 
 type Reasons = Readonly<Record<string, string>>;
 
-const HOUR_ONLY = 'The agent keeps an hour: it compares one hour with its end, and detects no slower burns.';
+const HOUR_ONLY = 'Evaluates the last hour and its last minutes only, so it detects no slower burns.';
 
 /** How conditions or times of built-in alerts differ from those of the shipped alerts, and why. */
 export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryBlind: 'Without the label `collector` if no collector can be read: one alert instead of three.',
-  DeliveryCollectorStale: 'Also for a filter that fails alone.',
+  DeliveryCollectorStale: 'Also fires if only a filter fails.',
   DeliveryErrorBudgetFastBurn: HOUR_ONLY,
   DeliveryErrorBudgetSlowBurn: HOUR_ONLY,
   DeliveryOnTimeBudgetFastBurn: HOUR_ONLY,
   DeliveryOnTimeBudgetSlowBurn: HOUR_ONLY,
   DeliveryDlqGrowing:
-    'Sees 75 minutes: detects no growth over six hours, and compares with the smallest size an hour ago, not the largest.',
-  DeliveryFailureCallbackStuck: 'Also callbacks that a rule of auto-cancel calls stuck.',
+    'Evaluates 75 minutes, so it detects no growth over six hours. Compares with the smallest size an hour ago instead of the largest.',
+  DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',
   DeliveryFlowControlBacklogGrowing:
-    'From 50 messages within the recorded hour; the shipped alert compares two hours, from 100.',
-  DeliveryFlowControlGhostSlots: 'A key that cannot be judged keeps its alert anyway, so 15 minutes are enough.',
-  DeliveryDispatchPausedWithBacklog: 'The check itself waits an hour, because the page calls it info before.',
+    'Evaluates one hour, from 50 messages; the shipped alert evaluates two hours, from 100.',
+  DeliveryFlowControlGhostSlots:
+    'Keeps firing while the state is unknown, so 15 minutes of `keepFiringFor` are enough.',
+  DeliveryDispatchPausedWithBacklog: 'The problem is `info` for its first hour.',
   DeliveryDatabaseAway:
-    'The replica notices at its first failed renewal; the shipped alert needs three minutes of samples.',
+    'The problem starts at the first failed renewal; the shipped alert evaluates three minutes of samples.',
   DeliveryAccountUncollected:
-    'Shown only: each replica would send it. The check itself waits two minutes without a report.',
+    'Shown but not sent, because every replica would send it. The problem starts after two minutes without a report.',
 };
 
 /** Why a built-in alert has no shipped one. */
 export const NOT_SHIPPED: Reasons = {
-  DeliveryAutoCancelPaused: 'An operator’s decision: worth knowing on the page only.',
+  DeliveryAutoCancelPaused: 'Not shipped, because a pause is an operator’s decision.',
 };
 
 /** Why a shipped alert has no built-in one. */
 export const NOT_BUILT_IN: Reasons = {
-  DeliveryAgentDown: 'An agent cannot report its own absence: use the [heartbeat](notifiers.md#heartbeat).',
-  DeliveryInstanceDown: 'As above. Other replicas report accounts that none collects.',
-  DeliveryAgentCrashLooping: 'Each process only has its own start.',
-  DeliveryAccountHeldTwice: 'A replica that lost its lease stops; only Prometheus has the samples of both.',
-  DeliveryDestinationFailing: 'Failed messages name the largest kind of dead letters.',
-  DeliveryDlqFirstEntry: 'Info: the page lists the newest dead letters.',
-  DeliveryDlqNewKind: 'Info: the page lists the kinds of dead letters.',
-  DeliveryParallelismNearlyUsed: 'The page shows the use of each key; nightly batches use all of it.',
+  DeliveryAgentDown: 'An agent cannot report its own absence: use a [heartbeat](notifiers.md#heartbeat).',
+  DeliveryInstanceDown: 'As above. Other replicas report uncollected accounts.',
+  DeliveryAgentCrashLooping: 'A process only has its own start time.',
+  DeliveryAccountHeldTwice: 'Only Prometheus has the samples of both replicas.',
+  DeliveryDestinationFailing: 'The problem `dlq_growing` names the largest kind of dead letters.',
+  DeliveryDlqFirstEntry: 'The page lists the newest dead letters.',
+  DeliveryDlqNewKind: 'The page lists the kinds of dead letters.',
+  DeliveryParallelismNearlyUsed: 'The page shows the usage of each key; nightly batches may use all parallelism.',
 };
 
 /** Times of a shipped alert (ms), as `rules.ts` of the mixin writes them. */
@@ -51,12 +52,6 @@ export const timesOf = (alert: (typeof shippedAlerts)[number]) => ({
 });
 
 const shipped = new Map<string, (typeof shippedAlerts)[number]>(shippedAlerts.map(alert => [alert.name, alert]));
-
-/** The severity of an alert may depend on its value. */
-const severityOf = (name: string) => {
-  const { severity = '' } = shipped.get(name) ?? {};
-  return severity.includes('{{') ? 'warning or critical' : severity;
-};
 
 const written = (ms: number) => (ms === 0 ? '0s' : formatDuration(ms));
 
@@ -72,26 +67,16 @@ function differenceOf(name: BuiltinAlert): string {
   return [DIFFERENCES[name], ...other.map(text => `${text}.`)].filter(Boolean).join(' ');
 }
 
-/** The built-in alerts with their differences from the shipped ones, as Markdown. */
-export function alertTable(): string {
-  const rows = BUILTIN_ALERTS.map(name => {
-    const { kinds, severity, for: pending, keepFiringFor } = builtinAlert(name);
-    const times = `${written(pending)}, ${written(keepFiringFor)}`;
-    const words = kinds.map(kind => `\`${kind}\``).join(', ');
-    return `| ${name} | ${words} | ${severity} | ${times} | ${shipped.get(name)?.set ?? '–'} | ${differenceOf(name)} |`;
-  });
-  const others = Object.entries(NOT_BUILT_IN).map(
-    ([name, why]) => `| ${name} | ${severityOf(name)} | ${shipped.get(name)?.set} | ${why} |`,
-  );
-  return [
-    '| alert | kinds of problems | severity | `for`, `keepFiringFor` | shipped in set | differs from the shipped alert |',
-    '|---|---|---|---|---|---|',
-    ...rows,
-    '',
-    'Shipped alerts without a built-in one:',
-    '',
-    '| alert | severity | set | reason |',
-    '|---|---|---|---|',
-    ...others,
-  ].join('\n');
+/** How built-in alerts differ from the shipped ones, as Markdown. */
+export function differencesTable(): string {
+  const differing = Map.groupBy(BUILTIN_ALERTS, differenceOf);
+  const rows = [...differing]
+    .filter(([text]) => text !== '')
+    .map(([text, names]) => `| ${names.join(', ')} | ${text} |`);
+  return ['| alert | difference |', '|---|---|', ...rows].join('\n');
+}
+
+export function notBuiltInTable(): string {
+  const rows = Object.entries(NOT_BUILT_IN).map(([name, why]) => `| ${name} | ${why} |`);
+  return ['| alert | reason |', '|---|---|', ...rows].join('\n');
 }

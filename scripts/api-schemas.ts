@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { BREAKERS, FINAL_OUTCOMES } from '../src/model/journal.ts';
-import { Fault } from '../src/status/api/agent.ts';
-import { Finding, Predicate } from '../src/status/api/auto-cancel.ts';
+import { ReloadErrorView } from '../src/status/api/agent.ts';
+import { PredicateView, RuleFindingView } from '../src/status/api/auto-cancel.ts';
 import { Num } from '../src/status/api/parts.ts';
 
 /** Schemas used only in the API description. The types of these responses are defined elsewhere. */
@@ -20,7 +20,7 @@ export const Explanation = z.object({
   lastSeenAt: EpochMilliseconds,
   snapshots: z.int().describe('Number of complete walks that listed it.'),
   owner: z.object({ rule: z.string(), mode: z.string() }).optional().describe('The deciding rule.'),
-  findings: z.array(Finding),
+  findings: z.array(RuleFindingView),
   held: z.string().optional().describe('Reason for skipping it although it is stuck, as a keyword.'),
   paused: z.object({ at: EpochMilliseconds, by: z.string(), reason: z.string() }).optional(),
   attempts: z.int(),
@@ -53,9 +53,9 @@ const line = <T extends z.ZodRawShape>(shape: T) => z.object({ account: z.string
 const of = { action: z.string().describe('Id of the action for one episode of a callback.') };
 const order = { order: z.string().optional().describe('UUID of the operator’s order.') };
 const operator = { by: z.string(), reason: z.string() };
-const evidence = z.array(Predicate);
+const evidence = z.array(PredicateView);
 
-/** A line of GET /api/v1/journal. */
+/** Schema of a line of GET /api/v1/journal. */
 export const JournalEntry = z.discriminatedUnion('step', [
   line({
     step: z.enum(['marked', 'awaiting_approval']),
@@ -112,7 +112,7 @@ export const JournalEntry = z.discriminatedUnion('step', [
 
 /** POST /-/reload */
 export const Reloaded = z.object({ changed: z.array(z.string()).describe('Changed sections and accounts.') });
-export const NotReloaded = z.object({ faults: z.array(Fault) });
+export const NotReloaded = z.object({ faults: z.array(ReloadErrorView) });
 
 /** POST /api/v1/auto-cancel/approve */
 export const Approved = z.object({ account: z.string(), action: z.string(), rule: z.string() });

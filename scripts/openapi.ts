@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { Approval, Reason } from '../src/http/commands.ts';
-import { AccountView, AnyAccountView, DeadLetter, ReducedAccountView } from '../src/status/api/account.ts';
-import { AgentView, Fault } from '../src/status/api/agent.ts';
-import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from '../src/status/api/auto-cancel.ts';
+import { ApprovalBody, ReasonBody } from '../src/http/commands.ts';
+import { AccountView, AnyAccountView, DeadLetterView, ReducedAccountView } from '../src/status/api/account.ts';
+import { AgentView, ReloadErrorView } from '../src/status/api/agent.ts';
+import { AutoCancelQuery, AutoCancelView, Candidate, RuleFindingView } from '../src/status/api/auto-cancel.ts';
 import { HistoryQuery, HistoryView } from '../src/status/api/history.ts';
 import { AccountRow, Overview, OverviewQuery } from '../src/status/api/overview.ts';
-import { Account, Alert, Change, DataState, Problem, State, Time } from '../src/status/api/parts.ts';
+import { AccountName, AlertView, ChangeView, DataState, Problem, State, Time } from '../src/status/api/parts.ts';
 import { Status } from '../src/status/api/status.ts';
 import {
   Approved,
@@ -27,25 +27,25 @@ const COMPONENTS = {
   Account: AnyAccountView,
   AccountRow,
   Agent: AgentView,
-  Alert,
-  Approval,
+  Alert: AlertView,
+  Approval: ApprovalBody,
   Approved,
   AutoCancel: AutoCancelView,
   Candidate,
-  Change,
+  Change: ChangeView,
   CompleteAccount: AccountView,
   DataState,
-  DeadLetter,
+  DeadLetter: DeadLetterView,
   Explanation,
   Failure,
-  Fault,
-  Finding,
+  Fault: ReloadErrorView,
+  Finding: RuleFindingView,
   History: HistoryView,
   JournalEntry,
   NotReloaded,
   Overview,
   Problem,
-  Reason,
+  Reason: ReasonBody,
   ReducedAccount: ReducedAccountView,
   Reloaded,
   State,
@@ -68,10 +68,10 @@ interface Route {
   readonly method: 'get' | 'post';
   readonly path: string;
   readonly description: string;
-  /** Query parameters; a parameter `name` in the path is an account name. */
+  /** Schema of the query parameters. */
   readonly query?: z.ZodObject;
   readonly body?: Component;
-  readonly responses: Readonly<Record<number, RouteResponse>>;
+  readonly responses: { readonly 200: RouteResponse; readonly [status: number]: RouteResponse };
 }
 
 const failure = (description: string): RouteResponse => ({ description, json: 'Failure' });
@@ -153,7 +153,7 @@ const ROUTES: readonly Route[] = [
     description: 'Why a failure callback is or is not cancelled, for each account that tracks it.',
     query: z.object({
       id: z.string().describe('dlqId or messageId of an entry.'),
-      account: Account.optional().describe('Only this account.'),
+      account: AccountName.optional().describe('Only this account.'),
     }),
     responses: {
       200: { description: 'One explanation per account.', list: 'Explanation' },
@@ -205,7 +205,7 @@ const ROUTES: readonly Route[] = [
   {
     method: 'post',
     path: '/api/v1/auto-cancel/approve',
-    description: 'Approves an action that waits for an operator.',
+    description: 'Approves an action that is waiting for an operator.',
     body: 'Approval',
     responses: {
       200: { description: 'The approved action.', json: 'Approved' },
@@ -241,10 +241,12 @@ function componentSchemas(): Readonly<Record<string, Json>> {
   );
 }
 
+const PATH_PARAMETERS = { name: 'Name of the account.' };
+
 function parametersOf({ path, query }: Route): Json[] {
-  const named = path.includes('{name}')
-    ? [{ name: 'name', in: 'path', required: true, description: 'Name of the account.', schema: { type: 'string' } }]
-    : [];
+  const named = Object.entries(PATH_PARAMETERS).flatMap(([name, description]) =>
+    path.includes(`{${name}}`) ? [{ name, in: 'path', required: true, description, schema: { type: 'string' } }] : [],
+  );
   const queryParameters = Object.entries(query?.shape ?? {}).map(([name, schema]) => {
     const { $schema: _, description, ...json } = z.toJSONSchema(schema as z.ZodType);
     const required = !(schema as z.ZodType).safeParse(undefined).success;
@@ -298,24 +300,28 @@ const code = (text: string) => `\`${text}\``;
 
 function parameterCell({ query, body }: Route): string {
   if (body) return `body: ${code(body)}`;
-  return Object.entries(query?.shape ?? {})
-    .map(([name, { description = '' }]) => `${code(name)} ${description}`.trim())
-    .join('<br>');
+  return Object.keys(query?.shape ?? {})
+    .map(code)
+    .join(', ');
 }
 
-function responsesOf({ responses }: Route): string {
-  return Object.entries(responses)
-    .map(([status, { json, list, text }]) => `${status} ${list ? `list of ${code(list)}` : code(json ?? text ?? '')}`)
-    .join('<br>');
+function responseCell({ json, list, text }: RouteResponse): string {
+  return list ? `list of ${code(list)}` : code(json ?? text ?? '');
 }
 
 /** Returns the text of docs/api.md with the current table of routes. Throws an Error if its markers are missing. */
 export function withRoutes(text: string): string {
   const rows = ROUTES.map(route => {
-    const { method, path, description } = route;
-    return `| ${code(`${method.toUpperCase()} ${path}`)} | ${description} | ${parameterCell(route)} | ${responsesOf(route)} |`;
+    const { method, path, description, responses } = route;
+    const cells = [
+      code(`${method.toUpperCase()} ${path}`),
+      description,
+      parameterCell(route),
+      responseCell(responses[200]),
+    ];
+    return `| ${cells.join(' | ')} |`;
   });
-  const table = ['| route | description | query | responses |', '|---|---|---|---|', ...rows].join('\n');
+  const table = ['| route | description | query | response |', '|---|---|---|---|', ...rows].join('\n');
   const [before, rest] = text.split(START);
   const after = rest?.slice(rest.indexOf(END));
   if (after === undefined || !after.startsWith(END)) throw new Error('docs/api.md has no markers for its routes');

@@ -2,22 +2,18 @@ import { STAGES } from '../src/auto-cancel/stages.ts';
 
 const [START, END] = ['<!-- stages: generated from src/auto-cancel/stages.ts -->\n', '\n<!-- end of stages -->'];
 
-const PHASES = { decide: 'intent', send: 'request' } as const;
-
 const code = (words: readonly string[]) => words.map(word => `\`${word}\``).join(', ');
 
-function textOf(reasons: (typeof STAGES)[number]['reasons']): string {
-  const texts = Map.groupBy(Object.keys(reasons), reason => reasons[reason]);
-  return [...texts].map(([text, words]) => `${code(words)}: ${text}`).join('; ');
+/** Returns a row for each explanation of a stage; only the first row has the stage's name. */
+function rowsOf({ name, reasons }: (typeof STAGES)[number]): string[] {
+  const explained = [...Map.groupBy(Object.keys(reasons), reason => reasons[reason])];
+  return explained.map(([why, words], index) => `|${index === 0 ? ` ${name} ` : ''}| ${code(words)} | ${why} |`);
 }
 
 /** Returns the text of docs/auto-cancel-operate.md with the current table of stages. Throws an Error if its markers are missing. */
 export function withStages(text: string): string {
-  const rows = STAGES.map(({ name, reasons, note, phases }) => {
-    const why = [textOf(reasons), note].filter(each => each !== undefined).join('. ');
-    return `| ${name} | ${why} | ${phases.map(when => PHASES[when]).join(', ')} |`;
-  });
-  const table = ['| stage | nothing is cancelled because | checked |', '|---|---|---|', ...rows].join('\n');
+  const rows = STAGES.flatMap(rowsOf);
+  const table = ['| stage | reason | nothing is cancelled because |', '|---|---|---|', ...rows].join('\n');
   const [before, rest] = text.split(START);
   const after = rest?.slice(rest.indexOf(END));
   if (after === undefined || !after.startsWith(END))

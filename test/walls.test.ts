@@ -19,8 +19,8 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['push', 780, 'kit metrics upstream'],
   ['collectors', 7500, 'kit model upstream store metrics scheduler'],
   ['rotation', 660, 'kit model upstream'],
-  ['notify', 1930, 'kit model upstream store replicas collectors'],
-  ['rules', 3400, 'kit model upstream store metrics scheduler replicas history collectors notify'],
+  ['notify', 1940, 'kit model upstream store replicas collectors'],
+  ['rules', 3490, 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 4010, 'kit model upstream store metrics scheduler collectors notify'],
   ['http', 2100, 'kit model'],
   [
@@ -61,7 +61,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
 const PURE: ReadonlySet<string> = new Set(
   ['evaluate', 'stages', 'limits', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits']
     .map(name => `auto-cancel/${name}.ts`)
-    .concat(['judge', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`)),
+    .concat(['evaluate-condition', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`)),
 );
 /** Of other modules, config opens `options.ts` alone. */
 const CONFIG_OPENS = ['kit', 'collectors', 'metrics', 'rules'];
@@ -175,16 +175,26 @@ function cycleIn(texts: ReadonlyMap<string, string>): string[] {
 const files = [...globSync('**/*.ts', { cwd: 'src' }), ...globSync('mixin/*.ts')];
 const textOf = (path: string) => readFileSync(path.startsWith('mixin/') ? path : join('src', path), 'utf8');
 
-describe('walls', () => {
-  it.each(files)('%s stays within its walls', path => {
+describe('import rules', () => {
+  it.each(files)('%s obeys the import rules', path => {
     expect(breaches(path, textOf(path))).toEqual([]);
   });
 
-  it('no file imports itself, however far round', () => {
+  it('each exported name is declared in only one file', () => {
+    const DECLARED = /^export (?:abstract |async )*(?:interface|type|class|enum|const|let|function\*?) (\w+)/gm;
+    const declared = files.flatMap(path => {
+      const names = new Set(Array.from(textOf(path).matchAll(DECLARED), ([, name]) => name));
+      return [...names].map(name => ({ name, path }));
+    });
+    const repeated = [...Map.groupBy(declared, ({ name }) => name).values()].filter(({ length }) => length > 1);
+    expect(repeated.flat()).toEqual([]);
+  });
+
+  it('no file imports itself, directly or indirectly', () => {
     expect(cycleIn(new Map(files.map(path => [path, textOf(path)])))).toEqual([]);
   });
 
-  it('catches a planted cycle, types included', () => {
+  it('import cycles are detected, including those of type imports', () => {
     const planted = new Map([
       ['main.ts', `import { a } from './kit/a.ts';`],
       ['kit/a.ts', `import type { B } from './b.ts';\nexport const a: B = 1;`],
@@ -196,9 +206,10 @@ describe('walls', () => {
     expect(cycleIn(planted)).toEqual([]);
   });
 
-  it('every pure file is there', () => expect([...PURE].filter(path => !files.includes(path))).toEqual([]));
+  it('every file in the list of pure files exists', () =>
+    expect([...PURE].filter(path => !files.includes(path))).toEqual([]));
 
-  it('docs/architecture.md has the same table', () => {
+  it('the table in docs/architecture.md matches the import rules', () => {
     const page = readFileSync('docs/architecture.md', 'utf8');
     const rows = [...page.matchAll(/^\| `([\w-]+)` \| .* \| (.*) \|(.*)\|$/gm)];
     const modules = [...MODULES.keys()];
@@ -219,7 +230,7 @@ describe('walls', () => {
     expect(documented).toEqual(enforced);
   });
 
-  it('modules import only modules above them', () => {
+  it('modules import only modules above them in the table', () => {
     const order = [...MODULES.keys()];
     const upwards = order.filter((module, at) => importsOf(module)?.some(other => order.indexOf(other) >= at));
     expect(upwards).toEqual([]);
@@ -230,7 +241,7 @@ describe('walls', () => {
     expect(own.reduce((sum, path) => sum + readFileSync(path, 'utf8').split('\n').length - 1, 0)).toBeLessThan(lines);
   });
 
-  it('every module is in the table', () => {
+  it('every module is listed in the table', () => {
     const modules = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
     expect([...modules].filter(module => !MODULES.has(module as string))).toEqual([]);
   });
@@ -247,9 +258,17 @@ describe('walls', () => {
     ['rotation/x.ts', `import { createStore } from '../store/store.ts';`, 'rotation may not import store'],
     ['config/x.ts', `import { openSqlite } from '../store/sqlite.ts';`, 'store/sqlite.ts is not the door of store'],
     ['config/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'config may open only the options of scheduler'],
-    ['mixin/x.ts', `import { judge } from '../src/rules/judge.ts';`, 'rules/judge.ts is not the door of rules'],
+    [
+      'mixin/x.ts',
+      `import { evaluateCondition } from '../src/rules/evaluate-condition.ts';`,
+      'rules/evaluate-condition.ts is not the door of rules',
+    ],
     ['cli/x.ts', `import { records } from '../../mixin/rules.ts';`, 'cli may not import mixin'],
-    ['rules/judge.ts', `import { createHistory } from './history.ts';`, 'a pure file may not import rules/history.ts'],
+    [
+      'rules/evaluate-condition.ts',
+      `import { createHistory } from './history.ts';`,
+      'a pure file may not import rules/history.ts',
+    ],
     [
       'agent/x.ts',
       `import { createRotator } from '../upstream/rotator.ts';`,
@@ -268,7 +287,7 @@ describe('walls', () => {
     ],
     ['auto-cancel/evaluate.ts', `import { readFileSync } from 'node:fs';`, 'a pure file may not import node:fs'],
     ['cli/x.ts', `import { page } from '../status/overview.ts';`, 'cli may not import status'],
-  ])('catches a planted breach in %s: %s', (path, text, breach) => {
+  ])('a violation of the import rules in %s is detected: %s', (path, text, breach) => {
     expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);
   });
 
@@ -283,7 +302,7 @@ describe('walls', () => {
     expect(including('paths.rotateToken').sort()).toEqual(['cli/rotate-token.ts', 'upstream/options.ts']);
   });
 
-  it('OpenTelemetry’s packages are loaded only to send spans', () => {
+  it('OpenTelemetry packages are loaded only to send spans', () => {
     const traces = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'];
     const heavy = [...traces.map(name => `telemetry/${name}.ts`)];
     const isHeavy = (path: string, imported: string) =>
@@ -300,7 +319,7 @@ describe('walls', () => {
     expect(loaders.length).toBeGreaterThan(1);
   });
 
-  it('PostgreSQL’s client is loaded only for a store of that kind', () => {
+  it('the PostgreSQL client is loaded only for a PostgreSQL store', () => {
     const heavy = ['postgres', 'postgres-database', 'postgres-inspect', 'leases'].map(name => `store/${name}.ts`);
     const loaders = files.filter(path =>
       [...textOf(path).matchAll(/^import (?!type\b)[^;]*?from '([^']+)'/gm)].some(
@@ -311,7 +330,7 @@ describe('walls', () => {
     expect(loaders).toContain('store/postgres-database.ts');
   });
 
-  it('no command loads another one, and only commands that need the emulator load it', () => {
+  it('the command serve loads no other command and no emulator', () => {
     const carried = (path: string): string[] => {
       const found = new Set([path]);
       for (const each of found) {
@@ -331,7 +350,7 @@ describe('walls', () => {
     ]);
   });
 
-  it('time is taken only in kit/clock.ts', () => {
+  it('only kit/clock.ts reads the time and starts timers', () => {
     const takers = files.filter(
       path =>
         path !== 'kit/clock.ts' &&

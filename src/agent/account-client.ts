@@ -13,14 +13,14 @@ import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import type { Dispatchers } from '../upstream/dispatcher.ts';
-import { OUTCOMES } from '../upstream/errors.ts';
+import { REQUEST_OUTCOMES } from '../upstream/errors.ts';
 import { addressesOf } from '../upstream/options.ts';
 import { createServiceClock } from '../upstream/service-clock.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { createWriter } from '../upstream/writer.ts';
 import type { StoredAccount } from './account-rows.ts';
 
-const KNOWN = knownRequests(ENDPOINTS, OUTCOMES);
+const KNOWN = knownRequests(ENDPOINTS, REQUEST_OUTCOMES);
 
 export type AccountSettings = Config['accounts'][number];
 
@@ -34,9 +34,9 @@ export interface ClientDeps {
   readonly tracer: Tracer;
   /** Secrets to redact from error texts of the service. */
   readonly secrets: Pick<SecretValues, 'of'>;
-  /** Undefined if no other process can own the account. */
+  /** Undefined if no other process can hold the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
-  /** Replaces the service: for a replay. */
+  /** Replaces the service in a replay. */
   readonly reader?: Reader;
 }
 
@@ -90,12 +90,12 @@ export function createAccountClient(
   return {
     budget,
     meter,
-    /** Names the service's hosts in each line. */
+    /** Log that adds the hosts of the service to each line. */
     log,
     at: reader ? () => reader : client.at,
-    /** Creates a writer with the token for acting, on the same budget. Only for auto-cancel, which keeps a journal. */
+    /** Creates a writer with the action token, on the same budget. Only auto-cancel uses it, because it keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
-    /** Result of the last conclusive token check, also of an earlier process; undefined before the first. */
+    /** Returns the result of the last conclusive token check, even if an earlier process made it; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
     /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */

@@ -10,7 +10,7 @@ import { openRecorder } from '../history/recorder.ts';
 import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
-import { accountStatus, type CollectorState, continued } from '../scheduler/board.ts';
+import { accountStatus, type CollectorState, withEarlierRounds } from '../scheduler/board.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createAccountSource, createSuspectedSource } from '../status/account-metrics.ts';
 import { createProblemLog } from '../status/problem-log.ts';
@@ -22,7 +22,7 @@ export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
 }
 
-/** An open account with its rounds and data. Another one with the same name may be opened after it is closed. */
+/** An open account with its rounds and data. Close it before another one with the same name is opened. */
 export type Account = Awaited<ReturnType<typeof openAccount>>;
 
 /** State that an account inherits from its predecessor of the same name. Must not reference the predecessor. */
@@ -71,7 +71,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   });
   const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
-  // Stores the attempt, even if this process ends soon.
+  // Store each attempt at once: this process may end soon.
   await upkeep.afterRound();
 
   let ended = 0;
@@ -90,14 +90,14 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const loops = createLoops(deps);
   const status = () => accountStatus(name, states);
   const statusBefore = last?.shownStatus();
-  /** Status of the account. Rounds not tried since a reload keep their earlier status. */
-  const shownStatus = () => continued(status(), statusBefore);
+  /** Returns the status of the account. Rounds not run since a reload keep their previous status. */
+  const shownStatus = () => withEarlierRounds(status(), statusBefore);
   const suspected = createSuspectedSource(name, () => collectors.shown().dlq?.now);
   const facts = [...collectors.all.map(({ source }) => source), ...(collect.dlq.enabled ? [suspected] : [])];
   return {
     ...client,
     name,
-    /** Rounds for callers that run them individually instead of calling `start`. */
+    /** Rounds for callers that run each of them instead of calling `start`. */
     rounds,
     facts,
     /** Sources of `facts` and of the agent's own metrics of the account. */

@@ -2,19 +2,19 @@ import type { AutoCancel } from '../auto-cancel/accounts.ts';
 import type { Source } from '../metrics/family.ts';
 import type { createShownSources } from '../metrics/shown-sources.ts';
 import { failedAccount, type ShownAccount } from '../status/failed-account.ts';
-import type { Failure } from './failures.ts';
-import type { Base } from './parts.ts';
+import type { AccountFailure } from './failures.ts';
+import type { AgentBase } from './parts.ts';
 import type { Prepared } from './prepared.ts';
 import type { RunningAccount } from './running-account.ts';
 
 /** Snapshot of the accounts and configuration that this process serves. Replaced when they change. */
 export type AgentState = ReturnType<typeof createAgentState>;
 
-interface StateDeps extends Pick<Base, 'leases' | 'process' | 'holding' | 'clock'> {
+interface StateDeps extends Pick<AgentBase, 'leases' | 'process' | 'holding' | 'clock'> {
   readonly prepared: Prepared;
   readonly running: ReadonlyMap<string, RunningAccount>;
   readonly closed: ReadonlyMap<string, RunningAccount>;
-  failureOf(account: string): Failure | undefined;
+  failureOf(account: string): AccountFailure | undefined;
   alertsOf(account: string): Source | undefined;
   readonly others: readonly Source[];
   readonly selectShown: ReturnType<typeof createShownSources>;
@@ -48,7 +48,7 @@ export function createAgentState({ prepared, running, closed, autoCancel, ...dep
     accounts: placed.map(({ account }) => account),
     running: [...desired.keys()].flatMap(name => running.get(name) ?? []),
     sources,
-    /** `sources` without excluded families. */
+    /** `sources` without the excluded families. */
     shown: deps.selectShown(sources, loaded.config.accounts),
     autoCancel,
   };

@@ -4,7 +4,7 @@ import { readWebConfig } from '../config/web-config.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { ReadWebConfig } from '../http/access.ts';
 import { parseListen } from '../http/options.ts';
-import type { ReloadAnswer } from '../http/served.ts';
+import type { ReloadResult } from '../http/served.ts';
 import type { ServerSettings } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
 import { version } from '../kit/version.ts';
@@ -25,8 +25,8 @@ export interface AgentDeps extends PartsDeps {
 
 export type Agent = Awaited<ReturnType<typeof startAgent>>;
 
-/** All parts except the port. */
-export type Core = Awaited<ReturnType<typeof openCore>>;
+/** All parts of the agent except the port. */
+export type AgentCore = Awaited<ReturnType<typeof openCore>>;
 
 /** Opens all parts and accounts without starting them. If a part is missing, closes everything and throws. */
 export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
@@ -66,7 +66,7 @@ function serverSettings({ server }: Config): ServerSettings {
 /** Builds all parts, opens the port and starts the loops. If a part is missing, closes everything and throws. */
 export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   const { watchEvery, clock, random, env, bounds } = deps;
-  // Read before the parts are opened, so that later changes of the files are detected.
+  // Read the state before the parts are opened, so that later changes of the files are detected.
   const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.hash };
   const core = await openCore(loaded, deps);
   const { supervisor, base } = core;
@@ -76,11 +76,11 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
   /** Reloads the configuration. If it cannot be used, returns the reasons and keeps the current one. Never rejects. */
-  async function reload(): Promise<ReloadAnswer> {
+  async function reload(): Promise<ReloadResult> {
     if (!reloading) return { faults: [{ file: loaded.file, message: 'the agent is starting' }] };
-    const answer = await reloading.reload();
-    reloads.last = { at: clock.now(), changed: [], faults: [], ...answer };
-    return answer;
+    const result = await reloading.reload();
+    reloads.last = { at: clock.now(), changed: [], faults: [], ...result };
+    return result;
   }
   /** Stores the URL for commands. Replicas have their own table of URLs. */
   async function announce(): Promise<void> {
@@ -90,7 +90,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     );
   }
   const read: ReadWebConfig = file => readWebConfig(file).config;
-  const served: Served = Object.assign(core.served, { reload, reloadFaults: () => reloads.last?.faults ?? [] });
+  const served: Served = Object.assign(core.served, { reload, reloadErrors: () => reloads.last?.faults ?? [] });
   // Open the port first: an agent that cannot be scraped must not query the service either.
   const server = await startHttpServer(settingsOf(loaded), served, log, read).catch(async (error: unknown) => {
     await closing.close();

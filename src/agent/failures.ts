@@ -1,7 +1,7 @@
 import { type Backoff, backoffDelay } from '../kit/backoff.ts';
-import type { Base } from './parts.ts';
+import type { AgentBase } from './parts.ts';
 
-export interface Failure {
+export interface AccountFailure {
   readonly error: unknown;
   /** Time of the first of consecutive failures (ms since the Unix epoch). */
   readonly since: number;
@@ -14,11 +14,11 @@ export interface Failure {
 const RETRY: Backoff = { first: 30_000, longest: 600_000 };
 
 /** Accounts that could not be opened, configured or saved, with the time of their next attempt. */
-export class Failures {
-  readonly #deps: Pick<Base, 'clock' | 'random' | 'log'>;
-  readonly #failures = new Map<string, Failure>();
+export class AccountFailures {
+  readonly #deps: Pick<AgentBase, 'clock' | 'random' | 'log'>;
+  readonly #failures = new Map<string, AccountFailure>();
 
-  constructor(deps: Pick<Base, 'clock' | 'random' | 'log'>) {
+  constructor(deps: Pick<AgentBase, 'clock' | 'random' | 'log'>) {
     this.#deps = deps;
   }
 
@@ -27,7 +27,7 @@ export class Failures {
   }
 
   /** Failure of an account's last attempt; undefined if it succeeded. */
-  of(account: string): Failure | undefined {
+  of(account: string): AccountFailure | undefined {
     return this.#failures.get(account);
   }
 

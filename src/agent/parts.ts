@@ -42,7 +42,7 @@ export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Time range of the event log to read at an account's very first start (ms). */
+  /** How far back to read the event log on an account's first start (ms). */
   readonly backfill?: number;
   readonly bounds?: Partial<Bounds>;
   readonly openStore?: typeof openStore;
@@ -51,14 +51,14 @@ export interface PartsDeps {
 }
 
 /** Parts that do not change with the configuration. */
-export type Base = Awaited<ReturnType<typeof openBase>>;
+export type AgentBase = Awaited<ReturnType<typeof openBase>>;
 
 /** Returns the store and, with replicas, the leases of this process. */
 async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log, deps: PartsDeps) {
   const { replicas } = store;
   if (!replicas) return { store, holding: undefined };
-  const { createHolding, withLeaseCheck } = await import('../replicas/holding.ts');
-  const holding = createHolding({ ...deps, replicas, accounts: accounts.map(({ name }) => name), log });
+  const { createLeaseHolder, withLeaseCheck } = await import('../replicas/holding.ts');
+  const holding = createLeaseHolder({ ...deps, replicas, accounts: accounts.map(({ name }) => name), log });
   return { store: withLeaseCheck(store, holding), holding };
 }
 
@@ -104,7 +104,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     /** Undefined without replicas: this process owns all accounts. */
     holding,
     leases,
-    /** Key for requests between agents of the store; undefined if it could not be stored at the start. */
+    /** Key for requests between agents that share the store; undefined if it could not be stored at startup. */
     peerKey: await openPeerKey(store, log),
     tracer: createTracer(version, config.tracing.propagate),
     secrets: createSecretValues(config, env),
@@ -115,16 +115,16 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
 }
 
 /** Waits until accounts are saved. Logs failures. Never throws. */
-export async function settle(
+export async function waitUntilSaved(
   saving: readonly Promise<void>[],
-  { log, holding }: Pick<Base, 'log' | 'holding'>,
+  { log, holding }: Pick<AgentBase, 'log' | 'holding'>,
 ): Promise<void> {
   const failures = (await Promise.allSettled(saving)).flatMap(each =>
     each.status === 'rejected' ? [each.reason] : [],
   );
-  // The new holder saves a lost account. An unavailable database is logged elsewhere.
+  // The new holder saves a lost account. An unavailable database is logged when it is detected.
   const failed = failures.find(error => !isNotHeld(error));
-  if (failed === undefined || holding?.isAway()) return;
+  if (failed === undefined || holding?.isUnavailable()) return;
   log.warn({ error: String(failed) }, 'failed to store budget use, data freshness and history');
 }
 
@@ -147,6 +147,6 @@ export async function openAccounts(
     }),
   );
   const close = () => accounts.map(account => account.close());
-  closing.add('accounts', () => settle(close(), base));
+  closing.add('accounts', () => waitUntilSaved(close(), base));
   return accounts;
 }

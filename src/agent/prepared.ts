@@ -11,7 +11,7 @@ import type { Alerting } from '../rules/alerting.ts';
 import { hasLifecycles } from '../telemetry/message-traces.ts';
 import type { AccountSettings } from './account-client.ts';
 import type { Exporting, Exports } from './exporting.ts';
-import type { Base } from './parts.ts';
+import type { AgentBase } from './parts.ts';
 
 /** A configured account and its identity. */
 export interface DesiredAccount {
@@ -22,7 +22,7 @@ export interface DesiredAccount {
 }
 
 /** Hashes the settings that affect polling. Excluded families do not. */
-function identityOfReading(settings: AccountSettings, config: Config, env: Base['env']): string {
+function identityOfReading(settings: AccountSettings, config: Config, env: AgentBase['env']): string {
   const { name } = settings;
   const { families: _, ...collect } = settings.collect;
   const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
@@ -47,7 +47,7 @@ export interface Prepared {
 }
 
 interface PrepareDeps {
-  readonly base: Pick<Base, 'dispatchers' | 'env'>;
+  readonly base: Pick<AgentBase, 'dispatchers' | 'env'>;
   readonly alerting: Pick<Alerting, 'prepare'>;
   readonly exporting: Pick<Exporting, 'prepare'>;
 }
@@ -70,6 +70,6 @@ export async function prepare(
   return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, exports };
 }
 
-/** Returns the dispatchers in use. A running account may have another than configured, if it could not be saved before a change. */
+/** Returns the dispatchers in use. A running account may still use an earlier one, if it could not be saved before a change. */
 export const dispatchersOf = ({ desired }: Prepared, running: Iterable<Pick<DesiredAccount, 'dispatcher'>>) =>
   [...desired.values(), ...running].map(({ dispatcher }) => dispatcher);

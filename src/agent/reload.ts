@@ -1,5 +1,5 @@
-import { ConfigError, type Fault, type LoadedConfig, loadConfig } from '../config/load.ts';
-import type { ReloadAnswer, ReloadFault } from '../http/served.ts';
+import { ConfigError, type LoadedConfig, type LocatedError, loadConfig } from '../config/load.ts';
+import type { ReloadError, ReloadResult } from '../http/served.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
@@ -12,7 +12,7 @@ export type Reloading = ReturnType<typeof createReloading>;
 export interface ReloadDeps {
   readonly supervisor: Pick<Supervisor, 'loaded' | 'reload'>;
   readonly log: Log;
-  /** Reports whether the last attempt to load the configuration succeeded. */
+  /** Records whether the last attempt could load the configuration. */
   configRead(isValid: boolean): void;
   readonly env: Env;
   readonly tried: FilesState | undefined;
@@ -29,9 +29,9 @@ const FIXED: readonly (readonly [path: string[], of: (config: LoadedConfig['conf
   [['server', 'replicaUrl'], ({ server }) => server.replicaUrl],
 ];
 
-function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
+function refusals(before: LoadedConfig, next: LoadedConfig): LocatedError[] {
   const { file } = next;
-  return FIXED.flatMap(([path, of]): Fault[] => {
+  return FIXED.flatMap(([path, of]): LocatedError[] => {
     if (identityOf(of(before.config)) === identityOf(of(next.config))) return [];
     const place = next.place?.(path) ?? { file, line: 1, column: 1, path: path.join('.') };
     return [{ ...place, message: `can't change while the agent runs; a restart applies it` }];
@@ -39,25 +39,25 @@ function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
 }
 
 /** An error in the configuration's text, or another failure of the reload. */
-type Refusal = Fault | { readonly file: string; readonly message: string };
+type Refusal = LocatedError | { readonly file: string; readonly message: string };
 
-function toReloadFault(fault: Refusal): ReloadFault {
-  if (!('line' in fault)) return fault;
-  const { path, message, ...place } = fault;
+function toReloadError(error: Refusal): ReloadError {
+  if (!('line' in error)) return error;
+  const { path, message, ...place } = error;
   return { ...place, message: [path, message].filter(Boolean).join(': ') };
 }
 
 export function createReloading({ supervisor, log, env, openPort, configRead, ...deps }: ReloadDeps) {
   let tried = deps.tried;
   let isClosed = false;
-  let running: Promise<ReloadAnswer> | undefined;
-  let following: Promise<ReloadAnswer> | undefined;
+  let running: Promise<ReloadResult> | undefined;
+  let following: Promise<ReloadResult> | undefined;
 
   function assertOpen(): void {
     if (isClosed) throw new Error('the agent is stopping');
   }
 
-  async function apply(next: LoadedConfig): Promise<ReloadAnswer> {
+  async function apply(next: LoadedConfig): Promise<ReloadResult> {
     assertOpen();
     const changed = await supervisor.reload(next, async () => {
       assertOpen();
@@ -68,12 +68,12 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
     return { changed };
   }
 
-  function refuse(faults: readonly Refusal[]): ReloadAnswer {
+  function refuse(faults: readonly Refusal[]): ReloadResult {
     for (const { message, ...place } of faults) log.error(place, message);
     const { file, hash } = supervisor.loaded;
     log.error({ file, hash }, 'failed to reload configuration; the current one stays in use');
     configRead(false);
-    return { faults: faults.map(toReloadFault) };
+    return { faults: faults.map(toReloadError) };
   }
 
   /** Loads the files, and loads them again if they changed during the load. */
@@ -88,7 +88,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
     }
   }
 
-  async function attempt(): Promise<ReloadAnswer> {
+  async function attempt(): Promise<ReloadResult> {
     const { file } = supervisor.loaded;
     try {
       const next = await load();
@@ -97,7 +97,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
       const refused = refusals(supervisor.loaded, next);
       return refused.length > 0 ? refuse(refused) : await apply(next);
     } catch (error) {
-      if (error instanceof ConfigError) return refuse(error.faults);
+      if (error instanceof ConfigError) return refuse(error.errors);
       tried = undefined;
       return refuse([{ file, message: error instanceof Error ? error.message : String(error) }]);
     } finally {
@@ -105,7 +105,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
     }
   }
 
-  function begin(): Promise<ReloadAnswer> {
+  function start(): Promise<ReloadResult> {
     following = undefined;
     running = attempt();
     return running;
@@ -113,16 +113,16 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
 
   return {
     /** Reloads the configuration. Runs are sequential, and calls during a run share the next one. Never rejects. */
-    reload(): Promise<ReloadAnswer> {
+    reload(): Promise<ReloadResult> {
       // Check `following` first: `running` is undefined between the end of a run and the start of the next.
       if (following) return following;
-      if (!running) return begin();
-      following = running.then(begin);
+      if (!running) return start();
+      following = running.then(start);
       return following;
     },
     /** State of the files at the last attempt; undefined if it failed for a reason other than their content. */
     tried: (): FilesState | undefined => tried,
-    /** Rejects further runs and waits for the current one, which may be rejected, too. */
+    /** Rejects further reloads and waits for the current one, even if it fails. */
     async close(): Promise<void> {
       isClosed = true;
       await (following ?? running);

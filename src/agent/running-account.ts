@@ -8,11 +8,11 @@ import { createInfoSource } from '../status/account-metrics.ts';
 import { createChecking, createSampling, historyLimits } from '../status/recording.ts';
 import { type Account, openAccount } from './account.ts';
 import type { Exporting } from './exporting.ts';
-import type { Base } from './parts.ts';
+import type { AgentBase } from './parts.ts';
 import type { DesiredAccount, Prepared } from './prepared.ts';
 
 export interface RunningDeps {
-  readonly base: Base;
+  readonly base: AgentBase;
   readonly alerting: Alerting;
   readonly autoCancel: AutoCancelAccounts;
   readonly exporting: Exporting;
@@ -20,7 +20,7 @@ export interface RunningDeps {
 
 /** Delay of the first sample (ms). */
 const FIRST_SAMPLE = 5000;
-/** Time per account over which first samples are spread (ms), up to one interval. A thousand simultaneous ones would block. */
+/** First samples are spread over this time per account (ms), at most one interval. A thousand at once would block the process. */
 const APART = 1000;
 
 /** An open account with its auto-cancel, alerts and history. */
@@ -31,7 +31,7 @@ export class RunningAccount {
   readonly #deps: RunningDeps;
   readonly #sampling: LoopSlot;
   #autoCancel: OpenAutoCancel | undefined;
-  /** Kept after closing: the next auto-cancel continues its counters and journal. */
+  /** Kept after closing, so that the next auto-cancel continues its counters and journal. */
   #lastAutoCancel: OpenAutoCancel | undefined;
   #sources: readonly Source[] = [];
   #sample: () => Promise<void> = async () => undefined;
@@ -110,8 +110,8 @@ export class RunningAccount {
   }
 
   /**
-   * Applies settings other than polling: auto-cancel, rules, history. If auto-cancel changes, it must be stopped before. Rejects with
-   * StoreError, or with an Error if a journal is damaged, after applying everything else.
+   * Applies settings other than polling: auto-cancel, rules, history. If auto-cancel changes, it must be stopped first.
+   * Rejects with StoreError, or with an Error if a journal is damaged, after applying everything else.
    */
   async configure(prepared: Prepared): Promise<void> {
     const { base, alerting, autoCancel } = this.#deps;
@@ -169,7 +169,7 @@ export class RunningAccount {
   }
 
   async stop(): Promise<void> {
-    // Auto-cancel may still be opening; it must not start.
+    // Prevents auto-cancel from starting if it is still being opened.
     this.#isStarted = false;
     await Promise.all([this.account.stop(), this.#sampling.close(), this.stopAutoCancel()]);
   }

@@ -12,12 +12,12 @@ import type { Served } from '../status/served.ts';
 import type { Shared, StateServed } from '../status/shared.ts';
 import { createViews } from '../status/views.ts';
 import type { AgentState } from './agent-state.ts';
-import type { Base } from './parts.ts';
+import type { AgentBase } from './parts.ts';
 import type { Supervisor } from './supervisor.ts';
 
-type OwnServed = Omit<Served, 'reload' | 'reloadFaults'>;
+type OwnServed = Omit<Served, 'reload' | 'reloadErrors'>;
 
-async function createSharedViews(base: Base): Promise<Shared | undefined> {
+async function createSharedViews(base: AgentBase): Promise<Shared | undefined> {
   const { holding, store } = base;
   if (!holding || !store.replicas) return undefined;
   const { createShared } = await import('../status/shared.ts');
@@ -25,7 +25,7 @@ async function createSharedViews(base: Base): Promise<Shared | undefined> {
 }
 
 /** Creates the views served on the port. They always show the current state. */
-export async function createServing(supervisor: Supervisor, base: Base) {
+export async function createServing(supervisor: Supervisor, base: AgentBase) {
   const { process, holding, log, clock, peerKey } = base;
   const shared = await createSharedViews(base);
   const kept: KeptRows = new WeakMap();
@@ -39,7 +39,7 @@ export async function createServing(supervisor: Supervisor, base: Base) {
   );
   let last: { readonly state: AgentState; readonly views: ReturnType<typeof createStateViews> } | undefined;
 
-  /** Returns the views of the current state, and recreates them after it was replaced. */
+  /** Returns the views of the current state. Recreates them after the state was replaced. */
   function current() {
     const state = supervisor.state();
     if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor, shared, kept }) };
@@ -88,7 +88,7 @@ export async function createServing(supervisor: Supervisor, base: Base) {
     checkAgent: () => current().agent.check(),
     /** Logs the problems of the agent itself. Must be called once a minute. Never rejects. */
     logProblems: (): Promise<void> => current().agent.logProblems(),
-    /** Status rows of all accounts for other replicas; undefined if the store is not shared. */
+    /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
     async statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined> {
       const { elsewhere, rows } = current();
       const { accounts, autoCancel } = supervisor.state();
@@ -100,7 +100,7 @@ export async function createServing(supervisor: Supervisor, base: Base) {
 }
 
 interface StateViewsDeps {
-  readonly base: Base;
+  readonly base: AgentBase;
   readonly supervisor: Supervisor;
   readonly shared: Shared | undefined;
   readonly kept: KeptRows;
@@ -120,7 +120,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     accounts,
     printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
     notifications: () => alerting.notifications(),
-    databaseAway: base.holding?.awaySince,
+    databaseAway: base.holding?.unavailableSince,
     pushTrouble: () => exporting.current.push.trouble(),
   });
   const ownJournal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];

@@ -14,17 +14,17 @@ import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import { type AgentState, createAgentState } from './agent-state.ts';
 import { Exporting } from './exporting.ts';
-import { Failures } from './failures.ts';
-import { type Base, settle } from './parts.ts';
+import { AccountFailures } from './failures.ts';
+import { type AgentBase, waitUntilSaved } from './parts.ts';
 import { dispatchersOf, type Prepared, prepare } from './prepared.ts';
 import { RunningAccount, type RunningDeps } from './running-account.ts';
 
 /** Status rows for other replicas, by account. */
 type StatusRows = () => Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
 
-/** Accounts opened concurrently, and concurrent first rounds, each of which may read minutes of history. */
+/** Maximum number of accounts opened concurrently, and of concurrent first rounds, each of which may read minutes of history. */
 const CONCURRENCY = 8;
-/** Maximum delay of other accounts' first rounds by an unresponsive service (ms). */
+/** Maximum time for which an unresponsive service delays other accounts' first rounds (ms). */
 const MAX_START = 1000;
 
 /**
@@ -34,14 +34,14 @@ const MAX_START = 1000;
 export class Supervisor {
   readonly alerting: Alerting;
   readonly exporting: Exporting;
-  readonly #base: Base;
+  readonly #base: AgentBase;
   readonly #autoCancel: AutoCancelAccounts;
   readonly #parts: RunningDeps;
   readonly #running = new Map<string, RunningAccount>();
   /** Closed accounts that are about to be reopened. Their facts are still shown. */
   readonly #closed = new Map<string, RunningAccount>();
   readonly #sessions = new Map<string, Session>();
-  readonly #failures: Failures;
+  readonly #failures: AccountFailures;
   readonly #inTurn = createSerially();
   readonly #loops: ReturnType<typeof createLoops>;
   readonly #starting = new Set<Promise<void>>();
@@ -49,14 +49,14 @@ export class Supervisor {
   readonly #shownSources = createShownSources();
   #prepared!: Prepared;
   #state: AgentState | undefined;
-  /** Whether this process owns agent-wide work: the heartbeat, and alert groups over several accounts. */
+  /** Whether this process does agent-wide work: the heartbeat, and alert groups over several accounts. */
   #isAgentWide = false;
   #isStarted = false;
   #isQueued = false;
 
-  private constructor({ config }: LoadedConfig, base: Base) {
+  private constructor({ config }: LoadedConfig, base: AgentBase) {
     this.#base = base;
-    this.#failures = new Failures(base);
+    this.#failures = new AccountFailures(base);
     this.#loops = createLoops(base);
     this.alerting = new Alerting(config, { ...base, accounts: () => this.state().accounts });
     this.exporting = new Exporting({
@@ -77,7 +77,7 @@ export class Supervisor {
   }
 
   /** Opens all accounts; with replicas, `start` opens them. If a process-wide part is missing, closes everything and rejects. */
-  static async open(loaded: LoadedConfig, base: Base): Promise<Supervisor> {
+  static async open(loaded: LoadedConfig, base: AgentBase): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
     opened.#prepared = await prepare(loaded, opened.#parts);
     opened.exporting.use(opened.#prepared.exports);
@@ -153,7 +153,7 @@ export class Supervisor {
   /** Saves budget use, freshness and history of all accounts together with `rows`. Never rejects. */
   async save(rows?: Awaited<ReturnType<StatusRows>>): Promise<void> {
     const saving = [...this.#running.values()].map(({ name, account }) => account.save(rows?.get(name)));
-    await settle(saving, this.#base);
+    await waitUntilSaved(saving, this.#base);
   }
 
   /** Ends all loops and aborts requests in flight. Data is still served. */
@@ -258,7 +258,7 @@ export class Supervisor {
     await account.stop();
     // Another replica continues a lost account from its committed rows.
     const isLost = this.#base.holding?.leaving().get(name) === 'lost';
-    if (!isLost) await settle([account.account.save()], this.#base);
+    if (!isLost) await waitUntilSaved([account.account.save()], this.#base);
     if (isReopened) this.#closed.set(name, account);
     else await this.alerting[prepared.desired.has(name) ? 'release' : 'remove'](name);
     account.session.revoke();
@@ -347,10 +347,10 @@ export class Supervisor {
     if (this.#stopping.signal.aborted) return;
     if (holding) {
       await holding.renew();
-      // The database is unavailable, so the account has not failed. It is opened when the database is available.
-      if (holding.isAway()) return;
+      // The database is unavailable, so the account itself has not failed. It is opened once the database is available.
+      if (holding.isUnavailable()) return;
       await this.alerting.release(name);
-      // The lease is lost: the new holder opens the account.
+      // The lease was lost: the new holder opens the account.
       if (!holding.held(name)) return;
     }
     const ms = this.#failures.note(name, error, 'failed to open account; retrying later');

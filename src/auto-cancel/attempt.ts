@@ -8,7 +8,7 @@ import type { Contexts, Progress } from './context.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
 import type { Journal } from './journal.ts';
 import { endLine } from './journal-state.ts';
-import { lookUpEvents, rereadEntry, stateOf } from './look-up.ts';
+import { callbackStateOf, lookUpEvents, rereadEntry } from './look-up.ts';
 import { abortReason, changeSince, type FinalCheck, skipReason } from './stages.ts';
 
 export interface AttemptDeps {
@@ -28,7 +28,7 @@ export type AttemptResult =
   | { readonly made: false; readonly reason: string }
   | { readonly made: true; readonly answer: CancelResponse; readonly outcome: FinalOutcome | undefined };
 
-/** Time before the end of a lease when a request must have ended (ms): clocks run at different rates, and bytes take time. */
+/** Minimum time between the end of a request and the end of the lease (ms): clocks run at different rates, and sending takes time. */
 export const LEASE_MARGIN = 1000;
 
 /** Maximum age of the final check when the cancel is sent (ms). */
@@ -42,7 +42,7 @@ async function checkFinally(
 ): Promise<FinalCheck | 'failed'> {
   try {
     const found = await rereadEntry(lastReader, evaluated.target, signal);
-    const look = { state: stateOf(found), callbackMessageId: found?.callbackMessageId, silence: undefined };
+    const look = { state: callbackStateOf(found), callbackMessageId: found?.callbackMessageId, silence: undefined };
     if (!evaluated.silence || changeSince(evaluated, look)) return look;
     const { entry } = evaluated.sighting;
     return { ...look, silence: await lookUpEvents(lastReader, entry, { now: clock.now, log }, signal) };

@@ -17,7 +17,7 @@ export interface ContextsDeps {
   walk(): WalkView;
   /** Whether the stop file exists or may exist. */
   isStopped(): boolean;
-  /** Alerts of the account that are firing or of unknown state, by name. */
+  /** State of each alert of the account that is firing or unknown, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
   clockSkew(): number | undefined;
@@ -39,7 +39,7 @@ export interface LastRun {
 /** Creates the input of the stages at the current time. Callers create a new one after each wait. */
 export type Contexts = ReturnType<typeof createContexts>;
 
-/** Number of complete walks required after the start or a clock step. */
+/** Number of complete walks required after startup or a clock step. */
 const WALKS_BEFORE = 3;
 
 /** Whether a stop file exists, or may exist in an unreadable folder. */
@@ -55,7 +55,7 @@ export function mayExist(file: string): boolean {
 /** Change of the difference between wall and monotonic time (ms) that counts as a clock step. */
 const CLOCK_STEP = 30_000;
 /** Longest window of a limit (ms). Once it has passed after a clock step, the wall clock is used again. */
-const LONGEST_WINDOW = 24 * 3_600_000;
+const MAX_WINDOW = 24 * 3_600_000;
 
 /**
  * Creates a clock for limits (ms since the Unix epoch) that changes of the wall clock neither shorten nor extend. `lastAt`: latest time
@@ -77,7 +77,7 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
       onStep(step);
     }
     offset = wall - monotonic;
-    const isCalm = monotonic - steppedAt >= LONGEST_WINDOW;
+    const isCalm = monotonic - steppedAt >= MAX_WINDOW;
     if (isCalm || offset - base <= CLOCK_STEP) base = Math.max(base, offset);
     latest = Math.max(latest, wall, base + monotonic);
     return base + monotonic;
@@ -120,7 +120,7 @@ export function createContexts(deps: ContextsDeps) {
 
   function accountContext(walkAt?: number): AccountContext {
     const walk = deps.walk();
-    // The count does not restart while facts are withdrawn.
+    // Keep the count while facts are withdrawn.
     walks = walk.facts?.walks ?? walks;
     const times = { elapsed: time.elapsed(), latest: time.latest(), wall: clock.now() };
     return {

@@ -1,4 +1,4 @@
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Breaker } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
@@ -32,9 +32,9 @@ export function createDecider(deps: DecideDeps) {
     deps;
   const { state } = journal;
   const { stamp, elapsed, latest } = contexts.time;
-  const turns = createTurns();
+  const turns = createYielder();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
-  /** Monotonic time of the last attempt of each due action that was not made. */
+  /** Monotonic time of the last try that led to no attempt, by due action. */
   let tried = new Map<string, number>();
 
   /** Runs `work` for all items and yields to the event loop in between. Throws the signal's reason. */
@@ -51,7 +51,7 @@ export function createDecider(deps: DecideDeps) {
     if (endOf(state, action) !== undefined) return true;
     const known = state.actions.get(action);
     if (known?.isOpen) {
-      // An interrupted decision is repeated for the same walk, which proves nothing about a later cancel.
+      // An interrupted decision is repeated with the same walk, which started before the cancel and proves nothing about it.
       const isWalked = (known.attempts.at(-1)?.at ?? 0) < walkAt;
       return !isWalked || !settling.mayRetry(action);
     }
@@ -109,7 +109,7 @@ export function createDecider(deps: DecideDeps) {
     if (found) await openBreaker(found.breaker, found.reason);
   }
 
-  /** Opens the breaker `candidates` if too many callbacks are due. `unread`: see `evaluateAll`. */
+  /** Opens the `candidates` breaker if too many callbacks are due. `unread`: see `evaluateAll`. */
   async function checkCandidates(due: readonly EvaluatedCallback[], unread: number, population: number): Promise<void> {
     const crowded = due.filter(each => !blindSkipReason(each, state, elapsed())).length;
     const reason = candidateExcess(options.breaker.candidates, crowded > 0 ? crowded + unread : 0, population);

@@ -1,10 +1,10 @@
 import { formatDuration } from '../kit/duration.ts';
 import type { CallbackSighting, Silence } from '../model/callback.ts';
-import type { Finding, Predicate, Tristate, Verdict } from '../model/finding.ts';
+import type { Predicate, RuleFinding, Tristate, Verdict } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { CONDITION_KEYS, evaluateConditions } from './conditions.ts';
-import type { AutoCancelOptions, DetectionRule, Mode, Rule } from './options.ts';
+import type { AutoCancelOptions, AutoCancelRule, DetectionRule, Mode } from './options.ts';
 import { minimumSpan, retryWindow } from './stuck-when.ts';
 
 /** Evidence about one entry. Times: milliseconds since the Unix epoch, by the agent's clock; `lastEventAt` by the service's clock. */
@@ -47,7 +47,7 @@ function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEnt
   return { name: 'evidence', holds, found, asked: 'reported: in_progress' };
 }
 
-/** Returns the maximum retries of the callback. The reported number is that of the failed message, so it only raises the assumption. */
+/** Returns the maximum retries of the callback. The failed message reports its own number, which may only raise the assumed one. */
 function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
   return maxRetries !== undefined && Number.isInteger(maxRetries) ? Math.max(maxRetries, assumed) : assumed;
 }
@@ -129,7 +129,7 @@ function evaluateId({ id }: CallbackEvidence): Predicate {
  * Evaluates a rule for a failure callback, which is `stuck` if every predicate holds. Otherwise the first failed predicate is the
  * reason: a false condition, then evidence or id, then a false `stuckWhen`, then any unknown one.
  */
-export function evaluate(rule: DetectionRule, seen: CallbackEvidence): Finding {
+export function evaluate(rule: DetectionRule, seen: CallbackEvidence): RuleFinding {
   const { entry } = seen.sighting;
   const about = [
     ...evaluateConditions('match', rule.match, entry),
@@ -150,24 +150,24 @@ export function evaluate(rule: DetectionRule, seen: CallbackEvidence): Finding {
 }
 
 /** Whether only the unknown newest event prevents the verdict `stuck`. */
-export const lacksEvents = ({ reason }: Finding) => reason === UNKNOWN_EVENT;
+export const lacksEvents = ({ reason }: RuleFinding) => reason === UNKNOWN_EVENT;
 
 /** A failure callback with the finding of the deciding rule. */
 export interface EvaluatedCallback {
   readonly action: string;
   readonly sighting: CallbackSighting;
   readonly target: JournalTarget;
-  readonly rule: Rule;
+  readonly rule: AutoCancelRule;
   readonly mode: Mode;
-  readonly finding: Finding;
+  readonly finding: RuleFinding;
   /** Result of the event look-up, if any. */
   readonly silence: Silence | undefined;
   /** Findings of the other matching rules. */
-  readonly shadowed: readonly Finding[];
+  readonly shadowed: readonly RuleFinding[];
 }
 
 /** Returns the effective mode of a rule: capped by the global mode, and `plan` after it has expired. `now`: ms since the Unix epoch. */
-export function modeOf(rule: Rule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
+export function modeOf(rule: AutoCancelRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
   const hasExpired = rule.expires !== null && now >= rule.expires;
   return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
 }
@@ -187,7 +187,7 @@ const shortestGap = (rules: RulesWithGap) =>
   Math.min(...rules.map(({ stuckWhen }) => stuckWhen.maxGap ?? Number.POSITIVE_INFINITY));
 
 /**
- * Returns the longest gap between complete walks that does not end all episodes (ms): the shortest `maxGap` of the account's rules, or
+ * Returns the longest gap between complete walks that episodes survive (ms): the shortest `maxGap` of the account's rules, or
  * else the longer of half an hour and three walk intervals.
  */
 export function allowedGap(rules: RulesWithGap, rescanEvery: number): number {

@@ -10,11 +10,11 @@ import type {
 } from '../model/journal.ts';
 
 /** One attempt to cancel: an intent and its response, if any. Times: milliseconds since the Unix epoch. */
-export interface Attempt {
+export interface CancelAttempt {
   readonly number: number;
   readonly at: number;
-  readonly answer: CancelResponse | undefined;
-  readonly answeredAt: number | undefined;
+  readonly response: CancelResponse | undefined;
+  readonly respondedAt: number | undefined;
 }
 
 /** State of one action according to the journal. Times: milliseconds since the Unix epoch. */
@@ -32,7 +32,7 @@ export interface Action {
   readonly approvalUntil: number | undefined;
   readonly approvedBy: string | undefined;
   readonly isPlanned: boolean;
-  readonly attempts: readonly Attempt[];
+  readonly attempts: readonly CancelAttempt[];
   /** Whether it has an intent without an outcome, which must be settled before the next attempt. */
   readonly isOpen: boolean;
   /** Final outcome; undefined if another attempt is permitted. */
@@ -54,7 +54,7 @@ export function endLine(
 }
 
 /** An intent, or a plan, that counts against the limits. */
-export interface Use {
+export interface LimitUse {
   readonly at: number;
   readonly rule: string;
   readonly url: string | undefined;
@@ -72,16 +72,16 @@ export interface ClosedAction {
 export interface JournalState {
   /** Latest time of any line (ms since the Unix epoch). The last line may have an earlier time if the wall clock was set back. */
   lastAt: number;
-  /** Actions that wait or are open, that had an attempt within a year without an end, or that are not pruned yet. */
+  /** Waiting or open actions, actions without an end that had an attempt within a year, and others that are not pruned yet. */
   readonly actions: Map<string, Action>;
   /** All other planned or ended actions, by id. Never dropped: an action must not be repeated. */
   readonly closed: Map<string, ClosedAction>;
   /** Pruned action that sent a cancel, by episode; '' for several. Never dropped. */
   readonly senders: Map<string, string>;
   /** Uses of the last day and the latest use of each URL, in the order of their lines. */
-  readonly uses: Use[];
+  readonly uses: LimitUse[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number; since: number }>;
-  /** Outcome of the last blind cancel of each id that may have reached the service. */
+  /** Outcome of each id's last blind cancel that may have reached the service. */
   readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
   readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
   /** Times of failed cancels since the breaker's last reset. */
@@ -136,7 +136,7 @@ export const isPlanned = ({ actions, closed }: JournalState, id: string): boolea
 /** Longest window of a limit (ms). */
 const DAY = 24 * 3_600_000;
 /** Upper bound of the configurable `cooldown` and `recheckAfter` (ms). */
-const LONGEST_SPAN = 366 * DAY;
+const MAX_SPAN = 366 * DAY;
 
 /** Shared objects, one for each kind of end: there may be thousands of actions. */
 const ends = new Map<string, ClosedAction>();
@@ -164,19 +164,19 @@ export function prune(state: JournalState, now: number): void {
   for (const action of state.actions.values()) {
     const { isOpen, ended, graceUntil, approvalUntil, attempts } = action;
     const waits = graceUntil !== undefined || approvalUntil !== undefined;
-    const mayRepeat = ended === undefined && attempts.some(({ at }) => at > now - LONGEST_SPAN);
+    const mayRepeat = ended === undefined && attempts.some(({ at }) => at > now - MAX_SPAN);
     if (!isOpen && !waits && !mayRepeat) close(state, action);
   }
   const latest = new Map<string, number>();
-  const nameOf = ({ url, isPlan }: Use) => `${isPlan} ${url}`;
+  const nameOf = ({ url, isPlan }: LimitUse) => `${isPlan} ${url}`;
   for (const use of state.uses) latest.set(nameOf(use), Math.max(use.at, latest.get(nameOf(use)) ?? use.at));
   const kept = state.uses.filter(
-    use => use.at > now - DAY || (use.at > now - LONGEST_SPAN && use.at === latest.get(nameOf(use))),
+    use => use.at > now - DAY || (use.at > now - MAX_SPAN && use.at === latest.get(nameOf(use))),
   );
   if (kept.length < state.uses.length) state.uses.splice(0, state.uses.length, ...kept);
 }
 
-/** Returns the URL that limits count by. */
+/** Returns the URL that identifies an action in per-URL limits. */
 export const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
 
 const NO_WAIT = { requester: undefined, graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined };
@@ -198,7 +198,7 @@ function begin(id: string, target: JournalTarget, rule: string, closed: ClosedAc
 
 /** Returns the number of attempts that may have reached the service. */
 export function attemptsThatCount({ attempts }: Action): number {
-  return attempts.filter(({ answer }) => answer?.kind !== 'limited' && answer?.kind !== 'not_sent').length;
+  return attempts.filter(({ response }) => response?.kind !== 'limited' && response?.kind !== 'not_sent').length;
 }
 
 /** Whether the grace, approval and attempts of an action belong to this rule, mode and policy. */
@@ -221,7 +221,7 @@ function foldStop(state: JournalState, entry: JournalEntry): void {
   else if (entry.step === 'breaker_opened') state.breakers.set(entry.breaker, { at, reason: entry.reason });
   else if (entry.step === 'breaker_reset') {
     state.breakers.delete(entry.breaker);
-    // The same events must not open it again.
+    // The same events must not open the breaker again.
     if (entry.breaker === 'errors') state.errors.length = 0;
     if (entry.breaker === 'lost_races') state.races.length = 0;
   }
@@ -283,14 +283,14 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
       break;
     case 'intent': {
       const { rule, mode, policy, blind, target, attempt, approvedBy } = entry;
-      const attempts = [...action.attempts, { number: attempt, at, answer: undefined, answeredAt: undefined }];
+      const attempts = [...action.attempts, { number: attempt, at, response: undefined, respondedAt: undefined }];
       set({ rule, mode, blind, target, requester: { rule, mode, policy }, approvedBy, attempts, isOpen: true });
       state.uses.push({ at, rule, url: urlOf(target), isPlan: false });
       break;
     }
     case 'answered': {
       const attempts = action.attempts.map(attempt =>
-        attempt.number === entry.attempt ? { ...attempt, answer: entry.answer, answeredAt: at } : attempt,
+        attempt.number === entry.attempt ? { ...attempt, response: entry.answer, respondedAt: at } : attempt,
       );
       set({ attempts });
       if (isError(entry.answer)) state.errors.push(at);

@@ -1,12 +1,19 @@
 import { isOpen } from '../kit/cron.ts';
 import type { Breaker, JournalTarget } from '../model/journal.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
-import { type Action, attemptsThatCount, episodeKey, type JournalState, type Use, urlOf } from './journal-state.ts';
-import type { AutoCancelOptions, Rule } from './options.ts';
+import {
+  type Action,
+  attemptsThatCount,
+  episodeKey,
+  type JournalState,
+  type LimitUse,
+  urlOf,
+} from './journal-state.ts';
+import type { AutoCancelOptions, AutoCancelRule } from './options.ts';
 
-/** Returns why a rule's windows forbid acting at `at`, or undefined. */
+/** Returns why a rule's windows forbid acting at this time, or undefined. */
 export function windowReason(
-  { allow, deny }: Rule['windows'],
+  { allow, deny }: AutoCancelRule['windows'],
   at: number,
 ): 'window_denied' | 'window_closed' | undefined {
   if (deny.some(({ from, to }) => at >= from && at < to)) return 'window_denied';
@@ -49,7 +56,7 @@ export function breakerToOpen(
   return undefined;
 }
 
-const countSince = (uses: readonly Use[], from: number) => uses.filter(({ at }) => at > from).length;
+const countSince = (uses: readonly LimitUse[], from: number) => uses.filter(({ at }) => at > from).length;
 
 export function actionsLeft(options: AutoCancelOptions, state: JournalState, now: number): number {
   const uses = state.uses.filter(({ isPlan }) => !isPlan);
@@ -83,8 +90,8 @@ const LIMITED_WAIT = 10 * 60_000;
 
 function isLimitedLately({ attempts }: Action, now: number): boolean {
   const last = attempts.at(-1);
-  const times = attempts.filter(({ answer }) => answer?.kind === 'limited').length;
-  if (last?.answer?.kind !== 'limited' || times < 2) return false;
+  const times = attempts.filter(({ response }) => response?.kind === 'limited').length;
+  if (last?.response?.kind !== 'limited' || times < 2) return false;
   return last.at > now - Math.min(DAY, LIMITED_WAIT * 2 ** (times - 2));
 }
 

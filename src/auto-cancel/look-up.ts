@@ -131,7 +131,7 @@ export async function lookUpEvents(
   }
 }
 
-export function stateOf(entry: DlqEntry | undefined): CallbackState | 'unreported' | 'gone' {
+export function callbackStateOf(entry: DlqEntry | undefined): CallbackState | 'unreported' | 'gone' {
   return entry ? (entry.callbackState ?? 'unreported') : 'gone';
 }
 

@@ -2,9 +2,9 @@ import type { JournalEntry, JournalTarget } from '../model/journal.ts';
 import type { Notice } from '../notify/notice.ts';
 import type { Outbox, Posting } from '../notify/outbox.ts';
 import { urlOf } from './journal-state.ts';
-import type { Rule } from './options.ts';
+import type { AutoCancelRule } from './options.ts';
 
-/** Time that Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
+/** Time for which Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
 const LASTS = 15 * 60_000;
 
 type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
@@ -71,7 +71,7 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
 /** Returns a function that creates the notices of journal lines for the notifiers of each line's rule. */
 export function createNotices(
   account: string,
-  rules: readonly Pick<Rule, 'name' | 'notify'>[],
+  rules: readonly Pick<AutoCancelRule, 'name' | 'notify'>[],
   outbox: Pick<Outbox, 'post'>,
 ): (entries: readonly JournalEntry[]) => readonly Posting[] {
   const notifiers = new Map(rules.map(({ name, notify }) => [name, notify]));

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cronWindow, moment } from '../kit/cron.ts';
+import { cronWindow, timeWithZone } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { uniqueNames } from '../kit/unique-names.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
@@ -21,12 +21,9 @@ const end = z.union(
 
 const denied = z
   .strictObject({
-    from: moment.describe('Start, inclusive.'),
-    to: moment.describe('End, exclusive.'),
-    reason: z
-      .string()
-      .min(1)
-      .describe('Reason, as a comment. Skipped callbacks are counted with reason `window_denied`.'),
+    from: timeWithZone.describe('Start, inclusive.'),
+    to: timeWithZone.describe('End, exclusive.'),
+    reason: z.string().min(1).describe('A comment.'),
   })
   .refine(({ from, to }) => from < to, { error: 'must be after from', path: ['to'] });
 
@@ -42,20 +39,20 @@ const actingRule = z.strictObject({
     .enum(MODES, { error: `must be ${MODES.join(', ')}` })
     .default('plan')
     .describe(
-      '`plan` records what it would cancel, `approve` waits for an operator, `enforce` cancels. Capped by `autoCancel.mode`.',
+      '`plan` only records cancels, `approve` waits for an operator, `enforce` cancels. `autoCancel.mode` may restrict it.',
     ),
   expires: end
     .nullable()
     .default(null)
-    .describe('After this time the rule only plans. A date includes that whole day, UTC. Required with `enforce`.'),
+    .describe('After this time the rule only plans; a date includes the whole day (UTC). Required for `enforce`.'),
   accounts: z
     .array(z.string())
     .min(1, { error: 'must not be empty' })
     .nullable()
     .default(null)
-    .describe('Accounts that the rule applies to. Default: all.'),
+    .describe('Accounts to which the rule applies. Default: all.'),
   grace: DurationOrZero.prefault('30m').describe(
-    'Wait between marking a callback as stuck and cancelling it. A walk after the wait evaluates it again.',
+    'Wait between finding a callback stuck and cancelling it. A walk after the wait evaluates it again.',
   ),
   limits: z
     .strictObject({
@@ -63,13 +60,12 @@ const actingRule = z.strictObject({
       perHour: count.default(6).describe('Maximum cancels per hour.'),
     })
     .prefault({})
-    .describe('Limits of this rule for each account, within `autoCancel.limits`.'),
+    .describe('Limits of this rule for each account.'),
   cooldown: z
     .strictObject({
       perUrl: DurationOrZero.prefault('10m').describe('Minimum time between two cancels with the same URL.'),
     })
-    .prefault({})
-    .describe('Minimum time between cancels.'),
+    .prefault({}),
   windows: z
     .strictObject({
       allow: z
@@ -81,39 +77,39 @@ const actingRule = z.strictObject({
         .array(denied)
         .max(100)
         .default([])
-        .describe('The rule never cancels in these windows; they override `allow`.'),
+        .describe('The rule never cancels in these windows, which override `allow`.'),
     })
-    .prefault({})
-    .describe('When the rule may cancel.'),
-  notify: z.array(z.string()).default([]).describe('Notifiers that get notifications of this rule.'),
+    .prefault({}),
+  notify: z
+    .array(z.string())
+    .default([])
+    .describe('Notifiers that receive notifications of this rule, even without `alerts.enabled`.'),
   recheckAfter: Duration.prefault('24h').describe(
-    'With `blind`: how long an entry is skipped after the service reported that no callback was in progress.',
+    'With `blind`: how long an entry is skipped after the service reported no callback in progress.',
   ),
 });
 
 const detectionShape = z.strictObject({
   match: conditions
     .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
-    .describe('Entries that the rule applies to: every key must match. An entry without the field does not match.'),
+    .describe('Entries to which the rule applies: every key must match. A missing field does not match.'),
   except: conditions
     .prefault({})
-    .describe(
-      'As `match`: entries to exclude. One matching key is enough. An entry without the field is excluded, too.',
-    ),
+    .describe('As `match`, for entries to exclude. One matching key or one missing field is enough.'),
   evidence: z
     .enum(['reported', 'blind'], { error: 'must be reported or blind' })
     .default('reported')
     .describe(
-      '`reported`: the service reports the failure callback as in progress. `blind`: the service reports no state; only time counts.',
+      '`reported`: the service reports the callback as in progress. `blind`: it reports no state, and only elapsed time counts.',
     ),
   acceptUnverified: z
     .boolean()
     .default(false)
     .describe('With `blind`: confirms that the rule may cancel without knowing whether a callback is in progress.'),
-  stuckWhen: stuckWhen.prefault({}).describe('Conditions for stuck: all must hold.'),
+  stuckWhen: stuckWhen.prefault({}).describe('When a callback is stuck: all conditions must hold.'),
 });
 
-/** Checks that `stuckWhen` has the minimum time of its evidence, and not that of the other. */
+/** Checks that `stuckWhen` sets the minimum time for its kind of evidence, and not the one for the other kind. */
 function checkEvidence(
   { evidence, stuckWhen }: Pick<z.output<typeof detectionShape>, 'evidence' | 'stuckWhen'>,
   context: z.RefinementCtx,
@@ -170,7 +166,7 @@ export const autoCancelOptions = z.strictObject({
     .enum(['off', 'plan', 'enforce'], { error: 'must be off, plan or enforce' })
     .default('off')
     .describe('`off`: rules are not evaluated. `plan`: every rule only plans. `enforce`: each rule uses its own mode.'),
-  stopFile: z.string().min(1).default('./data/STOP').describe('Nothing is cancelled while this file exists.'),
+  stopFile: z.string().min(1).default('./data/STOP').describe('A file that stops all cancels while it exists.'),
   limits: z
     .strictObject({
       perRun: count.default(5).describe('Maximum cancels per walk.'),
@@ -179,67 +175,62 @@ export const autoCancelOptions = z.strictObject({
       spacing: DurationOrZero.prefault('2s').describe('Minimum time between two cancels.'),
     })
     .prefault({})
-    .describe('Limits of all rules together, for each account.'),
+    .describe('Limits of all rules combined, for each account.'),
   breaker: z
     .strictObject({
       candidates: z
         .strictObject({
-          max: count.default(25).describe('Opens the breaker when one walk finds more candidates than this.'),
+          max: count.default(25).describe('Opens the breaker if one walk finds more candidates than this.'),
           percent: percent
             .default(30)
-            .describe(
-              'Opens the breaker when candidates are more than this percentage of the callbacks that the rules match.',
-            ),
-          minPopulation: count.default(10).describe('Minimum number of matched callbacks before `percent` applies.'),
+            .describe('Opens the breaker if more than this percentage of the matched callbacks are candidates.'),
+          minPopulation: count.default(10).describe('Minimum number of matched callbacks for `percent`.'),
         })
         .prefault({})
-        .describe('Too many candidates: a rule or the service is probably wrong.'),
+        .describe('Opens on too many candidates: a rule or the service is probably wrong.'),
       errors: z
         .strictObject({
-          max: count.min(1).default(3).describe('Opens the breaker after this many failed cancels.'),
-          within: Duration.prefault('15m').describe('Window in which failed cancels are counted.'),
+          max: count.min(1).default(3).describe('Opens the breaker after this number of failed cancels.'),
+          within: Duration.prefault('15m').describe('Period in which failed cancels are counted.'),
         })
-        .prefault({})
-        .describe('Failed cancels.'),
+        .prefault({}),
       lostRaces: z
         .strictObject({
           percent: percent
             .default(50)
-            .describe('Opens the breaker when at least this percentage of cancels came too late.'),
+            .describe('Opens the breaker if at least this percentage of cancels came too late.'),
           ofLast: count.min(1).max(1000).default(10).describe('Number of latest cancels that are counted.'),
         })
         .prefault({})
-        .describe('Cancels that came too late: the callback had ended by itself, so it was not stuck.'),
+        .describe('Opens on cancels that came too late: the callback had already ended.'),
     })
     .prefault({})
-    .describe('Breakers: each stops all cancels of the account until an operator resets it.'),
+    .describe('Each breaker stops all cancels of the account until an operator resets it.'),
   pauseWhileAlerts: z
     .array(z.string())
     .default([])
-    .describe('Nothing is cancelled in an account while any of these alerts is firing there, or its state is unknown.'),
+    .describe('Alerts that stop all cancels of an account while they fire there or their state is unknown.'),
   idFrom: z
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
     .default('dlqId')
-    .describe(
-      'Field of an entry whose value identifies the callback to cancel. An entry without it is never cancelled.',
-    ),
+    .describe('Field that identifies the callback to cancel. An entry without it is never cancelled.'),
   rules: autoCancelRules
     .default([])
     .describe(
-      'Rules that define stuck callbacks. If several rules match, the one with the most cautious mode applies, then the first in the list.',
+      'Rules that define stuck callbacks. If several match, the most cautious mode applies, then the first rule.',
     ),
 });
 
 type Parsed = z.output<typeof autoCancelOptions>;
-export type Rule = Parsed['rules'][number];
-export type AutoCancelOptions = Omit<Parsed, 'rules'> & { readonly rules: readonly Rule[] };
-export type Mode = Rule['mode'];
+export type AutoCancelRule = Parsed['rules'][number];
+export type AutoCancelOptions = Omit<Parsed, 'rules'> & { readonly rules: readonly AutoCancelRule[] };
+export type Mode = AutoCancelRule['mode'];
 
-export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: string): readonly Rule[] =>
+export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: string): readonly AutoCancelRule[] =>
   rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
 
 /** Returns the rules that may cancel in an account. */
-export const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>
+export const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly AutoCancelRule[] =>
   autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
 
 /** Whether any rule may cancel in an account, which then needs an action token. */

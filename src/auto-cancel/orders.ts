@@ -49,7 +49,7 @@ interface OrderAccount {
 
 export interface OrdersDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
-  /** Returns the accounts of which this process holds the lease. */
+  /** Returns the accounts leased by this process. */
   accounts(): readonly OrderAccount[];
   isConfigured(account: string): boolean;
   readonly clock: Pick<Clock, 'now'>;
@@ -134,7 +134,7 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
   };
 }
 
-export interface Placed {
+export interface PlacedOrder {
   readonly id: string;
   readonly account: string;
 }
@@ -156,7 +156,7 @@ async function* statesOf({ store, accounts, stateOf }: PlacingDeps) {
 }
 
 /** Writes orders in one transaction. Throws a RangeError for an invalid order. */
-async function place(orders: readonly Order[], store: PlacingDeps['store']): Promise<readonly Placed[]> {
+async function place(orders: readonly Order[], store: PlacingDeps['store']): Promise<readonly PlacedOrder[]> {
   const placed = orders.map(order => ({ id: randomUUID(), account: order.account, order }));
   const issue = orders.flatMap(order => orderRow.safeParse(order).error?.issues ?? [])[0];
   if (issue) throw new RangeError([...issue.path, issue.message].join(': '));
@@ -169,11 +169,11 @@ async function place(orders: readonly Order[], store: PlacingDeps['store']): Pro
 
 /** A placed approval order, or why there is nothing to approve. */
 export type Approval =
-  | { readonly placed: Placed; readonly action: string; readonly rule: string }
+  | { readonly placed: PlacedOrder; readonly action: string; readonly rule: string }
   | { readonly why: string };
 
 /**
- * Orders the approval of a waiting action, identified by its id, at least 6 first characters of it, or its dlqId. Rejects with
+ * Orders the approval of a waiting action, identified by its id, a prefix of at least 6 characters, or its dlqId. Rejects with
  * StoreError, with an Error if a journal is damaged, and with a RangeError for a blank operator.
  */
 export async function orderApproval(requested: { action: string; by: string }, deps: PlacingDeps): Promise<Approval> {
@@ -193,7 +193,7 @@ export async function orderApproval(requested: { action: string; by: string }, d
   if (another) return { why: `${found.length} actions start with ${requested.action}: enter more characters` };
   const { account, action, rule, policy, until } = one;
   const [placed] = await place([{ kind: 'approve', at, account, action, policy, until, by: requested.by }], deps.store);
-  return { placed: placed as Placed, action, rule };
+  return { placed: placed as PlacedOrder, action, rule };
 }
 
 /** Orders the reset of a breaker for every account in which the breaker is open. Rejects as `orderApproval`. */
@@ -212,14 +212,14 @@ export async function orderReset(
     return { kind: 'reset-breaker', at, account: each.account, breaker, openedAt: each.at, by, reason } as const;
   });
   const placed = await place(orders, deps.store);
-  return open.map((each, index) => ({ placed: placed[index] as Placed, openedAt: each.at, reason: each.reason }));
+  return open.map((each, index) => ({ placed: placed[index] as PlacedOrder, openedAt: each.at, reason: each.reason }));
 }
 
 /** Number of checks while waiting for an order. */
 const CHECKS = 100;
 
 /** Returns the journal line of an order. Searches backwards, because the complete journal may not fit into memory. */
-async function findLine({ id, account }: Placed, store: Pick<Store, 'scan' | 'sizes'>) {
+async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' | 'sizes'>) {
   const blocks = storedLines(store, account, Number.POSITIVE_INFINITY).blocks();
   for (let block = await blocks.next(); !block.done; block = await blocks.next()) {
     const line = block.value.find(each => 'order' in each && each.order === id);
@@ -229,14 +229,14 @@ async function findLine({ id, account }: Placed, store: Pick<Store, 'scan' | 'si
 }
 
 /** Result of an order. `waiting`: no agent has executed it yet. */
-export type Executed = 'done' | 'waiting' | { readonly refused: string };
+export type OrderResult = 'done' | 'waiting' | { readonly refused: string };
 
 /** Waits up to `waitMs` for the execution of an order; afterwards the order is still pending. Rejects with StoreError or the signal's reason. */
 export async function resultOf(
-  placed: Placed,
+  placed: PlacedOrder,
   store: Pick<Store, 'scan' | 'sizes'>,
   { waitMs, clock, signal }: { readonly waitMs: number; readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<Executed> {
+): Promise<OrderResult> {
   const end = clock.monotonic() + waitMs;
   while ((await store.scan(NO_ACCOUNT, ORDERS + placed.id)).size > 0) {
     if (clock.monotonic() >= end) return 'waiting';

@@ -5,7 +5,7 @@ import { SENDING_ENDED } from './brake.ts';
 import type { DecisionLog } from './decision-log.ts';
 import type { Journal } from './journal.ts';
 import { type Action, attemptsThatCount, endLine, refOf } from './journal-state.ts';
-import { rereadEntry, stateOf } from './look-up.ts';
+import { callbackStateOf, rereadEntry } from './look-up.ts';
 
 export interface SettleDeps {
   readonly journal: Journal;
@@ -60,7 +60,7 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
 
   /** Reads an action back if it is due. Returns whether another attempt is permitted. */
   async function settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<boolean> {
-    const answer = action.attempts.at(-1)?.answer;
+    const answer = action.attempts.at(-1)?.response;
     const done = (...how: [outcome: FinalOutcome, reason: string, unproven?: boolean]) =>
       end(action, ...how).then(() => false);
     // A blind action is open only if the process died between the intent and the response.
@@ -70,9 +70,9 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
     const isLate = clock.monotonic() >= plan.notBefore + (isExhausted ? WITHOUT_WALKS : 0);
     const isDue = isLate || (isExhausted && isWalked && clock.monotonic() >= plan.notBefore);
     if (!isDue) return isExhausted;
-    let state: ReturnType<typeof stateOf>;
+    let state: ReturnType<typeof callbackStateOf>;
     try {
-      state = stateOf(await rereadEntry(reader, action.target, signal));
+      state = callbackStateOf(await rereadEntry(reader, action.target, signal));
     } catch (error) {
       if (signal.aborted) throw error;
       plan.notBefore = clock.monotonic() + READ_BACK_RETRY;

@@ -74,8 +74,6 @@ interface Described {
    * sentence "Nothing is cancelled because …" (Markdown).
    */
   readonly reasons: Readonly<Record<string, string>>;
-  /** Additional sentence in the documentation. */
-  readonly note?: string;
   /**
    * `decide`: checked before the intent is written and after each wait. `send`: checked again immediately before the request is written
    * to its connection. Waits and limits are excluded there, because the intent itself counts against the limits.
@@ -93,20 +91,18 @@ export const NEWER_WALK = 'newer_walk';
 const ALWAYS = ['decide', 'send'] as const;
 const BEFORE_INTENT = ['decide'] as const;
 
-/** Possible states in the final check. */
+/** Possible callback states in the final check. */
 const LOOKED = ['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'];
 
 const walkStage: AccountStage = {
   name: 'walk',
   reasons: {
-    no_data: 'no complete walk is available, or the last one is too old to be shown',
-    [NEWER_WALK]: 'a newer walk has completed, and the next decision uses it',
+    no_data: 'no complete walk is available, or the last one is too old',
+    [NEWER_WALK]: 'a newer walk has completed; the next decision uses it',
     stale: 'the last walk failed or is overdue',
-    partial: 'the last walk could not read every row, track every callback or read the complete list of workflow runs',
-    too_early:
-      'fewer than three walks have completed since the start or a change of the system clock by more than 30 s',
+    partial: 'the last walk did not read all rows, callbacks and workflow runs',
+    too_early: 'fewer than three walks have completed since startup or a clock change of more than 30 s',
   },
-  note: 'Logged if it lasts ten minutes',
   phases: ALWAYS,
   check({ walk: { facts, isFresh }, walkAt, walksNeeded }) {
     if (!facts) return 'no_data';
@@ -120,7 +116,7 @@ const walkStage: AccountStage = {
 export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'leader',
-    reasons: { not_leader: 'this replica’s lease of the account has expired, or ends too soon for a cancel' },
+    reasons: { not_leader: 'this replica’s lease has expired, or ends too soon for a cancel' },
     phases: ALWAYS,
     check: ({ lease }) => (lease && lease.left <= lease.needed ? 'not_leader' : undefined),
   },
@@ -129,9 +125,8 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
     name: 'clock',
     reasons: {
       clock_skew: `the clocks of the agent and the service differ by more than ${formatDuration(MAX_CLOCK_SKEW)}`,
-      clock_unknown: 'the clock difference is unknown, because no recent response had a readable `Date`',
+      clock_unknown: 'no recent response had a readable `Date`',
     },
-    note: 'The agent measures the difference by the `Date` of every response; the largest one of the last five to ten minutes counts. `doctor` shows it',
     phases: ALWAYS,
     check({ clockSkew }) {
       if (clockSkew === undefined) return 'clock_unknown';
@@ -141,8 +136,8 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'pause',
     reasons: {
-      paused: 'an operator paused auto-cancel, or the row of the pause is missing or unreadable',
-      pause_unknown: 'the store is unreadable, so it is unknown whether auto-cancel is paused',
+      paused: 'an operator paused auto-cancel, or the pause row is missing or unreadable',
+      pause_unknown: 'the store is unreadable',
     },
     phases: ALWAYS,
     check({ brake }) {
@@ -153,7 +148,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'stop file',
     reasons: {
-      stop_file: 'the file `autoCancel.stopFile` exists, or its folder is unreadable or the link circular',
+      stop_file: 'the file `autoCancel.stopFile` exists, or the agent cannot check it',
     },
     phases: ALWAYS,
     check: ({ isStopped }) => (isStopped ? 'stop_file' : undefined),
@@ -162,7 +157,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
     name: 'alerts',
     reasons: {
       alert_firing: 'an alert in `pauseWhileAlerts` is firing',
-      alert_unknown: 'the state of an alert in `pauseWhileAlerts` is unknown, for example right after the start',
+      alert_unknown: 'the state of an alert in `pauseWhileAlerts` is unknown, for example after startup',
     },
     phases: ALWAYS,
     check({ options, alerts }) {
@@ -173,7 +168,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
   {
     name: 'breakers',
-    reasons: Object.fromEntries(BREAKERS.map(breaker => [`breaker_${breaker}`, `the breaker \`${breaker}\` is open`])),
+    reasons: Object.fromEntries(BREAKERS.map(breaker => [`breaker_${breaker}`, 'this breaker is open'])),
     phases: ALWAYS,
     check({ journal }) {
       const [open] = journal.breakers.keys();
@@ -199,12 +194,12 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'wait',
     reasons: {
-      grace: '`grace` has not ended; a walk after its end evaluates the callback again',
-      awaiting_approval: 'no operator has approved it; a walk after the approval evaluates the callback again',
+      grace: '`grace` has not ended, or no walk has completed since its end',
+      awaiting_approval: 'no operator has approved the action, or no walk has completed since the approval',
     },
     phases: BEFORE_INTENT,
     check({ journal, evaluated, own, walkAt, time }) {
-      // An open action was sent before, so its wait is over.
+      // A cancel of an open action was already sent, so its wait is over.
       return journal.actions.get(evaluated.action)?.isOpen ? undefined : waitOf(evaluated, own, walkAt, time.latest);
     },
   },
@@ -242,13 +237,13 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'earlier cancels',
     reasons: {
-      unresolved: 'a cancel of an earlier episode of the same callback has no outcome yet',
+      unresolved: 'an earlier cancel of the same callback has no outcome yet',
       sent_before:
-        'a cancel was sent in this episode under the entry’s other id (`idFrom` was changed) or, with `blind`, in any episode',
+        'a cancel was already sent: in this episode under another id (`idFrom` was changed), or with `blind` in any episode',
       not_in_progress_lately:
         'the rule is `blind`, and the service reported no callback in progress within `recheckAfter`',
       rate_limited:
-        'the service responded to at least two cancels of the callback with 429: the agent waits ten minutes, and twice as long after each further 429',
+        'the service responded to two or more cancels with 429; the agent waits ten minutes, then twice as long each time',
     },
     phases: BEFORE_INTENT,
     check: ({ journal, evaluated, time }) => earlierCancelReason(evaluated, journal, time.elapsed),
@@ -257,11 +252,10 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     name: 'limits',
     reasons: {
       cooldown: 'the last cancel with the same URL was less than `cooldown.perUrl` ago',
-      limit_run: 'the limit of cancels per walk is used up',
-      limit_hour: 'the limit of cancels per hour is used up',
-      limit_day: 'the limit of cancels per day is used up',
+      limit_run: 'this limit of cancels is used up',
+      limit_hour: 'this limit of cancels is used up',
+      limit_day: 'this limit of cancels is used up',
     },
-    note: 'The counts come from the journal, so a restart does not reset them',
     phases: BEFORE_INTENT,
     check: ({ options, journal, evaluated, time, usesBefore }) =>
       exhaustedLimit(evaluated, options, journal, time.elapsed, usesBefore),
@@ -270,13 +264,12 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     name: 'final check',
     reasons: {
       ...Object.fromEntries(LOOKED.map(state => [`now_${state}`, 'the state of the callback has changed'])),
-      another_episode: 'the callback was run again',
+      another_episode: 'the callback was re-run',
       another_event: 'the event log shows a new event',
       idle_for: 'the newest event is more recent than `idleFor`',
       unknown_idle_for: 'the time of the newest event is unknown',
       look_failed: 'the entry could not be read again, or a row of the response was unreadable',
     },
-    note: 'The agent reads the entry and the event log again right before the cancel',
     phases: BEFORE_INTENT,
     check({ evaluated, look }) {
       if (look === 'failed') return 'look_failed';
@@ -291,14 +284,11 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
 ];
 
-/** First stage: skips a callback that is not stuck, for the finding's reason. */
+/** First stage: skips a callback that is not stuck, with the reason from its finding. */
 const verdictStage: CallbackStage = {
   name: 'verdict',
   reasons: Object.fromEntries(
-    NOT_STUCK.map(reason => [
-      reason,
-      'the callback is not stuck ([Verdicts and reasons](auto-cancel-rules.md#verdicts-and-reasons))',
-    ]),
+    NOT_STUCK.map(reason => [reason, 'the callback is [not stuck](auto-cancel-rules.md#verdicts-and-reasons)']),
   ),
   phases: BEFORE_INTENT,
   check: ({ evaluated: { finding } }) => (finding.verdict === 'stuck' ? undefined : finding.reason),

@@ -1,6 +1,5 @@
 import { userInfo } from 'node:os';
 import { Argument, Command } from 'commander';
-import { agentUrls, readStoredKey } from '../agent/peer-key.ts';
 import { type JournalLine, ORDER_WAIT, RESUME_RACED, readJournals } from '../auto-cancel/accounts.ts';
 import { pauseAutoCancel, resumeAutoCancel } from '../auto-cancel/brake.ts';
 import type { Explanation } from '../auto-cancel/explain.ts';
@@ -9,13 +8,14 @@ import { orderApproval, orderReset, resultOf } from '../auto-cancel/orders.ts';
 import { type PendingAction, pendingActions } from '../auto-cancel/waits.ts';
 import { detailOf } from '../auto-cancel/words.ts';
 import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
-import { askPeer } from '../http/peer.ts';
+import { requestPeer } from '../http/peer.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
 import { BREAKERS } from '../model/journal.ts';
 import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
+import { askAgent } from './ask-agent.ts';
 import { commandGroup, durationOption, operatorTextOption } from './option-values.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
@@ -47,7 +47,7 @@ function whoAmI(): string {
   }
 }
 
-/** Start, operator (if any) and reason of a pause or an open breaker. */
+/** Formats the start, operator (if any) and reason of a pause or an open breaker. */
 const wordsOf = ({ at, by, reason }: { at: number; by?: string; reason: string }) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
@@ -82,7 +82,7 @@ function explanationText(found: Explanation): string {
   if (findings.length === 0) lines.push('', 'no rule matches it: it is never cancelled');
   if (held !== undefined) lines.push('', `not cancelled now: ${held}`);
   if (paused) lines.push('', `auto-cancel is paused ${wordsOf(paused)}`);
-  if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'none final yet'}`);
+  if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'not final yet'}`);
   return lines.join('\n');
 }
 
@@ -92,7 +92,7 @@ function journalRow(line: JournalLine): string[] {
   return [iso(line.at), line.account, line.step, rule, line.action?.slice(0, 12) ?? '', id, detailOf(line)];
 }
 
-/** The command that approves an action. The complete id is valid with any number of replicas. */
+/** Formats the command that approves an action. The complete id is valid with any number of replicas. */
 const approval = ({ action }: PendingAction, config: string) =>
   `delivery-watch auto-cancel approve ${action} --config ${/^[\w./-]+$/.test(config) ? config : `'${config.replaceAll("'", "'\\''")}'`}`;
 
@@ -118,24 +118,13 @@ const stopping = (name: string, description: string) =>
     .requiredOption('--reason <text>', 'reason for the journal', operatorTextOption)
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
-/**
- * Requests the explanation over HTTP from a running agent of the store, which queries the holder of the account. The key is in
- * the store, so no password is needed. Returns undefined if no agent responds. Rejects with StoreError.
- */
-function explanations(settings: StoreSettings, id: string, account: string | undefined, signal: AbortSignal) {
-  return withStore(settings, async store => {
-    const key = await readStoredKey(store);
-    for (const url of key ? await agentUrls(store) : []) {
-      const question = { url, id, account, isSentOn: false, isLocal: settings.store.kind === 'sqlite' };
-      try {
-        if (key) return (await askPeer(question, key, signal)) as Explanation[];
-      } catch {
-        signal.throwIfAborted();
-      }
-    }
-    return undefined;
-  });
-}
+/** Requests the explanation from a running agent, which queries the holder of the account. Rejects with StoreError. */
+const explanations = (settings: StoreSettings, id: string, account: string | undefined, signal: AbortSignal) =>
+  withStore(settings, store =>
+    askAgent(store, settings.store.kind, signal, async peer => {
+      return (await requestPeer({ ...peer, id, account, isSentOn: false }, signal)) as Explanation[];
+    }),
+  );
 
 const explainCommand = () =>
   sub('explain', 'show how every rule evaluates one entry and what prevents its cancel; exit 1 if it is not tracked')
@@ -217,7 +206,7 @@ const pauseCommand = ({ clock }: AgentTime) =>
         );
       const deps = { clock, signal: stopSignal(), waiting };
       const before = await withStore(loadStoreSettings(config), store => pauseAutoCancel(store, { by, reason }, deps));
-      print(before === undefined ? 'paused' : `paused; it was paused before, ${wordsOf(before)}`);
+      print(before === undefined ? 'paused' : `paused; it was already paused ${wordsOf(before)}`);
     },
   );
 

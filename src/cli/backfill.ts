@@ -11,7 +11,7 @@ import { stopSignal } from './until-stopped.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Collects labels such as `instance=host:10922`. */
+/** Parses a label such as `instance=host:10922` and adds it to the previous ones. */
 function labelOption(text: string, before: Labels = {}): Labels {
   const [, name, value] = /^([a-zA-Z_]\w*)=(.*)$/s.exec(text) ?? [];
   if (name === undefined || value === undefined)
@@ -63,7 +63,7 @@ async function write(out: string | undefined, pieces: Iterable<string>): Promise
 }
 
 /** Checks options against each other and the configuration. */
-function faultOf({ config: path, from, to, account, out }: Options, { config }: LoadedConfig): string | undefined {
+function errorOf({ config: path, from, to, account, out }: Options, { config }: LoadedConfig): string | undefined {
   const now = systemClock.now();
   if (from >= Math.min(to ?? now, now)) return '--from must be before --to, and before now';
   const unknown = account?.find(name => !config.accounts.some(each => each.name === name));
@@ -129,8 +129,8 @@ export function backfillCommand(): Command {
     .option('--out <file>', 'write to this file; default: standard output')
     .action(async (options: Options) => {
       const loaded = loadConfig(options.config, process.env);
-      const fault = faultOf(options, loaded);
-      if (fault !== undefined) return command.error(fault);
+      const error = errorOf(options, loaded);
+      if (error !== undefined) return command.error(error);
       await run(options, loaded);
     });
 }

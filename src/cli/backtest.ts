@@ -1,39 +1,28 @@
 import { Command, Option } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
-import { printable } from '../kit/text.ts';
+import { plural, printable } from '../kit/text.ts';
+import { durationText } from '../rules/checks/words.ts';
 import { type AccountResult, type AlertChange, backtest, type RuleResult } from './backtest/run.ts';
 import { repeated, timeOption } from './option-values.ts';
 import { stopSignal } from './until-stopped.ts';
 
-const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 };
-const WEEK = 7 * UNITS.d;
+const WEEK = 7 * 86_400_000;
 
 const seconds = (time: number) => new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
-const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
-
-/** `1h 5m`: the two largest units. */
-function lasting(ms: number): string {
-  let rest = Math.round(ms / 1000) * 1000;
-  const parts = Object.entries(UNITS).flatMap(([unit, size]) => {
-    const count = Math.floor(rest / size);
-    rest %= size;
-    return count > 0 ? [`${count}${unit}`] : [];
-  });
-  return parts.slice(0, 2).join(' ') || '0s';
-}
 
 function changeLine({ at, account, rule, labels, state, value, startedAt }: AlertChange): string {
   const named = Object.entries(labels).map(([name, text]) => `${name}=${JSON.stringify(text)}`);
   const alert = named.length === 0 ? rule : `${rule}{${named.join(',')}}`;
-  const after = startedAt === undefined ? '' : ` after ${lasting(at - startedAt)}`;
+  const after = startedAt === undefined ? '' : ` after ${durationText((at - startedAt) / 1000)}`;
   return `${seconds(at)} ${account} ${alert} ${state} ${Number(value.toPrecision(4))}${after}`;
 }
 
 function ruleLine({ rule, fired, firingFor, unknownFor }: RuleResult): string {
-  const firings = fired === 0 ? 'did not fire' : `fired ${plural(fired, 'time')}, ${lasting(firingFor)} in all`;
+  const firings =
+    fired === 0 ? 'did not fire' : `fired ${plural(fired, 'time')}, ${durationText(firingFor / 1000)} in all`;
   if (unknownFor === 0) return `${rule}: ${firings}`;
-  return `${rule}: ${firings}; unknown for ${lasting(unknownFor)}: data or windows were not complete`;
+  return `${rule}: ${firings}; unknown for ${durationText(unknownFor / 1000)}: data or windows were not complete`;
 }
 
 function resultLines({ account, range, events, rejected, requests, rules }: AccountResult): string[] {

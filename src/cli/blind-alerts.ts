@@ -1,15 +1,15 @@
 import { excludedFamilies } from '../config/excluded-families.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { someOf } from '../kit/text.ts';
-import { type AlertSet, DEFAULT_OBJECTIVES, type Rule, shippedRules } from './shipped.ts';
+import { type AlertSet, DEFAULT_OBJECTIVES, type ShippedRule, shippedRules } from './shipped.ts';
 
 /**
- * Names of the alerts, `configured` and of the shipped `sets`, that read one of these families, directly or through
- * recording rules.
+ * Returns the names of `configured` alerts and of alerts in the shipped `sets` that read one of these families, directly or
+ * through recording rules.
  */
 export function alertsThatRead(
   families: readonly string[],
-  configured: readonly Rule[] = [],
+  configured: readonly ShippedRule[] = [],
   sets?: readonly AlertSet[],
 ): string[] {
   const names = new Set(families.flatMap(name => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]));
@@ -21,7 +21,7 @@ export function alertsThatRead(
   });
 }
 
-/** Warns of shipped and configured alerts that read families that accounts exclude: Prometheus cannot evaluate them there. */
+/** Warns of shipped and configured alerts that read families excluded by some accounts: Prometheus cannot evaluate them there. */
 export async function warnOfBlindAlerts(config: LoadedConfig['config'], sets?: readonly AlertSet[]): Promise<void> {
   const { accounts } = config;
   const excluding = accounts
@@ -37,6 +37,6 @@ export async function warnOfBlindAlerts(config: LoadedConfig['config'], sets?: r
   if (blind.length === 0) return;
   const names = someOf(excluding.map(({ name }) => name));
   process.stderr.write(
-    `warning: collect.families.exclude leaves out what these alert rules read; in Prometheus they may be silent or wrong for ${names}: ${someOf(blind)}\n`,
+    `warning: collect.families.exclude omits families that these alert rules read; in Prometheus they may be silent or wrong for ${names}: ${someOf(blind)}\n`,
   );
 }

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
-import { ConfigError, formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
+import { ConfigError, formatError, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
-import { environmentFaults } from './otlp-environment.ts';
+import { environmentErrors } from './otlp-environment.ts';
 
 const NOT_CHECKED = '; not checked: environment variables, secrets, certificates';
 
 function warn(warnings: LoadedConfig['warnings']): void {
-  for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+  for (const warning of warnings) process.stderr.write(`warning: ${formatError(warning)}\n`);
 }
 
 export function checkConfigCommand(): Command {
@@ -20,8 +20,8 @@ export function checkConfigCommand(): Command {
         const { config, warnings } = loadConfig(file, secrets ? process.env : undefined);
         warn(warnings);
         await warnOfBlindAlerts(config);
-        const faults = secrets ? environmentFaults(config, process.env) : [];
-        if (faults.length > 0) command.error(faults.join('\n'));
+        const errors = secrets ? environmentErrors(config, process.env) : [];
+        if (errors.length > 0) command.error(errors.join('\n'));
         const names = config.accounts.map(({ name }) => name);
         process.stdout.write(
           `${file} is valid: ${names.length} account${names.length === 1 ? '' : 's'} (${names.join(', ')})${secrets ? '' : NOT_CHECKED}\n`,

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { ConfigError } from '../config/faults.ts';
+import { ConfigError } from '../config/errors.ts';
 import { printable } from '../kit/text.ts';
 import { version } from '../kit/version.ts';
 
@@ -30,7 +30,7 @@ async function commandsFor([first = '']: readonly string[]): Promise<Command[]> 
 
 /** Runs one command line. Returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. */
 export async function runCli(argv: readonly string[]): Promise<number> {
-  // The process continues without a reader of its output.
+  // Keep running if the reader of the output has closed it.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;

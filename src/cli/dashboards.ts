@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { formatFault, loadConfig } from '../config/load.ts';
+import { formatError, loadConfig } from '../config/load.ts';
 import { createFolder } from '../kit/new-file.ts';
 import { commandGroup, servedRunbooks } from './option-values.ts';
 import { DEFAULT_OBJECTIVES, shippedDashboards } from './shipped.ts';
@@ -17,7 +17,7 @@ interface Options {
 
 function configIn(file: string) {
   const { config, warnings } = loadConfig(file);
-  for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+  for (const warning of warnings) process.stderr.write(`warning: ${formatError(warning)}\n`);
   return config;
 }
 

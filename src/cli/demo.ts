@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Command, CommanderError } from 'commander';
 import { type Agent, startAgent } from '../agent/agent.ts';
-import { formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
+import { formatError, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { Config } from '../config/schema.ts';
 import type { Emulator } from '../emulator/server.ts';
 import { acceleratedClock, type Clock, systemClock } from '../kit/clock.ts';
@@ -18,10 +18,10 @@ import { addEntries, startReceiver } from './rehearsal.ts';
 import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from './rehearsal-config.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** Past of the event log that the agent reads at its start (ms), to know the messages in flight. */
+/** Time range of the event log that the agent reads at startup (ms), to find the messages in flight. */
 const BACKFILL = 3_600_000;
 
-/** Speed of a rehearsal: a callback that is stuck after two days is stuck after some three minutes. */
+/** Speed of a rehearsal: the two days until a callback counts as stuck pass in about three minutes. */
 const REHEARSAL_SPEED = 900;
 
 const HINTS: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ interface Options {
   readonly listen: string;
 }
 
-/** The emulated service of a rehearsal. Without a scenario it has no workload, and only the entries that are added to it. */
+/** Starts the emulated service of a rehearsal. Without a scenario it has no workload, only the entries added to it. */
 function rehearsalService({ config }: LoadedConfig, scenario: string | undefined) {
   const retention = dlqRetention(config);
   const quiet = { workload: false, history: 0, dlqEntries: 0, logRetention: retention };
@@ -92,12 +92,12 @@ function startDemo(scenario: string, running: Running): Promise<Agent> {
   return start(emulatedConfig(['demo'], { log, ...demoSettings(scenario, running.speed) }, running), running);
 }
 
-/** Runs lines of standard input as `auto-cancel` commands, by the clock of the rehearsal. */
+/** Runs each line of standard input as an `auto-cancel` command, on the clock of the rehearsal. */
 function readCommands(file: string, { clock, speed, closing }: Running): void {
   const terminal = createInterface({ input: process.stdin });
   closing.add('commands', () => terminal.close());
   terminal.on('line', line => {
-    // Also a whole command as `pending` prints it, but never with the store of another configuration.
+    // Accept a complete command as `pending` prints it, but never use the store of another configuration.
     const words = line
       .replace(/^\s*(delivery-watch\s+)?auto-cancel\s/, '')
       .replace(/--config[\s=]+\S+/, '')
@@ -118,7 +118,7 @@ async function startRehearsal(loaded: LoadedConfig, running: Running): Promise<A
   const receiver = await startReceiver(print);
   closing.add('receiver', receiver.close);
   const notes = addEntries(loaded.config, emulator.accounts);
-  for (const warning of loaded.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+  for (const warning of loaded.warnings) process.stderr.write(`warning: ${formatError(warning)}\n`);
   const names = loaded.config.accounts.map(({ name }) => name);
   const base = emulatedConfig(names, { log: { level: 'info', format: 'text' } }, running);
   const config = rehearsalConfig(loaded.config, base, { ...running, receiver: receiver.url });
@@ -136,7 +136,7 @@ async function startRehearsal(loaded: LoadedConfig, running: Running): Promise<A
   return agent;
 }
 
-/** The main job with nothing else installed: the emulated service and an agent that watches it, in one process. */
+/** Runs the emulated service and an agent that watches it in one process, so nothing else needs to be installed. */
 export function demoCommand(): Command {
   return new Command('demo')
     .description('run the agent against the embedded emulator; no configuration needed')
@@ -147,7 +147,7 @@ export function demoCommand(): Command {
     .option('--scenario <name>', 'scenario that the emulator plays; default: steady, with --config none')
     .option(
       '--speed <x>',
-      `seconds that pass in a real one, for service and agent but not for Prometheus; default: what the scenario needs, with --config ${REHEARSAL_SPEED}`,
+      `emulated seconds per real second, for service and agent but not for Prometheus; default: what the scenario needs, with --config ${REHEARSAL_SPEED}`,
       numberOption(1, 3600),
     )
     .option('--listen <address>', 'host:port that the agent listens on', '127.0.0.1:10922')

@@ -5,7 +5,7 @@ import { type CheckLine, examine } from './doctor/doctor.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** Maximum time for abandoned look-ups and connections at the end (ms). */
+/** Maximum time to wait at the end for abandoned look-ups and connections (ms). */
 const LINGER = 1000;
 
 const nameOf = ({ account, check }: CheckLine) => (account === undefined ? check : `${account}: ${check}`);
@@ -15,18 +15,18 @@ function toText(lines: readonly CheckLine[]): string {
   return toTable(['', 'check', 'found → what to do'], rows);
 }
 
-/** Names of checks that a line has at most. */
-const MOST_NAMED = 5;
+/** Maximum number of checks that a line names. */
+const MAX_NAMED = 5;
 
 function summaryOf(names: readonly string[]): string {
-  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
-  return printable(`failed: ${names.slice(0, MOST_NAMED).join(', ')}${more}`);
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
+  return printable(`failed: ${names.slice(0, MAX_NAMED).join(', ')}${more}`);
 }
 
 export function doctorCommand(): Command {
   const command = new Command('doctor')
     .description(
-      'check configuration, permissions, store, ports, the way to the service, tokens and each endpoint; changes nothing, also beside a running agent; exit 1 if a check fails, 2 if the configuration is invalid',
+      'check configuration, permissions, store, ports, the network path to the service, tokens and each endpoint; changes nothing, even while an agent runs; exit 1 if a check fails, 2 if the configuration is invalid',
     )
     .requiredOption('--config <file>', 'configuration file')
     .option('--json', 'print JSON')

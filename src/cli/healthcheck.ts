@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { healthUrl } from '../config/health-url.ts';
-import { askHealth } from '../http/ask-health.ts';
+import { requestHealth } from '../http/request-health.ts';
 
 export function healthcheckCommand(): Command {
   return new Command('healthcheck')
@@ -8,5 +8,5 @@ export function healthcheckCommand(): Command {
       'exit 0 if the agent of a configuration file responds on this machine, otherwise 1; for container engines',
     )
     .requiredOption('--config <file>', 'configuration file of the running agent')
-    .action(async ({ config }: { config: string }) => askHealth(healthUrl(config)));
+    .action(async ({ config }: { config: string }) => requestHealth(healthUrl(config)));
 }

@@ -5,7 +5,7 @@ import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import type { Finding, Tristate } from '../model/finding.ts';
+import type { RuleFinding, Tristate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import type { AlertCondition } from '../rules/options.ts';
@@ -20,13 +20,13 @@ export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Trist
 const RESCAN_EVERY = 600_000;
 
 /** Returns the rules of a case and the interval between its walks. */
-function rulesOf({ autoCancel, account, rescanEvery, fault }: RuleCase, config: Config | undefined) {
+function rulesOf({ autoCancel, account, rescanEvery, error }: RuleCase, config: Config | undefined) {
   const { rules, idFrom } = autoCancel ?? config?.autoCancel ?? { rules: [], idFrom: 'dlqId' as const };
   if (rules.length === 0) {
-    throw new ConfigError([fault([], 'there is no rule to test: add autoCancel.rules here, or use --config')]);
+    throw new ConfigError([error([], 'there is no rule to test: add autoCancel.rules here, or use --config')]);
   }
   if (account !== undefined && config && !config.accounts.some(({ name }) => name === account)) {
-    throw new ConfigError([fault(['account'], `the configuration has no account ${account}`)]);
+    throw new ConfigError([error(['account'], `the configuration has no account ${account}`)]);
   }
   const collect = config?.accounts.find(({ name }) => account === undefined || name === account)?.collect;
   const configured = collect?.dlq.rescanEvery;
@@ -38,12 +38,12 @@ function rulesOf({ autoCancel, account, rescanEvery, fault }: RuleCase, config: 
 }
 
 /** Parses the rows of a case like the agent. */
-function readRows({ snapshots, fault }: RuleCase): DlqEntry[][] {
+function readRows({ snapshots, error }: RuleCase): DlqEntry[][] {
   return snapshots.map(({ dlq }, snapshot) =>
     dlq.map((row, number) => {
       const entry = toDlqEntry(row);
       if (entry) return entry;
-      throw new ConfigError([fault(['snapshots', snapshot, 'dlq', number], 'must have a dlqId or a messageId')]);
+      throw new ConfigError([error(['snapshots', snapshot, 'dlq', number], 'must have a dlqId or a messageId')]);
     }),
   );
 }
@@ -60,7 +60,7 @@ function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: Dlq
 /** Result of one expectation of a case. */
 export type RuleCheck = ReturnType<typeof toCheck>;
 
-function toCheck(expected: Expected, finding: Finding | undefined) {
+function toCheck(expected: Expected, finding: RuleFinding | undefined) {
   const verdict: Expected['verdict'] = finding?.verdict ?? 'not_listed';
   const isReason = expected.reason === undefined || expected.reason === finding?.reason;
   return { expected, verdict, finding, isAsExpected: expected.verdict === verdict && isReason };
@@ -90,7 +90,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     const rule = rules.find(({ name }) => name === expected.rule);
     if (!rule) {
       const message = `there is no rule ${expected.rule}; available: ${rules.map(({ name }) => name).join(', ')}`;
-      throw new ConfigError([ruleCase.fault(['expect', index, 'rule'], message)]);
+      throw new ConfigError([ruleCase.error(['expect', index, 'rule'], message)]);
     }
     const entry = listed.find(({ id }) => id === expected.dlqId);
     if (!entry) return toCheck(expected, undefined);

@@ -5,7 +5,7 @@ import { Duration, parseDuration } from '../kit/duration.ts';
 
 export function commandGroup(name: string, description: string, commands: readonly Command[]): Command {
   const group = new Command(name).description(description).exitOverride();
-  // Each subcommand must inherit from the group before the group inherits from the program.
+  // A group can inherit from the program only after its subcommands have inherited from the group.
   for (const each of commands) group.addCommand(each.copyInheritedSettings(group));
   return group;
 }
@@ -17,7 +17,7 @@ export function durationOption(text: string): number {
   return data;
 }
 
-/** Reads the first part of links: an http or https address, without a slash at its end. */
+/** Parses the base address of links: http or https, without a trailing slash. */
 export function linkOption(text: string): string {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || /[\s{}]/.test(text) || url.search || url.hash) {
@@ -26,11 +26,11 @@ export function linkOption(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Where the agent serves the runbooks, if the configuration has its address. */
+/** Returns where the agent serves the runbooks; undefined if the configuration lacks its address. */
 export const servedRunbooks = ({ server: { externalUrl } }: Config): string | undefined =>
   externalUrl === null ? undefined : `${externalUrl.replace(/\/+$/, '')}/runbooks`;
 
-/** Reads the name of a scrape job, which texts of alerts contain: they are templates. */
+/** Parses the name of a scrape job. Alert texts are templates and contain it, so it must not contain `{{`. */
 export function jobOption(text: string): string {
   if (text.trim() === '' || text.includes('{{')) {
     throw new InvalidArgumentError('must be the name of a scrape job, without {{.');
@@ -57,7 +57,7 @@ export const integerOption =
     return value;
   };
 
-/** Characters of an operator's name or reason at most. */
+/** Maximum length of an operator's name or reason (characters). */
 const MAX_OPERATOR_TEXT = 200;
 
 export function operatorTextOption(text: string): string {
@@ -68,7 +68,7 @@ export function operatorTextOption(text: string): string {
 export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
 /** Reads a time such as `2026-11-18T14:00:00Z`, or a day, as milliseconds since the Unix epoch. Without an offset it is UTC. */
-export function momentOption(text: string): number {
+export function instantOption(text: string): number {
   const isZoned = /Z|[+-]\d\d:?\d\d$/.test(text);
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(isZoned || text.length === 10 ? text : `${text}Z`) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('must be a time such as 2026-11-18T14:00:00Z.');
@@ -80,7 +80,7 @@ export function timeOption(text: string): number {
   const ago = parseDuration(text);
   if (ago !== undefined) return systemClock.now() - ago;
   try {
-    return momentOption(text);
+    return instantOption(text);
   } catch {
     throw new InvalidArgumentError('must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
   }

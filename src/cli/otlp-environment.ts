@@ -1,11 +1,12 @@
 import type { Config } from '../config/schema.ts';
 import { otlpReceiver } from '../kit/otlp-receiver.ts';
-import { type Env, isPushed, targetOf } from '../push/target.ts';
+import type { Env } from '../kit/secret.ts';
+import { isPushed, targetOf } from '../push/target.ts';
 import { hasLifecycles, isTraced } from '../telemetry/message-traces.ts';
 import { isOtlp, tracesProtocol } from '../telemetry/protocol.ts';
 
 /** Returns the startup errors for unsupported values of OpenTelemetry's variables. They contain no secrets. */
-export function environmentFaults(config: Config, env: Env): string[] {
+export function environmentErrors(config: Config, env: Env): string[] {
   const { push, tracing } = config;
   const checks = [
     () =>

@@ -4,12 +4,12 @@ import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
 import {
-  type CheckedAccount,
-  checkToken as check,
+  checkToken,
   type RotateDeps,
   type RotationDeps,
   RotationError,
-  rotateToken as reset,
+  rotateToken,
+  type TokenAccount,
   type TokenReport,
 } from '../rotation/index.ts';
 import { openAccountRecord } from '../store/account-file.ts';
@@ -32,7 +32,7 @@ function checkedAccount(
   account: Account,
   env: RotationDeps['env'],
   closing: Closing,
-): CheckedAccount {
+): TokenAccount {
   const { name, token, upstream } = account;
   return {
     name,
@@ -56,15 +56,15 @@ function lock(path: string): () => void {
   }
 }
 
-/** Checks the token of a configured account, and changes nothing. Throws RotationError. */
-export function checkToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
+/** Checks the token of a configured account without changing anything. Throws RotationError. */
+export function checkConfiguredToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
   return withClosing(async closing =>
-    check(checkedAccount(loaded, findAccount(loaded, name), deps.env, closing), deps),
+    checkToken(checkedAccount(loaded, findAccount(loaded, name), deps.env, closing), deps),
   );
 }
 
 /** Resets the token of a configured account. Throws RotationError with what happened and what to do. */
-export function rotateToken(loaded: LoadedConfig, name: string, deps: RotateDeps): Promise<void> {
+export function rotateConfiguredToken(loaded: LoadedConfig, name: string, deps: RotateDeps): Promise<void> {
   return withClosing(async closing => {
     const account = findAccount(loaded, name);
     const { management, actionToken, paths } = account;
@@ -77,7 +77,7 @@ export function rotateToken(loaded: LoadedConfig, name: string, deps: RotateDeps
     const checked = checkedAccount(loaded, account, deps.env, closing);
     const hold = (path: string) => closing.add('lock', lock(path));
     const operation = { ...management, path: paths.rotateToken };
-    await reset({ ...checked, management: operation, actionToken, lock: hold }, deps);
+    await rotateToken({ ...checked, management: operation, actionToken, lock: hold }, deps);
   });
 }
 
@@ -122,9 +122,9 @@ async function run({ config: file, account, out, yes, check }: Options): Promise
   const say = (line: string) => void process.stdout.write(`${line}\n`);
   if (!check) {
     const confirm = yes ? async () => true : ask;
-    return rotateToken(loaded, account, { ...deps, confirm, uninterrupted, say });
+    return rotateConfiguredToken(loaded, account, { ...deps, confirm, uninterrupted, say });
   }
-  const { isWell, ...report } = await checkToken(loaded, account, deps);
+  const { isWell, ...report } = await checkConfiguredToken(loaded, account, deps);
   say(`account      ${report.account}`);
   say(`token        ${report.fingerprint}, in ${report.place}`);
   say(`age          ${report.age}`);

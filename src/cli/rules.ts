@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { formatFault, loadConfig } from '../config/load.ts';
+import { formatError, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
@@ -36,7 +36,7 @@ function toLines(file: string, { expected, verdict, finding, isAsExpected }: Rul
   ];
 }
 
-/** Formats one line per rule: its predicates with the results that occurred: true (+), false (-), unknown (?). */
+/** Formats one line per rule with the results of its predicates: true (+), false (-), unknown (?). */
 function coverageLines(coverage: Coverage): string[] {
   return [...coverage].map(([rule, predicates]) => {
     const each = [...predicates].map(
@@ -54,7 +54,7 @@ function testCommand(): Command {
     .option('--config <file>', 'configuration whose rules are tested if a case has none; needs no secrets')
     .action((files: string[], { config: file }: { config?: string }) => {
       const loaded = file === undefined ? undefined : loadConfig(file);
-      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatError(warning)}\n`);
       const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), loaded?.config) }));
       const checks = cases.flatMap(({ checks }) => checks);
       const lines = [
@@ -83,7 +83,7 @@ function setsOption(text: string): readonly AlertSet[] {
   );
 }
 
-/** Adds configured alerts to the first group, which records the state of accounts that they need. The group is evaluated as often as the agent evaluates them. */
+/** Adds configured alerts to the first group, whose records they need. The group is evaluated as often as the agent evaluates them. */
 function withConfigured(shipped: readonly RuleGroup[], { alerts }: Pick<Config, 'alerts'>): readonly RuleGroup[] {
   const [health, ...others] = shipped;
   const { interval, rules } = configuredAlerts({ alerts });
@@ -91,7 +91,7 @@ function withConfigured(shipped: readonly RuleGroup[], { alerts }: Pick<Config, 
   const names = new Set(shipped.flatMap(group => group.rules.map(({ alert }) => alert)));
   for (const { alert } of rules) {
     if (!names.has(alert)) continue;
-    process.stderr.write(`warning: the alert ${alert} has the name of a shipped one: each holds the other\n`);
+    process.stderr.write(`warning: the alert ${alert} has the name of a shipped alert: each keeps the other firing\n`);
   }
   return [{ name: 'delivery-watch', interval, rules: [...health.rules, ...rules] }, ...others];
 }
@@ -114,7 +114,7 @@ function printCommand(): Command {
     .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards (default: no link)', linkOption)
     .action(async ({ config: file, set: sets, ...places }: PrintOptions) => {
       const loaded = file === undefined ? undefined : loadConfig(file);
-      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatError(warning)}\n`);
       if (loaded) await warnOfBlindAlerts(loaded.config, sets);
       const runbooks = loaded && servedRunbooks(loaded.config);
       const objectives = loaded?.config.objectives ?? DEFAULT_OBJECTIVES;
@@ -124,7 +124,7 @@ function printCommand(): Command {
 }
 
 export const rulesCommand = (): Command =>
-  commandGroup('rules', 'print and test alert and auto-cancel rules, and try alert rules on the past', [
+  commandGroup('rules', 'print, test and backtest alert and auto-cancel rules', [
     printCommand(),
     testCommand(),
     backtestCommand(),

@@ -3,7 +3,7 @@ import { startAgent } from '../agent/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { durationOption } from './option-values.ts';
-import { environmentFaults } from './otlp-environment.ts';
+import { environmentErrors } from './otlp-environment.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** Interval between checks of the configuration's files (ms). Two consecutive equal checks are needed. */
@@ -32,8 +32,8 @@ export function serveCommand(): Command {
         else isRequested = true;
       });
       const loaded = loadConfig(file, process.env);
-      const faults = environmentFaults(loaded.config, process.env);
-      if (faults.length > 0) command.error(faults.join('\n'));
+      const errors = environmentErrors(loaded.config, process.env);
+      if (errors.length > 0) command.error(errors.join('\n'));
       const agent = await startAgent(loaded, {
         env: process.env,
         clock: systemClock,
@@ -45,7 +45,7 @@ export function serveCommand(): Command {
       if (isRequested) void reload();
       await stopped;
       await agent.close();
-      // An unresponsive trace receiver would keep the process alive until its own timeout.
+      // Limit the wait: an unresponsive trace receiver would keep the process alive until its own timeout.
       endWithin(LINGER);
     });
 }

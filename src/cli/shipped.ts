@@ -25,13 +25,13 @@ export type AlertSet = (typeof ALERT_SETS)[number];
 /** Name of a set's rule group. */
 export const alertGroup = (set: AlertSet): string => `delivery-${set}`;
 
-/** The value of each placeholder `<<name>>` in the templates. */
+/** Returns the value of each placeholder `<<name>>` in the templates. */
 function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: Settings) {
   const { delivered, onTimeWithin, window } = objectives;
   const scrapeJob = job ?? DEFAULT_JOB;
   return {
     job: scrapeJob,
-    // Inside the quotes of a PromQL string.
+    // Value for use within a quoted PromQL string.
     jobInQuotes: JSON.stringify(scrapeJob.toWellFormed()).slice(1, -1),
     selectedJobText: job ?? 'All',
     selectedJob: job ?? '$__all',
@@ -65,7 +65,7 @@ export function filled(template: string, settings: Settings): unknown {
   });
 }
 
-/** A generated template: next to this file in the package, in `mixin/` in the sources. */
+/** Reads a generated template: next to this file in the package, or in `mixin/` in the sources. */
 function readTemplate(name: string): string {
   const packaged = new URL('./mixin/', import.meta.url);
   const folder = existsSync(packaged) ? packaged : new URL('../../mixin/templates/', import.meta.url);
@@ -73,7 +73,7 @@ function readTemplate(name: string): string {
 }
 
 /** A recording rule or an alerting rule as Prometheus reads it. */
-export interface Rule {
+export interface ShippedRule {
   readonly record?: string;
   readonly alert?: string;
   readonly expr: string;
@@ -84,7 +84,7 @@ export interface Rule {
 export interface RuleGroup {
   readonly name: string;
   readonly interval?: string;
-  readonly rules: readonly Rule[];
+  readonly rules: readonly ShippedRule[];
 }
 
 /**
@@ -93,12 +93,12 @@ export interface RuleGroup {
 function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGroup[] {
   const wordsIn = (text: string): string[] => text.match(/[\w:]+/g) ?? [];
   const read = new Set(wordsIn(dashboards));
-  const isRead = ({ record, expr, annotations = {} }: Rule) => {
+  const isRead = ({ record, expr, annotations = {} }: ShippedRule) => {
     if (record !== undefined && !read.has(record)) return false;
     for (const word of [expr, ...Object.values(annotations)].flatMap(wordsIn)) read.add(word);
     return true;
   };
-  // In reverse order, because rules only read records before them.
+  // Iterate in reverse order, because rules only read records before them.
   const [first, ...others] = groups;
   const kept = others
     .toReversed()
@@ -107,8 +107,8 @@ function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGr
 }
 
 /**
- * The shipped rules for Prometheus 2.42 and newer. `sets`: only these alerts, and the recording rules that they or the
- * dashboards read. By default all recording rules are included, so that the extended alerts can be added.
+ * Returns the shipped rules for Prometheus 2.42 and newer. `sets`: includes only these alerts, and the recording rules that
+ * they or the dashboards read. By default all recording rules are included, so that the extended alerts can be added.
  */
 export function shippedRules(
   settings: Settings,
@@ -143,7 +143,10 @@ function removeRunbooks({ templating, panels }: Dashboard): void {
   }
 }
 
-/** The shipped dashboards as Grafana reads them, by file name. Links between them are relative without an address of Grafana. */
+/**
+ * Returns the shipped dashboards as Grafana reads them, by file name. Without an address of Grafana, links between them are
+ * relative.
+ */
 export function shippedDashboards(
   { runbooks, grafana = '', ...settings }: Settings,
   template = readTemplate('dashboards.json'),

@@ -10,7 +10,7 @@ import { createShownSources } from '../metrics/shown-sources.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** `requests`: answered requests of all accounts. */
+/** `requests`: number of requests of all accounts that got a response. */
 interface Progress {
   readonly roundsDone: number;
   readonly rounds: number;
@@ -29,7 +29,7 @@ export function collectOnce(
     // Use a memory store: a running agent may have locked the configured one.
     const store = { ...loaded.config.store, kind: 'memory' as const };
     const opened = await openAccounts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
-    // Counters have just started: they would all be zero.
+    // Omit counters: they have just started, so all would be zero.
     const accounts = opened.map(account => ({
       ...account,
       facts: account.facts.map(gaugesOf),
@@ -73,7 +73,7 @@ export function collectOnce(
         ),
       ),
       groups: accounts.flatMap(({ name, dlqFacts }) =>
-        (dlqFacts()?.groups.largest ?? []).map(group => ({ account: name, ...group })),
+        (dlqFacts()?.kinds.largest ?? []).map(group => ({ account: name, ...group })),
       ),
       text: createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString(),
     };
@@ -136,7 +136,7 @@ export function snapshotCommand(): Command {
       const loaded = loadConfig(file, process.env);
       const terminal = process.stderr.isTTY;
       const snapshot = await collectOnce(
-        // The result contains all failures: a log would repeat them.
+        // Disable the log: it would only repeat the failures in the result.
         { ...loaded, config: { ...loaded.config, log: { ...loaded.config.log, level: 'silent' } } },
         { env: process.env, clock: systemClock, random: Math.random },
         {

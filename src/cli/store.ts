@@ -8,20 +8,20 @@ import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { commandGroup } from './option-values.ts';
 
-/** Agent-wide row of the target until the copy is complete: an interrupted copy may be replaced. */
+/** Key of an agent-wide row in the target until the copy is complete. With it, another copy may replace an interrupted one. */
 const UNFINISHED = 'copy/unfinished';
 /** Approximate size of a commit (characters). */
-const LARGEST_COMMIT = 2 ** 20;
+const MAX_COMMIT = 2 ** 20;
 
-/** Acquires all leases, so that no agent writes concurrently. Rejects if one runs. */
+/** Acquires all leases, so that no agent writes concurrently. Rejects if an agent is running. */
 async function hold({ replicas }: Store, accounts: readonly string[], where: string): Promise<void> {
   const clock = systemClock;
   if (!replicas) return;
   const { self, leaseTime } = replicas;
-  // A killed agent still has its leases.
+  // Leases of a killed agent expire within this time.
   const end = clock.monotonic() + 2 * leaseTime;
   for (const held = new Set<string>(); ; ) {
-    // Requests no account while other replicas run: they would release a share to this process.
+    // Do not request accounts while other replicas run: they would release a share to this process.
     await replicas.renew([...held]);
     if (replicas.sharing()?.replicas.every(({ id }) => id === self.id)) {
       for (const account of (await replicas.renew(accounts)).gained) held.add(account);
@@ -36,7 +36,7 @@ async function renewed({ replicas }: Store, accounts: readonly string[]): Promis
   if (replicas && replicas.remaining(NO_ACCOUNT) < replicas.leaseTime / 2) await replicas.renew(accounts);
 }
 
-/** Releases all leases, also after a refusal. Leases that cannot be released expire. */
+/** Releases all leases. Those that cannot be released expire. */
 async function close(store: Store, accounts: readonly string[]): Promise<void> {
   try {
     await store.replicas?.release(accounts);
@@ -53,7 +53,7 @@ function* inParts(changes: readonly Change[]): Generator<readonly Change[]> {
   for (const change of changes) {
     part.push(change);
     size += change.key.length + (change.value?.length ?? 0);
-    if (size < LARGEST_COMMIT) continue;
+    if (size < MAX_COMMIT) continue;
     yield part;
     [part, size] = [[], 0];
   }
@@ -67,8 +67,8 @@ async function isUsed(store: Store, accounts: readonly string[]): Promise<boolea
 }
 
 /**
- * Copies the rows of all configured accounts and the agent-wide rows into an empty store while no agent runs on either. An
- * interrupted copy can be repeated. Rejects with StoreError, or with an Error that names the next step.
+ * Copies the rows of all configured accounts and the agent-wide rows into an empty store while no agent is using either
+ * store. An interrupted copy can be repeated. Rejects with StoreError, or with an Error that names the next step.
  */
 async function copyStore(from: StoreSettings, to: StoreSettings) {
   const { env } = process;
@@ -77,16 +77,15 @@ async function copyStore(from: StoreSettings, to: StoreSettings) {
   const deps = { env, replica: { url: 'http://store-copy.invalid', clock: systemClock, log } };
   const all = [NO_ACCOUNT, ...from.accounts];
   let rows = 0;
-  // Fails if the source is missing: opening it would create it.
+  // Fail if the source is missing: opening it would create it.
   await (await attachStore(from.store, { env })).close();
   const source = await openStore(from.store, deps);
   try {
-    await hold(source, all, 'the store that is copied');
+    await hold(source, all, 'the source store');
     const target = await openStore(to.store, deps);
     try {
-      await hold(target, all, 'the store that is copied to');
-      if (await isUsed(target, all))
-        throw new Error('the store that is copied to is not empty: name another, or another schema');
+      await hold(target, all, 'the target store');
+      if (await isUsed(target, all)) throw new Error('the target store is not empty: choose another store or schema');
       await target.commit(NO_ACCOUNT, [{ key: UNFINISHED, value: new Date(systemClock.now()).toISOString() }]);
       for (const account of all) {
         const known = await source.scan(account, '');
@@ -129,7 +128,7 @@ const backup = () =>
 const copy = () =>
   new Command('copy')
     .description(
-      'copy what is stored of all accounts into an empty store, such as from SQLite to PostgreSQL, while no agent runs on either; counters, alert states, budgets, journal and history go on there',
+      'copy the rows of all accounts into an empty store, for example from SQLite to PostgreSQL, while no agent uses either; counters, alert states, budgets, journal and history continue there',
     )
     .requiredOption('--from-config <file>', 'configuration file with the store, and the accounts, to copy')
     .requiredOption('--to-config <file>', 'configuration file with the store to copy to')
@@ -139,4 +138,5 @@ const copy = () =>
       process.stdout.write(`copied ${rows} rows of ${accounts} accounts\n`);
     });
 
-export const storeCommand = (): Command => commandGroup('store', 'what the agent keeps', [backup(), copy()]);
+export const storeCommand = (): Command =>
+  commandGroup('store', 'back up or copy the store of the agent', [backup(), copy()]);

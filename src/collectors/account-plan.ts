@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Family, gauge } from '../metrics/family.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits, type RecordedAccount } from '../model/account.ts';
 import type { AccountOptions } from '../upstream/options.ts';
-import { type Collector, type CollectorKind, Implausible, type Rounds } from './collector.ts';
+import { type Collector, type CollectorKind, ImplausibleResponse, type Rounds } from './collector.ts';
 
 export interface PlanFacts {
   /** Undefined until a record has been read. */
@@ -43,7 +43,7 @@ const DESCRIPTIONS: Readonly<Record<AccountLimit, string>> = {
 export const limitFamily = (limit: AccountLimit): Family<never> =>
   gauge(
     `delivery_account_max_${limit}`,
-    `${DESCRIPTIONS[limit]} on the account’s plan, from the record of the last token reset, read in the background, else as configured. Absent when unlimited or unknown.`,
+    `${DESCRIPTIONS[limit]} on the account’s plan, as recorded by the last token reset or as configured.`,
   );
 
 const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
@@ -63,7 +63,7 @@ export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds }
     Object.fromEntries(Object.entries(limits).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
 };
 
-/** `recorded`: reads the record of the last token reset, or undefined if there is none. */
+/** `recorded`: reads the record of the last token reset; undefined before the first reset. */
 export function createAccountPlan(
   recorded: () => Promise<unknown>,
   configured: AccountLimits = {},
@@ -80,7 +80,7 @@ export function createAccountPlan(
     },
     async observe() {
       const { data: read, success } = Recorded.optional().safeParse(await recorded());
-      if (!success) throw new Implausible('the account record of the last token reset is invalid');
+      if (!success) throw new ImplausibleResponse('the account record of the last token reset is invalid');
       return {
         fold(memory) {
           const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);
@@ -93,6 +93,6 @@ export function createAccountPlan(
   };
 }
 
-/** Retention of the dead-letter queue (s): as configured, else from the record of the last token reset. */
+/** Returns the retention of the dead-letter queue (s): as configured, else from the record of the last token reset. */
 export const retentionOf = ({ retention }: Pick<AccountOptions, 'retention'>, plan: PlanFacts | undefined) =>
   retention.dlq === null ? plan?.record?.dlqRetentionSeconds : retention.dlq / 1000;

@@ -11,12 +11,12 @@ export interface ObserveContext<Memory, Walk> extends RoundStep<Memory, Walk> {
 
 export interface Cadence {
   readonly every: number;
-  /** Minimum number of requests of a round (if there is no new data). */
+  /** Number of requests per round when there is no new data. */
   readonly requests: number;
   readonly priority: Priority;
-  /** Missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
+  /** Number of missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
   readonly markAfter?: number;
-  /** Extrapolates the cost of a day from one measured round and the number of rounds, if rounds differ in cost. */
+  /** Extrapolates the daily cost from one measured round and the number of rounds. Default: all rounds cost the same. */
   readonly perDay?: (one: Cost, rounds: number) => Cost;
 }
 
@@ -29,7 +29,7 @@ export type Rounds = Readonly<Record<string, Cadence>>;
 
 /** The part of a collector that does not depend on the account. */
 export interface CollectorKind<Facts = unknown, F extends Families = Families> {
-  /** Label value `collector`, prefix of its metrics, name in logs. */
+  /** Value of the label `collector`, prefix of the collector's metrics, and name in logs. */
   readonly name: string;
   readonly families: F;
   /** Rounds that no gauge depends on. If they keep failing, nothing is withdrawn. */
@@ -58,9 +58,9 @@ export const defineKind = <Options, Facts, F extends Families, Services>(
  */
 export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> extends CollectorKind<Facts> {
   readonly rounds: Rounds;
-  /** Memory from the rows that were committed before this process. */
+  /** Restores the memory from rows that earlier processes committed. */
   restore(rows: ReadonlyMap<string, string>): Memory;
-  /** Returns facts of the restored memory. Only its counters and histograms are shown before the first round. */
+  /** Returns facts of the restored memory. Before the first round, only their counters and histograms are shown. */
   recall?(memory: Memory): Facts;
   observe(context: ObserveContext<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
@@ -76,7 +76,7 @@ export const withReader = <Facts, Memory, Walk>(
 });
 
 /** A readable response that cannot be true. */
-export class Implausible extends Error {
+export class ImplausibleResponse extends Error {
   override readonly name = 'Implausible';
   readonly reason = 'invalid_response';
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { FLOW_REASONS, FLOW_STATES } from '../model/flow-state.ts';
-import { CALLBACK_STATES, EVENT_STATES, OUTCOMES } from '../model/message.ts';
+import { CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
 import { type EventsServices, events } from './events/events.ts';
-import { RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
+import { DELIVERY_RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
 import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
 
@@ -18,7 +18,7 @@ const familiesOptions = z.strictObject({
     .max(1000)
     .default([])
     .describe(
-      'Metric families that are not exposed, pushed or backfilled; `*` stands for any characters: `[delivery_flow_control_rate_*]`. The agent’s own alerts, pages, history and auto-cancel still use them. `delivery_up` cannot be excluded.',
+      'Metric families that are not exposed, pushed or backfilled; `*` matches any characters. `delivery_up` cannot be excluded.',
     ),
 });
 
@@ -67,10 +67,10 @@ export const enabledRounds = (collect: CollectOptions): ReadonlyMap<string, Roun
   new Map(enabledKinds(collect).map(({ kind, options }) => [kind.name, kind.rounds(options)]));
 
 /** Returns the rounds of the enabled collectors and of the plan: all values of the labels `collector` and `round`. */
-export const roundsOf = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
+export const accountRounds = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
   new Map([...enabledRounds(collect), [accountPlan.name, accountPlan.rounds]]);
 
-/** All values of labels with a closed set of values, by family and label. */
+/** Possible values of every label that has a fixed set of values, by family and label. */
 export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],
@@ -79,8 +79,8 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [flowControl.families.auditedKeys.name, { state: FLOW_STATES }],
   [events.families.recent.name, { state: EVENT_STATES }],
   [events.families.total.name, { state: EVENT_STATES }],
-  [events.families.finished.name, { outcome: OUTCOMES }],
-  [events.families.answers.name, { result: RESULTS, status_class: STATUS_CLASSES }],
+  [events.families.finished.name, { outcome: MESSAGE_OUTCOMES }],
+  [events.families.answers.name, { result: DELIVERY_RESULTS, status_class: STATUS_CLASSES }],
   [events.families.untracked.name, { reason: UNTRACKED }],
 ]);
 

@@ -35,7 +35,7 @@ export interface AccountRound {
   readonly every: number;
   readonly leastRequests: number;
   readonly perDay: Cadence['perDay'];
-  /** Runs it once; never throws. */
+  /** Runs the round once; never throws. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -67,14 +67,14 @@ export interface CollectorsDeps {
   readonly config: CollectorsSettings;
   readonly store: Store;
   /** Whether the database is unavailable; undefined without replicas. */
-  readonly holding?: { isAway(): boolean } | undefined;
+  readonly holding?: { isUnavailable(): boolean } | undefined;
   /** Time range of the event log to read at the very first start (ms). */
   readonly backfill: number | undefined;
   /** Returns the queue of an account's traces, or undefined if messages are not traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
 
-/** `at`: readers on the account's budget; `before`: state stored by an earlier process. */
+/** `at`: returns a reader that uses the account's budget; `before`: state stored by an earlier process. */
 type Deps = CollectorsDeps & {
   readonly at: (priority: Priority) => Reader;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
@@ -109,7 +109,7 @@ function createShown<Facts>(
   };
 }
 
-/** Returns a collector's samples. Gauges are withdrawn if their facts are too old, counters stay. */
+/** Creates the source of a collector's samples. Gauges are withdrawn if their facts are too old; counters stay. */
 function collectorSource<Facts>(
   account: string,
   { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
@@ -150,7 +150,7 @@ async function openCollector<Facts, Memory, Walk>(
     clock,
     log,
     tracer,
-    isStoreAway: holding?.isAway,
+    isStoreUnavailable: holding?.isUnavailable,
   });
   // Options do not change the type of a collector's facts.
   const shown = createShown(state, shownBefore?.[name as keyof ShownFacts]?.now as Facts | undefined);
@@ -172,7 +172,7 @@ async function openCollector<Facts, Memory, Walk>(
 const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 const isEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 
-/** Time after which a filter's data is withdrawn (ms), computed like that of a round. */
+/** Returns the time after which a filter's data is withdrawn (ms), by the same rule as for a round. */
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 

@@ -1,11 +1,11 @@
 import { accountMayAct } from '../auto-cancel/options.ts';
-import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
+import { accountRounds, dataSources } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { HEARTBEAT } from '../notify/options.ts';
 import { BUILTIN_ALERTS } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
-import { type DeclaredNames, noSuchName, type Reporter } from './faults.ts';
+import { type DeclaredNames, noSuchName, type Reporter } from './errors.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
@@ -18,7 +18,7 @@ interface Checking {
 }
 
 function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
-  const rounds = accounts.flatMap(({ collect }) => Object.keys(roundsOfAccount(collect).get(name) ?? {}));
+  const rounds = accounts.flatMap(({ collect }) => Object.keys(accountRounds(collect).get(name) ?? {}));
   return [...new Set(rounds)];
 }
 
@@ -72,21 +72,21 @@ function checkSelector(
   const { metric, labels } = selector;
   const { accounts } = config;
   const wrong = metricError(selector, must, config);
-  if (wrong) report.fault([...path, 'metric'], wrong);
+  if (wrong) report.error([...path, 'metric'], wrong);
   for (const name of labels.account ?? []) {
     if (declared.accounts.includes(name)) continue;
-    report.fault([...path, 'labels', 'account'], noSuchName('account', name, declared.accounts));
+    report.error([...path, 'labels', 'account'], noSuchName('account', name, declared.accounts));
   }
   const family = alertFamilies.get(metric)?.family;
   if (!family || wrong) return;
   const allowed = ['account', ...family.labels];
   for (const label of Object.keys(labels)) {
     if (allowed.includes(label)) continue;
-    report.fault([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
+    report.error([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
   }
   const taken = ruleLabels.find(label => family.labels.includes(label));
   if (taken !== undefined) {
-    report.fault([...path, 'metric'], `has the label ${taken}, which the rule's own label would replace`);
+    report.error([...path, 'metric'], `has the label ${taken}, which the rule's own label would replace`);
   }
   const named = accounts.filter(({ name }) => labels.account?.includes(name) ?? true);
   const about = named.length === 0 ? accounts : named;
@@ -94,20 +94,20 @@ function checkSelector(
     // The empty value matches series without the label, which any family may have.
     for (const value of values.filter(value => value !== '')) {
       const message = family.labels.includes(label) && neverIs(family.name, label, value, config, about);
-      if (message) report.fault([...path, 'labels', label], message);
+      if (message) report.error([...path, 'labels', label], message);
     }
   }
 }
 
-/** Limited because each start reads the complete window from the history. */
+/** The maximum is fixed, because each start reads the complete window from the history. */
 const MAX_WINDOW = 7 * 86_400_000;
 
 function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config, path: Path, report: Reporter): void {
   const { keep } = store.history;
   if (over > MAX_WINDOW) {
-    report.fault(path, `must be at most ${formatDuration(MAX_WINDOW)}, regardless of store.history.keep`);
+    report.error(path, `must be at most ${formatDuration(MAX_WINDOW)}, regardless of store.history.keep`);
   } else if (over < evaluateEvery) {
-    report.fault(path, `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
+    report.error(path, `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
   } else if (store.kind !== 'memory' && over > keep) {
     const [window, kept, missing] = [over, keep, over - keep].map(formatDuration);
     report.warn(
@@ -124,16 +124,16 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
     const enabled = dataSources.map(({ name }) => name).filter(name => roundsOf(name, config.accounts).length > 0);
     const rounds = roundsOf(collector, config.accounts);
     if (!enabled.includes(collector)) {
-      report.fault([...path, 'collector'], `must be a collector that is enabled: ${enabled.join(', ')}`);
+      report.error([...path, 'collector'], `must be a collector that is enabled: ${enabled.join(', ')}`);
     } else if (round !== undefined && !rounds.includes(round)) {
-      report.fault([...path, 'round'], `must be a round of ${collector}: ${rounds.join(', ')}`);
+      report.error([...path, 'round'], `must be a round of ${collector}: ${rounds.join(', ')}`);
     }
   }
   if (when.kind === 'growth' || when.kind === 'ratio') {
     checkWindow(when.over, config, [...path, 'over'], report);
   }
   if (when.kind === 'ratio' && when.part.metric === when.whole.metric && when.above >= 1) {
-    report.fault([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
+    report.error([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
   }
   for (const [inside, selector, must] of partsOf(when)) {
     // The sums of a ratio have no labels that could clash.
@@ -147,7 +147,7 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter
     const path = ['autoCancel', 'pauseWhileAlerts', index];
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
-    // Accounts that the alert does not select are excluded on purpose.
+    // Accounts that the alert does not select are excluded intentionally.
     for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
       const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
       if (missing === undefined) continue;
@@ -168,7 +168,7 @@ function checkSilences({ alerts }: Config, now: number, declared: DeclaredNames,
     ] as const) {
       for (const name of match[label] ?? []) {
         if (names.includes(name) || name === '') continue;
-        report.fault([...path, 'match', label], noSuchName(what, name, names));
+        report.error([...path, 'match', label], noSuchName(what, name, names));
       }
     }
     if (until !== null && until <= now) {
@@ -183,15 +183,15 @@ export function checkAlerts(config: Config, now: number, declared: DeclaredNames
   checkSilences(config, now, declared, report);
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)
-    report.fault(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
+    report.error(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
   const builtin: readonly string[] = alerts.builtin ? BUILTIN_ALERTS : [];
   for (const [index, rule] of alerts.rules.entries()) {
     if (builtin.includes(rule.name)) {
-      report.fault(['alerts', 'rules', index, 'name'], `${rule.name} is a built-in alert: choose another name`);
+      report.error(['alerts', 'rules', index, 'name'], `${rule.name} is a built-in alert: choose another name`);
     }
     checkCondition(rule, { config, declared, report }, ['alerts', 'rules', index, 'when', rule.when.kind]);
   }
   const isPausing = autoCancel.pauseWhileAlerts.some(name => declared.alerts.includes(name));
-  if (!alerts.enabled && isPausing) report.fault(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
+  if (!alerts.enabled && isPausing) report.error(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
   else checkPausing(config, report);
 }

@@ -1,8 +1,8 @@
 import { actingRules } from '../auto-cancel/options.ts';
-import { checkNames, type DeclaredNames, type Reporter } from './faults.ts';
+import { checkNames, type DeclaredNames, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
-/** Checks that everything the rules refer to is configured. */
+/** Checks that the configuration defines everything that the rules refer to. */
 export function checkAutoCancel(
   { autoCancel, store, accounts }: Config,
   declared: DeclaredNames,
@@ -18,16 +18,16 @@ export function checkAutoCancel(
     const withoutDlq = without('dlq');
     if (withoutDlq !== undefined) {
       const message = `needs collect.dlq, which is not enabled for the account ${withoutDlq}`;
-      report.fault(rule.accounts === null ? path : [...path, 'accounts'], message);
+      report.error(rule.accounts === null ? path : [...path, 'accounts'], message);
     }
     const withoutEvents = rule.stuckWhen.idleFor === undefined ? undefined : without('events');
     if (withoutEvents !== undefined) {
       const message = `needs collect.events, which is not enabled for the account ${withoutEvents}`;
-      report.fault([...path, 'stuckWhen', 'idleFor'], message);
+      report.error([...path, 'stuckWhen', 'idleFor'], message);
     }
     if (store.kind === 'memory' && own.some(({ name }) => actingRules(autoCancel, name).includes(rule))) {
       const message = 'needs store.kind: sqlite or postgres: its cancels must survive a restart';
-      report.fault([...path, 'mode'], message);
+      report.error([...path, 'mode'], message);
     }
   }
 }

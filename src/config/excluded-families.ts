@@ -1,14 +1,14 @@
 import { collectors, dataSources, enabledRounds } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { accountFamilyNames } from '../metrics/account-families.ts';
-import type { Reporter } from './faults.ts';
+import type { Reporter } from './errors.ts';
 import { neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
 type Accounts = Config['accounts'];
 
-/** Without this family, rules, dashboards and service discovery report the agent as down. */
+/** Rules, dashboards and service discovery would report the agent as down without this family. */
 const NEEDED = 'delivery_up';
 
 const NAMES: readonly string[] = [
@@ -36,9 +36,9 @@ function checkPattern(pattern: string, config: Config, accounts: Accounts, path:
   const matches = createGlob(pattern);
   const names = NAMES.filter(matches);
   if (names.includes(NEEDED)) {
-    report.fault(path, `matches ${NEEDED}, which cannot be excluded: without it missing data looks like no data`);
+    report.error(path, `matches ${NEEDED}, which cannot be excluded: without it missing data looks like no data`);
   } else if (names.length === 0) {
-    report.fault(path, `matches no metric family of an account (docs/metrics.md)${hintOf(pattern)}`);
+    report.error(path, `matches no metric family of an account (docs/metrics.md)${hintOf(pattern)}`);
   } else if (accounts.length > 0 && names.every(name => isShownByNone(name, config, accounts))) {
     report.warn(path, 'matches only families that are not collected: it has no effect');
   }

@@ -1,8 +1,8 @@
 import {
+  accountRounds,
   breakdownFamilies,
   filterFamilies,
   LABEL_VALUES,
-  roundsOf,
   scheduleFamilies,
   schedulesOf,
 } from '../collectors/index.ts';
@@ -46,9 +46,9 @@ function valuesOf(
     case 'objective':
       return OBJECTIVES;
     case 'collector':
-      return unique(accounts.flatMap(({ collect }) => [...roundsOf(collect).keys()]));
+      return unique(accounts.flatMap(({ collect }) => [...accountRounds(collect).keys()]));
     case 'round':
-      return unique(accounts.flatMap(({ collect }) => [...roundsOf(collect).values()].flatMap(Object.keys)));
+      return unique(accounts.flatMap(({ collect }) => [...accountRounds(collect).values()].flatMap(Object.keys)));
     case 'rule':
       return autoCancel.rules.map(({ name }) => name);
     default:

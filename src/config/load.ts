@@ -7,17 +7,17 @@ import { sentAlerts } from '../rules/checks/alerts.ts';
 import { type StoreOptions, storeOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
-import { checkExcludedFamilies } from './excluded-families.ts';
 import {
-  byPlace,
+  byLocation,
   ConfigError,
-  type Fault,
-  formatFault,
+  type FileLocation,
+  formatError,
   formatPath,
-  type Place,
+  type LocatedError,
   type Reporter,
-  toFaults,
-} from './faults.ts';
+  toErrors,
+} from './errors.ts';
+import { checkExcludedFamilies } from './excluded-families.ts';
 import { createAllowedKeys } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { checkSchedules } from './schedules.ts';
@@ -27,7 +27,7 @@ import { checkSettings } from './settings.ts';
 import { readWebConfig } from './web-config.ts';
 import { readYaml, type YamlFile } from './yaml-file.ts';
 
-export { ConfigError, type Fault, formatFault } from './faults.ts';
+export { ConfigError, formatError, type LocatedError } from './errors.ts';
 
 export interface LoadedConfig {
   readonly file: string;
@@ -35,9 +35,9 @@ export interface LoadedConfig {
   /** First 16 hexadecimal digits of the SHA-256 of all configuration files. */
   readonly hash: string;
   /** Settings that work but are probably mistakes. */
-  readonly warnings: readonly Fault[];
+  readonly warnings: readonly LocatedError[];
   /** Returns the place of a setting. Undefined for a configuration that has no file. */
-  readonly place?: (path: Path) => Place;
+  readonly place?: (path: Path) => FileLocation;
 }
 
 type Path = readonly PropertyKey[];
@@ -60,7 +60,7 @@ export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig 
   return parseConfig(readText(file), file, env, now);
 }
 
-/** Returns the names of the list's items, even of invalid ones. */
+/** Returns the names of the list's items, including invalid ones. */
 function namesAt(raw: unknown, path: Path): string[] {
   const list = valueAt(raw, path);
   const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
@@ -77,8 +77,8 @@ const filesOf = (pattern: string, file: string) =>
 function gather(text: string, file: string) {
   const main = readYaml(text, file);
   const hash = createHash('sha256').update(text);
-  const warnings: Fault[] = [];
-  const faults = [...main.faults];
+  const warnings: LocatedError[] = [];
+  const errors = [...main.errors];
   let isBroken = main.isBroken;
   const { content } = main;
   const isMapping = typeof content === 'object' && content !== null && !Array.isArray(content);
@@ -93,18 +93,18 @@ function gather(text: string, file: string) {
       more = readText(path);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      faults.push(...error.faults);
+      errors.push(...error.errors);
       isBroken = true;
       return;
     }
     hash.update(more);
     const yaml = readYaml(more, path);
-    faults.push(...yaml.faults);
+    errors.push(...yaml.errors);
     isBroken ||= yaml.isBroken;
     if (Array.isArray(yaml.content)) {
       for (const index of yaml.content.keys()) owners.push({ yaml, index });
       raw.accounts = [...(Array.isArray(raw.accounts) ? raw.accounts : []), ...yaml.content];
-    } else if (!yaml.isBroken) faults.push({ ...yaml.place([]), message: 'must be a list of accounts' });
+    } else if (!yaml.isBroken) errors.push({ ...yaml.locate([]), message: 'must be a list of accounts' });
   }
 
   const patterns: readonly unknown[] = Array.isArray(raw.accountFiles) ? raw.accountFiles : [];
@@ -112,7 +112,7 @@ function gather(text: string, file: string) {
   for (const [number, pattern] of patterns.entries()) {
     if (typeof pattern !== 'string') continue;
     const files = filesOf(pattern, file);
-    if (files.length === 0) warnings.push({ ...main.place(['accountFiles', number]), message: 'matches no file' });
+    if (files.length === 0) warnings.push({ ...main.locate(['accountFiles', number]), message: 'matches no file' });
     for (const path of files) if (!found.has(resolve(path))) found.set(resolve(path), path);
   }
   for (const path of found.values()) addAccounts(path);
@@ -126,15 +126,15 @@ function gather(text: string, file: string) {
 
   return {
     raw: (isMapping ? raw : (content ?? {})) as unknown,
-    faults,
+    errors,
     warnings,
     hash: hash.digest('hex').slice(0, 16),
     isComplete: !isBroken,
     /** Whether a missing value may be in a part of the files that could not be read. */
     mayContain: (path: Path): boolean => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
-    place(path: Path, key?: string): Place {
+    place(path: Path, key?: string): FileLocation {
       const at = own(path);
-      return at.yaml.place(at.own, key);
+      return at.yaml.locate(at.own, key);
     },
     isSure(path: Path, key?: string): boolean {
       const at = own(path);
@@ -143,10 +143,10 @@ function gather(text: string, file: string) {
   };
 }
 
-function sorted(faults: readonly Fault[]): Fault[] {
-  const files = Map.groupBy(faults, ({ file }) => file);
+function sorted(errors: readonly LocatedError[]): LocatedError[] {
+  const files = Map.groupBy(errors, ({ file }) => file);
   const unique = new Map(
-    [...files.values()].flatMap(each => each.toSorted(byPlace)).map(each => [formatFault(each), each]),
+    [...files.values()].flatMap(each => each.toSorted(byLocation)).map(each => [formatError(each), each]),
   );
   return [...unique.values()];
 }
@@ -154,9 +154,9 @@ function sorted(faults: readonly Fault[]): Fault[] {
 /** Parses the text of a configuration. Paths in it are relative to the folder of `file`. */
 export function parseConfig(text: string, file: string, env?: Env, now = systemClock.now()): LoadedConfig {
   const gathered = gather(text, file);
-  const { raw, faults, warnings, hash } = gathered;
+  const { raw, errors, warnings, hash } = gathered;
   const expanded = expansions(raw);
-  for (const { path, message } of expanded) faults.push({ ...gathered.place(path), message });
+  for (const { path, message } of expanded) errors.push({ ...gathered.place(path), message });
   const isExpanded = (path: Path) => expanded.some(each => formatPath(each.path) === formatPath(path));
 
   const parsed = parseAll(Config, raw);
@@ -166,7 +166,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     const isMissing = issue.code !== 'unrecognized_keys' && valueAt(raw, issue.path) === undefined;
     if ((isMissing && gathered.mayContain(issue.path)) || isExpanded(issue.path)) continue;
     if (issue.code !== 'unrecognized_keys' && !gathered.isSure(issue.path)) continue;
-    faults.push(...toFaults(issue, gathered.place, allowed, path => valueAt(raw, path)));
+    errors.push(...toErrors(issue, gathered.place, allowed, path => valueAt(raw, path)));
   }
 
   if (config) {
@@ -174,12 +174,12 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
       const there = parsed.original(path);
       return parsed.isOmitted(there) || isExpanded(there) || !gathered.isSure(there) ? undefined : there;
     };
-    const into = (list: Fault[]) => (path: Path, message: string) => {
+    const into = (list: LocatedError[]) => (path: Path, message: string) => {
       const there = at(path);
       if (there) list.push({ ...gathered.place(there), message });
     };
     const report: Reporter = {
-      fault: into(faults),
+      error: into(errors),
       warn: into(warnings),
       isGiven: path => valueAt(raw, parsed.original(path)) !== undefined,
     };
@@ -190,7 +190,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
         warnings.push(...readWebConfig(webConfigFile, now).warnings);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
-        faults.push(...error.faults);
+        errors.push(...error.errors);
         warnings.push(...error.warnings);
       }
     }
@@ -210,12 +210,12 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
       checkSchedules(config, declared, report);
     }
   }
-  if (faults.length > 0 || !config) throw new ConfigError(sorted(faults), sorted(warnings));
+  if (errors.length > 0 || !config) throw new ConfigError(sorted(errors), sorted(warnings));
   const place = (path: Path) => gathered.place(path);
   return { file, config, hash, warnings: sorted(warnings), place };
 }
 
-/** Settings of commands that use only the store of an agent. */
+/** Settings for commands that use only the agent's store. */
 export interface StoreSettings {
   readonly store: StoreOptions;
   readonly accounts: readonly string[];
@@ -227,16 +227,16 @@ export interface StoreSettings {
  * contain further names.
  */
 export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
-  const { raw, faults, mayContain, isSure, place } = gather(readText(file), file);
+  const { raw, errors, mayContain, isSure, place } = gather(readText(file), file);
   // An error elsewhere in the file does not make the section unreadable.
   const isThere = valueAt(raw, ['store']) !== undefined && isSure(['store']);
   const isBroken = mayContain(['store', 'path']);
-  if (isBroken && (needsAccounts || !isThere)) throw new ConfigError(faults);
+  if (isBroken && (needsAccounts || !isThere)) throw new ConfigError(errors);
   const parsed = parseAll(storeOptions.prefault({}), valueAt(raw, ['store']));
   if (parsed.issues.length > 0 || !parsed.data) {
     const found = parsed.issues.map(issue => ({ ...issue, path: ['store', ...issue.path] }));
     throw new ConfigError(
-      found.flatMap(issue => toFaults(issue, place, createAllowedKeys(), path => valueAt(raw, path))),
+      found.flatMap(issue => toErrors(issue, place, createAllowedKeys(), path => valueAt(raw, path))),
     );
   }
   return { store: parsed.data, accounts: namesAt(raw, ['accounts']) };

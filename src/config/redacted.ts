@@ -1,7 +1,7 @@
 import { formatDuration } from '../kit/duration.ts';
 import { Secret } from '../kit/secret.ts';
 import { bareAddress } from '../kit/text.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import { configJsonSchema, type JsonSchema } from './json-schema.ts';
 import type { Config } from './schema.ts';
 import { writeYaml } from './yaml-file.ts';
@@ -104,7 +104,7 @@ function asGiven(account: Config['accounts'][number], config: Config): Section {
  * secrets. Yields to the event loop.
  */
 export async function redactedYaml(config: Config): Promise<string> {
-  const turns = createTurns();
+  const turns = createYielder();
   const schema = configJsonSchema();
   let text = '';
   for (const [key, section] of Object.entries(config)) {

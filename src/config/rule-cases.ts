@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
-import { moment } from '../kit/cron.ts';
+import { timeWithZone } from '../kit/cron.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
-import { ConfigError, type Fault, toFaults } from './faults.ts';
+import { ConfigError, type LocatedError, toErrors } from './errors.ts';
 import { createAllowedKeys } from './json-schema.ts';
 import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
@@ -12,7 +12,7 @@ import { readYaml } from './yaml-file.ts';
 const when = z.string({ error: "must be text such as '+49h'" }).transform((text, context) => {
   const after = text.startsWith('+') ? parseDuration(text.slice(1)) : undefined;
   if (after !== undefined) return { after };
-  const at = moment.safeParse(text);
+  const at = timeWithZone.safeParse(text);
   if (at.success) return { at: at.data };
   context.addIssue({
     code: 'custom',
@@ -21,7 +21,7 @@ const when = z.string({ error: "must be text such as '+49h'" }).transform((text,
   return z.NEVER;
 });
 
-/** Results of a rule, and `not_listed` for entries missing from the last complete walk. */
+/** Possible results of a rule; `not_listed` means that the last complete walk lacks the entry. */
 const VERDICTS = ['stuck', 'not_stuck', 'unknown', 'no_match', 'not_listed'] as const;
 
 const caseFile = z.strictObject({
@@ -30,7 +30,7 @@ const caseFile = z.strictObject({
     .optional()
     .describe('Rules to test, replacing those of --config.'),
   account: z.string().optional().describe('Account of the queue; rules of other accounts are ignored.'),
-  start: moment.prefault('2027-01-01T00:00:00Z').describe('Base of relative times such as +49h.'),
+  start: timeWithZone.prefault('2027-01-01T00:00:00Z').describe('Base of relative times such as +49h.'),
   rescanEvery: Duration.optional().describe('Same as collect.dlq.rescanEvery; defaults to the account’s value or 10m.'),
   snapshots: z
     .array(
@@ -75,7 +75,7 @@ export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events
   /** Undefined if the event log is not read. */
   readonly events: readonly { readonly messageId: string; readonly at: number }[] | undefined;
   readonly expect: readonly (Omit<CaseFile['expect'][number], 'at'> & { readonly at: number })[];
-  fault(path: readonly PropertyKey[], message: string): Fault;
+  error(path: readonly PropertyKey[], message: string): LocatedError;
 }
 
 /** Maximum number of walks per case: half a year with one every three minutes. */
@@ -84,13 +84,13 @@ const MAX_WALKS = 100_000;
 /** Reads a test case of rules. Throws ConfigError with all errors. */
 export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
-  if (yaml.faults.length > 0) throw new ConfigError(yaml.faults);
-  const fault = (path: readonly PropertyKey[], message: string): Fault => ({ ...yaml.place(path), message });
+  if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
+  const error = (path: readonly PropertyKey[], message: string): LocatedError => ({ ...yaml.locate(path), message });
   const parsed = caseFile.safeParse(yaml.content ?? {});
   if (!parsed.success) {
     const allowed = createAllowedKeys(caseFile);
     const given = (path: readonly PropertyKey[]) => valueAt(yaml.content, path);
-    throw new ConfigError(parsed.error.issues.flatMap(issue => toFaults(issue, yaml.place, allowed, given)));
+    throw new ConfigError(parsed.error.issues.flatMap(issue => toErrors(issue, yaml.locate, allowed, given)));
   }
   const { start, ...rest } = parsed.data;
   const resolve = (time: When) => (time.at === undefined ? start + time.after : time.at);
@@ -99,9 +99,9 @@ export function readRuleCase(file: string): RuleCase {
     const first = resolve(at);
     const end = until === undefined ? first + 1 : resolve(until);
     const step = every ?? 1;
-    if (end <= first) throw new ConfigError([fault(['snapshots', snapshot, 'until'], 'must be after at')]);
+    if (end <= first) throw new ConfigError([error(['snapshots', snapshot, 'until'], 'must be after at')]);
     if (walks.length + (end - first) / step > MAX_WALKS) {
-      throw new ConfigError([fault(['snapshots', snapshot], `is more than ${MAX_WALKS} walks`)]);
+      throw new ConfigError([error(['snapshots', snapshot], `is more than ${MAX_WALKS} walks`)]);
     }
     for (let at = first; at < end; at += step) walks.push({ at, snapshot });
   }
@@ -109,13 +109,13 @@ export function readRuleCase(file: string): RuleCase {
   const twice = walks.find(({ at }, index) => at === walks[index + 1]?.at);
   if (twice) {
     const message = `two walks are at ${new Date(twice.at).toISOString()}; the time of until is excluded`;
-    throw new ConfigError([fault(['snapshots', twice.snapshot], message)]);
+    throw new ConfigError([error(['snapshots', twice.snapshot], message)]);
   }
   return {
     ...rest,
     walks,
     events: rest.events?.map(({ messageId, at }) => ({ messageId, at: resolve(at) })),
     expect: rest.expect.map(expected => ({ ...expected, at: resolve(expected.at) })),
-    fault,
+    error,
   };
 }

@@ -1,12 +1,12 @@
 import { type Schedule, schedulesOf } from '../collectors/index.ts';
 import { createOccurrences } from '../kit/cron.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { checkNames, type DeclaredNames, type Reporter } from './faults.ts';
+import { checkNames, type DeclaredNames, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
 /** Maximum number of expected starts that may be open at the same time. */
 const MAX_OPEN = 1000;
-/** Samples `SAMPLED_STARTS` starts from a fixed day, so that the result is always the same. */
+/** The sampled starts begin on a fixed day, so that the result does not depend on the date. */
 const FIRST_DAY = Date.UTC(2026, 0, 1);
 const SAMPLED_STARTS = 30;
 
@@ -28,7 +28,7 @@ function checkTimes(schedule: Schedule, path: readonly PropertyKey[], report: Re
   const interval = shortestInterval(schedule);
   if ((grace + endsWithin) / interval > MAX_OPEN) {
     const message = `plus grace must be at most ${formatDuration(MAX_OPEN * interval)}, the time of ${MAX_OPEN} expected starts`;
-    report.fault([...path, 'endsWithin'], message);
+    report.error([...path, 'endsWithin'], message);
   } else if (grace >= interval) {
     const isGiven = report.isGiven([...path, 'grace']);
     const message = `is ${formatDuration(grace)}${isGiven ? '' : ' by default'}, but starts are expected every ${formatDuration(interval)}: one start satisfies several expected ones, so a single missed start is not detected`;
@@ -36,7 +36,7 @@ function checkTimes(schedule: Schedule, path: readonly PropertyKey[], report: Re
   }
 }
 
-/** A message can only have a configured route. */
+/** Checks that the route is configured: other routes never occur. */
 function checkRoute(
   schedule: Schedule,
   accounts: Config['accounts'],
@@ -48,7 +48,7 @@ function checkRoute(
   const without = accounts.find(
     ({ name, collect }) => schedulesOf([schedule], name).length > 0 && !collect.routes.includes(route),
   );
-  if (without) report.fault(path, `is not one of collect.routes of the account ${without.name}`);
+  if (without) report.error(path, `is not one of collect.routes of the account ${without.name}`);
 }
 
 /** Reports schedules that refer to missing items or cannot be evaluated. */
@@ -65,7 +65,7 @@ export function checkSchedules({ schedules, accounts }: Config, declared: Declar
     );
     if (withoutEvents) {
       const message = `needs collect.events, which is not enabled for the account ${withoutEvents.name}`;
-      report.fault(schedule.accounts === null ? path : [...path, 'accounts'], message);
+      report.error(schedule.accounts === null ? path : [...path, 'accounts'], message);
     }
   }
 }

@@ -1,13 +1,13 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { accountMayAct } from '../auto-cancel/options.ts';
-import { faultOfReplicaUrl } from '../http/options.ts';
+import { replicaUrlError } from '../http/options.ts';
 import { headerError, otlpAddress } from '../kit/otlp-receiver.ts';
 import { type Env, Secret, type SecretSetting, secret, secretError } from '../kit/secret.ts';
-import { FORMATS, faultOfAddress } from '../notify/options.ts';
+import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
-import { addressesOf, faultOfProxy } from '../upstream/options.ts';
-import type { Reporter } from './faults.ts';
+import { addressesOf, proxyError } from '../upstream/options.ts';
+import type { Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
@@ -129,15 +129,15 @@ function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string |
   }
   const wrong = secretError(setting, env);
   if (wrong || !isAddress || !('env' in setting)) return wrong;
-  const notAddress = faultOfAddress(env[setting.env]?.trim() ?? '');
+  const notAddress = addressError(env[setting.env]?.trim() ?? '');
   return notAddress && `the environment variable ${setting.env} ${notAddress}`;
 }
 
 function checkProxies(config: Config, env: Env, report: Reporter): void {
   for (const { path, proxy, caFile } of proxiesOf(config)) {
-    const wrong = proxy && faultOfProxy(proxy, env);
-    if (wrong) report.fault([...path, 'proxy'], wrong);
-    if (caFile !== null && !isReadable(caFile)) report.fault([...path, 'caFile'], `${caFile} can't be read`);
+    const wrong = proxy && proxyError(proxy, env);
+    if (wrong) report.error([...path, 'proxy'], wrong);
+    if (caFile !== null && !isReadable(caFile)) report.error([...path, 'caFile'], `${caFile} can't be read`);
   }
 }
 
@@ -148,7 +148,7 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Repor
   if (!text) return;
   const wrong = urlError(text);
   if (wrong && !('literal' in url)) {
-    report.fault(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
+    report.error(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
   }
   const warning = wrong ? undefined : urlWarning(text);
   if (warning) report.warn(path, warning);
@@ -159,8 +159,8 @@ function checkReplicaUrls({ server }: Config, env: Env, report: Reporter): void 
     const setting = server[key];
     if (setting === null || typeof setting === 'string') continue;
     const text = env[setting.env]?.trim();
-    const wrong = text ? faultOfReplicaUrl(text) : 'is not set';
-    if (wrong) report.fault(['server', key], `the environment variable ${setting.env} ${wrong}`);
+    const wrong = text ? replicaUrlError(text) : 'is not set';
+    if (wrong) report.error(['server', key], `the environment variable ${setting.env} ${wrong}`);
   }
 }
 
@@ -196,7 +196,7 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   for (const use of secretsOf(config)) {
     const wrong = unreadable(use, env);
     if (wrong && use.isOptional) report.warn(use.path, `${wrong}: rotate-token will need it`);
-    else if (wrong) report.fault(use.path, wrong);
+    else if (wrong) report.error(use.path, wrong);
   }
   checkProxies(config, env, report);
   checkStoreUrl(config, env, report);
@@ -205,7 +205,7 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   for (const { enabled, headers, path } of otlpReceivers(config)) {
     for (const [name, value] of Object.entries(headers)) {
       const wrong = enabled ? headerError(value, env) : undefined;
-      if (wrong) report.fault([...path, 'headers', name], wrong);
+      if (wrong) report.error([...path, 'headers', name], wrong);
     }
   }
 }
@@ -241,7 +241,7 @@ export function checkTwins(config: Config, env: Env | undefined, report: Reporte
     const same = `is the token of the account ${twin.name}, at the same address`;
     const acting = [twin, account].find(({ name }) => accountMayAct(config, name));
     if (acting) {
-      report.fault(
+      report.error(
         path,
         `${same}: auto-cancel may cancel in ${acting.name}, so it would run twice, with twice the limits`,
       );
@@ -298,7 +298,7 @@ export function checkPlainHttp(config: Config, report: Reporter): void {
   }
 }
 
-/** Keys of arbitrary text. */
+/** Keys with arbitrary text, which is not checked for variables. */
 const FREE_TEXT_KEYS: readonly string[] = [
   'match',
   'except',

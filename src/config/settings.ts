@@ -3,7 +3,7 @@ import { enabledRounds } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { maxForReading } from '../upstream/options.ts';
-import type { Reporter } from './faults.ts';
+import type { Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
@@ -11,13 +11,13 @@ type Account = Config['accounts'][number];
 type Objectives = Config['objectives'];
 type Rule = Config['autoCancel']['rules'][number];
 
-/** Shorter intervals are errors: data does not change faster, and no service accepts more requests (ms). */
+/** Minimum interval (ms). Data does not change faster, and no service accepts more requests. */
 const MIN_INTERVAL = 10;
-/** Shorter intervals are probably mistakes (ms). */
+/** Intervals below this (ms) are probably mistakes. */
 const MIN_USUAL_INTERVAL = 1000;
 
 function checkInterval(ms: number, path: Path, report: Reporter): void {
-  if (ms < MIN_INTERVAL) report.fault(path, `must be at least ${formatDuration(MIN_INTERVAL)}`);
+  if (ms < MIN_INTERVAL) report.error(path, `must be at least ${formatDuration(MIN_INTERVAL)}`);
   else if (ms < MIN_USUAL_INTERVAL) report.warn(path, `is ${formatDuration(ms)}: more than once a second`);
 }
 
@@ -36,7 +36,7 @@ function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) =
   }
   if (events.overlap > events.lateSweep) {
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
-    report.fault(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
+    report.error(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
   }
   if (collect.routes.length === 0) {
     const why = 'route, but collect.routes is empty: every route is __unmatched__';
@@ -97,7 +97,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
   checkPrefixes(rule, path, report);
   for (const key of Object.keys(rule.match) as (keyof Rule['match'])[]) {
     if (isExcepted(rule, key))
-      report.fault(
+      report.error(
         [...path, 'except', key],
         `excludes everything that match.${key} matches: the rule applies to nothing`,
       );
@@ -145,7 +145,7 @@ function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: 
 
 const DAY = 86_400_000;
 
-/** Time after its due time at which an unfinished message is no longer tracked. */
+/** How long after its due time an unfinished message is tracked. */
 const TRACKED = 14 * DAY;
 
 function checkTarget(
@@ -154,12 +154,12 @@ function checkTarget(
   report: Reporter,
 ): void {
   if (onTimeWithin > window) {
-    report.fault(
+    report.error(
       at('onTimeWithin'),
       `is ${formatDuration(onTimeWithin)} but must be at most window, ${formatDuration(window)}`,
     );
   } else if (onTimeWithin >= TRACKED) {
-    report.fault(
+    report.error(
       at('onTimeWithin'),
       `is ${formatDuration(onTimeWithin)} but must be below ${formatDuration(TRACKED)}, after which an unfinished message is no longer tracked`,
     );
@@ -250,7 +250,7 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
     );
   }
   if (probesListen !== null && isSamePort(listen, probesListen)) {
-    report.fault(['server', 'probesListen'], `must be another port than server.listen, ${listen}`);
+    report.error(['server', 'probesListen'], `must be another port than server.listen, ${listen}`);
   }
   checkCollect(config.collect, (...keys) => ['collect', ...keys], report);
   for (const [index, account] of config.accounts.entries()) {

@@ -5,7 +5,7 @@ import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { byPlace, ConfigError, type Fault, toFaults } from './faults.ts';
+import { byLocation, ConfigError, type LocatedError, toErrors } from './errors.ts';
 import { createAllowedKeys } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { CIPHERS, CURVES, readTls, VERSIONS } from './web-tls.ts';
@@ -149,7 +149,7 @@ function checkUsers(
 export function readWebConfig(
   file: string,
   now = systemClock.now(),
-): { config: WebConfig; warnings: readonly Fault[] } {
+): { config: WebConfig; warnings: readonly LocatedError[] } {
   const files = createFiles();
   let content: string;
   try {
@@ -160,19 +160,19 @@ export function readWebConfig(
     ]);
   }
   const yaml = readYaml(content, file);
-  const [faults, warnings] = [[...yaml.faults], [] as Fault[]];
-  const into = (list: Fault[]) => (path: Path, message: string) => {
-    if (!parsed.isOmitted(path)) list.push({ ...yaml.place(path), message });
+  const [errors, warnings] = [[...yaml.errors], [] as LocatedError[]];
+  const into = (list: LocatedError[]) => (path: Path, message: string) => {
+    if (!parsed.isOmitted(path)) list.push({ ...yaml.locate(path), message });
   };
   const parsed = parseAll(webConfigFile, yaml.content ?? {});
   const allowed = createAllowedKeys(webConfigFile);
   for (const issue of parsed.issues) {
     if (issue.code !== 'unrecognized_keys' && !yaml.isSure(issue.path)) continue;
-    faults.push(...toFaults(issue, yaml.place, allowed, path => valueAt(yaml.content, path)));
+    errors.push(...toErrors(issue, yaml.locate, allowed, path => valueAt(yaml.content, path)));
   }
   // A truncated file must not open the port without authentication.
-  if ((yaml.content ?? null) === null && faults.length === 0) {
-    faults.push({ ...yaml.place([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
+  if ((yaml.content ?? null) === null && errors.length === 0) {
+    errors.push({ ...yaml.locate([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
   }
   const { data } = parsed;
   // After a syntax error the remaining values are unreliable.
@@ -183,11 +183,11 @@ export function readWebConfig(
     readTls(tlsSection, {
       read: name => files.read(resolveName(name)),
       now,
-      fault: into(faults),
+      error: into(errors),
       warn: into(warnings),
     });
   checkUsers(users, tlsSection !== undefined, into(warnings));
-  if (faults.length > 0 || !data) throw new ConfigError(faults.toSorted(byPlace), warnings);
+  if (errors.length > 0 || !data) throw new ConfigError(errors.toSorted(byLocation), warnings);
   const { interval, burst } = data.rate_limit ?? { interval: 0, burst: 0 };
   return {
     config: {

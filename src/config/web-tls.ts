@@ -49,24 +49,24 @@ interface TlsDeps {
   readonly read: (path: string) => string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  fault(path: Path, message: string): void;
+  error(path: Path, message: string): void;
   warn(path: Path, message: string): void;
 }
 
 const at = (...keys: string[]) => ['tls_server_config', ...keys];
 
 /** Returns the PEM text from the section or from the file it names, with the key it came from. */
-function pemOf(section: TlsSection, name: Named, { read, fault }: TlsDeps): { key: string; pem: string } | undefined {
+function pemOf(section: TlsSection, name: Named, { read, error }: TlsDeps): { key: string; pem: string } | undefined {
   const { [name]: inline, [`${name}_file` as const]: path } = section;
-  if (inline !== undefined && path !== undefined) fault(at(name), `must not be set together with ${name}_file`);
+  if (inline !== undefined && path !== undefined) error(at(name), `must not be set together with ${name}_file`);
   else if (inline !== undefined) return { key: name, pem: inline };
   else if (path !== undefined) {
     try {
       return { key: `${name}_file`, pem: read(path) };
-    } catch (error) {
-      fault(at(`${name}_file`), error instanceof Error ? error.message : '');
+    } catch (failure) {
+      error(at(`${name}_file`), failure instanceof Error ? failure.message : '');
     }
-  } else if (name !== 'client_ca') fault(at(), `must have ${name}_file or ${name}`);
+  } else if (name !== 'client_ca') error(at(), `must have ${name}_file or ${name}`);
   return undefined;
 }
 
@@ -105,28 +105,28 @@ const REQUIRES: readonly WebTls['clientAuth'][] = [
 ];
 
 /** Checks for invalid or insecure combinations of settings. */
-function checkClientAuth(section: TlsSection, hasCa: boolean, { fault, warn }: TlsDeps): void {
+function checkClientAuth(section: TlsSection, hasCa: boolean, { error, warn }: TlsDeps): void {
   const { client_auth_type: type, client_allowed_sans: sans } = section;
   if (VERIFIES.includes(type) && !hasCa) {
-    fault(at('client_auth_type'), `${type} needs client_ca_file or client_ca, the trusted authorities`);
+    error(at('client_auth_type'), `${type} needs client_ca_file or client_ca, the trusted authorities`);
   }
   if (type === 'NoClientCert' && hasCa) {
-    fault(
+    error(
       at(section.client_ca ? 'client_ca' : 'client_ca_file'),
       'needs a client_auth_type, such as RequireAndVerifyClientCert',
     );
   }
   if (sans && !REQUIRES.includes(type)) {
-    fault(at('client_allowed_sans'), 'needs client_auth_type RequireAndVerifyClientCert or RequireAnyClientCert');
+    error(at('client_allowed_sans'), 'needs client_auth_type RequireAndVerifyClientCert or RequireAnyClientCert');
   }
   if (type !== 'NoClientCert' && !VERIFIES.includes(type)) {
     warn(at('client_auth_type'), `${type} accepts any certificate, even a self-signed one`);
   }
 }
 
-function protocolsOf({ min_version: min, max_version: max }: TlsSection, { fault }: TlsDeps) {
+function protocolsOf({ min_version: min, max_version: max }: TlsSection, { error }: TlsDeps) {
   if (VERSIONS.indexOf(min) > VERSIONS.indexOf(max)) {
-    fault(at('min_version'), `is ${min}, but must be at most max_version, ${max}`);
+    error(at('min_version'), `is ${min}, but must be at most max_version, ${max}`);
   }
   return { minVersion: PROTOCOLS[min], maxVersion: PROTOCOLS[max] };
 }
@@ -141,14 +141,14 @@ export function readTls(section: TlsSection, deps: TlsDeps): WebTls | undefined 
   checkClientAuth(section, (section.client_ca ?? section.client_ca_file) !== undefined, deps);
   const versions = protocolsOf(section, deps);
   const [leaf] = (cert && certificatesIn(cert.pem)) ?? [];
-  if (cert && !leaf) deps.fault(at(cert.key), 'must have a certificate in PEM');
+  if (cert && !leaf) deps.error(at(cert.key), 'must have a certificate in PEM');
   if (cert && leaf) checkDates(leaf, at(cert.key), deps);
-  if (ca && !certificatesIn(ca.pem)) deps.fault(at(ca.key), 'must have certificates in PEM');
+  if (ca && !certificatesIn(ca.pem)) deps.error(at(ca.key), 'must have certificates in PEM');
   const secret = key && keyIn(key.pem);
-  if (key && typeof secret === 'string') deps.fault(at(key.key), secret);
+  if (key && typeof secret === 'string') deps.error(at(key.key), secret);
   if (!cert || !leaf || !key || !secret || typeof secret === 'string') return undefined;
   if (!leaf.checkPrivateKey(secret)) {
-    deps.fault(at(key.key), `is not the key of the certificate in ${cert.key}`);
+    deps.error(at(key.key), `is not the key of the certificate in ${cert.key}`);
     return undefined;
   }
   const named = (list: readonly string[] | undefined, table: Readonly<Record<string, string>>) =>
@@ -167,7 +167,7 @@ export function readTls(section: TlsSection, deps: TlsDeps): WebTls | undefined 
   try {
     createSecureContext(contextOf(tls));
   } catch (error) {
-    deps.fault(at(), `TLS can't be used with these settings: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
+    deps.error(at(), `TLS can't be used with these settings: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
   }
   return tls;
 }

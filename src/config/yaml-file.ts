@@ -12,18 +12,21 @@ import {
   stringify,
   visit,
 } from 'yaml';
-import { type Fault, formatPath, type Place } from './faults.ts';
+import { type FileLocation, formatPath, type LocatedError } from './errors.ts';
 
 export interface YamlFile {
   /** The content that could be read. */
   readonly content: unknown;
   /** Errors in the YAML syntax, and syntax that is not allowed here. */
-  readonly faults: readonly Fault[];
+  readonly errors: readonly LocatedError[];
   /** Whether an error makes the rest of the file unreliable. */
   readonly isBroken: boolean;
   /** Returns the place of the deepest existing node of `path` or, with `key`, of that key in it. */
-  place(path: readonly PropertyKey[], key?: string): Place;
-  /** Whether the node returned by `place` was read reliably: it has no YAML error and ends before the first error that breaks the file. */
+  locate(path: readonly PropertyKey[], key?: string): FileLocation;
+  /**
+   * Whether the node that `locate` finds was parsed reliably: it has no YAML error and ends before the first error that makes the
+   * rest of the file unreliable.
+   */
   isSure(path: readonly PropertyKey[], key?: string): boolean;
 }
 
@@ -67,7 +70,7 @@ function explainMultilineKey(text: string, at: number): YamlError {
   return { at, message: 'must be a key: a name, a colon and a space' };
 }
 
-/** Explains an error of the parser. The parser's message may quote a secret, so only its kind is used. */
+/** Explains a parser error. The parser's message may quote a secret, so only the kind of error is used. */
 function explainYamlError(
   code: string,
   parserMessage: string,
@@ -150,17 +153,17 @@ function openQuote(document: Document, end: number): number {
 }
 
 /** Reads a file up to the section that contains the tab, because the parser misreads the rest. */
-function readBeforeTab(text: string, tab: number, file: string, fault: Fault): YamlFile {
+function readBeforeTab(text: string, tab: number, file: string, error: LocatedError): YamlFile {
   const keys = [...text.slice(0, tab).matchAll(/^[^\s#-]/gm)];
   const before = readYaml(text.slice(0, keys.at(-1)?.index ?? 0), file);
-  return { ...before, faults: [...before.faults, fault], isBroken: true };
+  return { ...before, errors: [...before.errors, error], isBroken: true };
 }
 
 export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
   // Pretty errors would quote the invalid line, which may contain a secret.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const at = (offset: number, path: readonly PropertyKey[] = []): Place => {
+  const at = (offset: number, path: readonly PropertyKey[] = []): FileLocation => {
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line), column: Math.max(1, col), path: formatPath(path) };
   };
@@ -171,7 +174,7 @@ export function readYaml(text: string, file: string): YamlFile {
   }
   const found = new Map<number, string>();
   let brokenAt = Number.POSITIVE_INFINITY;
-  const addFault = (offset: number, message: string) => {
+  const addError = (offset: number, message: string) => {
     if (!found.has(offset)) found.set(offset, message);
   };
   for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
@@ -180,13 +183,13 @@ export function readYaml(text: string, file: string): YamlFile {
     // A missing quote is reported at the end of the file; the mistake is where the quoted text starts.
     const start = message.includes('closing') ? openQuote(document, pos[0]) : pos[0];
     const explained = explainYamlError(code, message, text, [start, pos[1]]);
-    addFault(explained.at, explained.message);
+    addError(explained.at, explained.message);
     if (!HARMLESS.includes(code)) brokenAt = Math.min(brokenAt, start);
   }
   visit(document, {
     Alias(_key, alias) {
       const offset = alias.range?.[0] ?? 0;
-      addFault(offset, 'aliases are not allowed; put text that begins with * in quotes');
+      addError(offset, 'aliases are not allowed; put text that begins with * in quotes');
       const nothing = new Scalar(null);
       nothing.range = alias.range ?? null;
       return nothing;
@@ -194,7 +197,7 @@ export function readYaml(text: string, file: string): YamlFile {
     Pair(_key, pair) {
       if (isScalar(pair.key) || !isNode(pair.key)) return undefined;
       if (!Number.isFinite(brokenAt)) {
-        addFault(pair.key.range?.[0] ?? 0, 'must be text as a key; text that begins with { or [ goes in quotes');
+        addError(pair.key.range?.[0] ?? 0, 'must be text as a key; text that begins with { or [ goes in quotes');
       }
       return visit.REMOVE;
     },
@@ -216,9 +219,9 @@ export function readYaml(text: string, file: string): YamlFile {
 
   return {
     content: document.toJS(),
-    faults: [...found].map(([offset, message]) => ({ ...at(offset), message })),
+    errors: [...found].map(([offset, message]) => ({ ...at(offset), message })),
     isBroken: Number.isFinite(brokenAt),
-    place: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
+    locate: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
     isSure(path, key) {
       const [start, end] = nodeAt(path, key)?.range ?? [0, 0];
       return end <= brokenAt && !found.has(start);

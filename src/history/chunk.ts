@@ -1,11 +1,11 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 
-/** Minutes between two samples of an hour, from full to most thinned. */
-export const STEPS = [1, 2, 5, 10, 15, 30] as const;
-export type Step = (typeof STEPS)[number];
+/** Possible sampling steps of an hour (minutes), from full resolution to most thinned. */
+export const SAMPLE_STEPS = [1, 2, 5, 10, 15, 30] as const;
+export type SampleStep = (typeof SAMPLE_STEPS)[number];
 
 export interface Chunk {
-  readonly step: Step;
+  readonly step: SampleStep;
   readonly times: readonly number[];
   /** Values by series, one for each time; NaN: no value. */
   readonly series: ReadonlyMap<string, readonly number[]>;
@@ -22,7 +22,7 @@ export function encodeChunk({ step, times, series }: Chunk): string {
   return deflateSync(JSON.stringify({ step, times, series: [...series] })).toString('base64');
 }
 
-/** Decodes the values of a series. Throws unless they are a list of `length`. */
+/** Decodes the values of a series. Throws unless they are a list with `length` elements. */
 function valuesOf(values: unknown, length: number): number[] {
   if (!Array.isArray(values) || values.length !== length) throw new Error('not a series');
   return values.map(value => {
@@ -31,11 +31,11 @@ function valuesOf(values: unknown, length: number): number[] {
   });
 }
 
-/** Throws if `encodeChunk` did not return the text. */
+/** Decodes a text that `encodeChunk` returned. Throws for any other text. */
 export function decodeChunk(text: string): Chunk {
   const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
   const { step, times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };
-  const known = STEPS.find(each => each === step);
+  const known = SAMPLE_STEPS.find(each => each === step);
   const isSound = Array.isArray(times) && times.length > 0 && times.length <= MAX_SAMPLES && Array.isArray(series);
   if (known === undefined || !isSound) throw new Error('not an hour');
   if (times.some((at, index) => !Number.isFinite(at) || at <= times[index - 1])) throw new Error('not a time');
@@ -63,7 +63,7 @@ function pick(
   return { step, times: picked(times), series: new Map(kept) };
 }
 
-export function thin(chunk: Chunk, step: Step): Chunk {
+export function thin(chunk: Chunk, step: SampleStep): Chunk {
   const slot = (at: number) => Math.floor(at / (step * MINUTE));
   const kept = pick(chunk, (at, previous) => previous === undefined || slot(at) > slot(previous));
   return { ...(kept ?? chunk), step };
@@ -75,7 +75,7 @@ export const after = (chunk: Chunk, start: number): Chunk | undefined => pick(ch
 
 export type OpenChunk = ReturnType<typeof openChunk>;
 
-/** `chunk`: existing samples, which are copied. */
+/** Creates a chunk to which samples can be added. `chunk`: existing samples, which are copied. */
 export function openChunk(chunk?: Chunk) {
   const times = [...(chunk?.times ?? [])];
   const series = new Map([...(chunk?.series ?? [])].map(([name, values]) => [name, [...values]]));
@@ -84,7 +84,7 @@ export function openChunk(chunk?: Chunk) {
     get lastAt() {
       return times.at(-1);
     },
-    /** Adds a sample, later than `lastAt`. A value that is not finite counts as none. */
+    /** Adds a sample, later than `lastAt`. A value that is not finite counts as missing. */
     add(at: number, sample: ReadonlyMap<string, number>): void {
       for (const name of sample.keys()) {
         if (!series.has(name))

@@ -1,17 +1,17 @@
-import type { Turns } from '../kit/turns.ts';
-import { encodeChunk, STEPS, thin } from './chunk.ts';
-import { type Rows, sizeOf } from './rows.ts';
+import type { Yielder } from '../kit/yielder.ts';
+import { encodeChunk, SAMPLE_STEPS, thin } from './chunk.ts';
+import { type HistoryRows, rowBytes } from './rows.ts';
 
 /**
  * Shrinks rows to their limit: deletes damaged ones, thins large and old hours step by step, then deletes the oldest.
  * The current hour and later ones stay. Rejects with StoreError.
  */
 export async function shrink(
-  rows: Pick<Rows, 'load' | 'set'>,
+  rows: Pick<HistoryRows, 'load' | 'set'>,
   sizes: ReadonlyMap<number, number>,
   maxBytes: number,
   now: number,
-  turns: Turns,
+  turns: Yielder,
 ): Promise<void> {
   const left = new Map([...sizes].filter(([hour]) => hour < now));
   let bytes = sizes.values().reduce((sum, size) => sum + size, 0);
@@ -24,7 +24,7 @@ export async function shrink(
       (thick.length > 0 ? weight(b) > weight(a) : b[0] < a[0]) ? b : a,
     );
     const chunk = thinnest.has(hour) ? undefined : await rows.load(hour);
-    const step = chunk && STEPS[STEPS.indexOf(chunk.step) + 1];
+    const step = chunk && SAMPLE_STEPS[SAMPLE_STEPS.indexOf(chunk.step) + 1];
     if (chunk && step === undefined) {
       thinnest.add(hour);
       continue;
@@ -34,8 +34,8 @@ export async function shrink(
     bytes -= size;
     if (next === null) left.delete(hour);
     else {
-      left.set(hour, sizeOf(next));
-      bytes += sizeOf(next);
+      left.set(hour, rowBytes(next));
+      bytes += rowBytes(next);
     }
   }
 }

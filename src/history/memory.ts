@@ -1,14 +1,14 @@
 import { after, before, type Chunk, type OpenChunk, openChunk } from './chunk.ts';
-import type { Rows } from './rows.ts';
+import type { HistoryRows } from './rows.ts';
 
 /** In-memory samples: the current hour and the recent past, which are read frequently. */
-export type Memory = ReturnType<typeof createMemory>;
+export type HistoryMemory = ReturnType<typeof createHistoryMemory>;
 
 const HOUR = 3_600_000;
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 
 /** `span`: minimum span of the samples (ms). */
-export function createMemory(rows: Rows, span: number) {
+export function createHistoryMemory(rows: HistoryRows, span: number) {
   const past = new Map<number, Chunk>();
   const cut = new Set<number>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
@@ -38,7 +38,7 @@ export function createMemory(rows: Rows, span: number) {
       [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
     hours: (): readonly number[] => [...past.keys(), ...(open ? [open.hour] : [])],
     put: (hour: number, chunk: Chunk): void => void past.set(hour, chunk),
-    /** Opens the hour of `at`. Drops its later samples: the clock was set back. Rejects with StoreError. */
+    /** Opens the hour of `at`. Drops its samples after `at`, which exist if the clock was set back. Rejects with StoreError. */
     async openAt(at: number): Promise<OpenChunk> {
       const hour = hourOf(at);
       if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) {

@@ -1,11 +1,11 @@
 import type { Clock } from '../kit/clock.ts';
-import { createTurns, type Turns } from '../kit/turns.ts';
+import { createYielder, type Yielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
 import { type AccountHistory, type Point, pointsBefore, type RecordedSeries } from '../model/history.ts';
 import { type Chunk, encodeChunk } from './chunk.ts';
 import { shrink } from './keeping.ts';
-import { createMemory, hourOf, type Memory } from './memory.ts';
-import { createRows, type Rows, type RowsDeps } from './rows.ts';
+import { createHistoryMemory, type HistoryMemory, hourOf } from './memory.ts';
+import { createHistoryRows, type HistoryRows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
 export interface HistoryLimits {
@@ -40,15 +40,15 @@ export interface RecorderDeps extends RowsDeps {
 
 export const SAMPLE_EVERY = 60_000;
 const HOUR = 3_600_000;
-/** Minimum span in memory (ms): 75 minutes and the sample before. */
+/** Minimum span in memory (ms): 75 minutes and the preceding sample. */
 const IN_MEMORY = 78 * 60_000;
-/** Samples of an hour before old rows are thinned or deleted. A clock that is wrong for a moment must not delete anything. */
+/** Number of samples in the same hour after which old rows are cleaned up, so that a momentarily wrong clock deletes nothing. */
 const TIDY_EVERY = 10;
 /** Share of the size limit to which rows are shrunk. Leaves space for the growth of the current hour. */
 const FILLED = 0.9;
 /** Change of the difference between wall and monotonic clock that counts as a step (ms). */
 const STEP = 5000;
-/** A larger distance between two samples is a gap (in sampling steps). */
+/** Samples further apart than this have a gap between them (sampling steps). */
 const GAP = 2.5;
 
 /** Series with the value 1 if the wall clock was set since the previous sample. */
@@ -56,12 +56,12 @@ export const CLOCK_STEPPED = '!stepped';
 
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
 
-/** Returns whether the wall clock was set since the last sample. */
+/** Creates a watch that detects whether the wall clock was set since the last sample. */
 function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
   let offset: number | undefined;
   let isStepped = false;
   return {
-    look(at: number): void {
+    observe(at: number): void {
       const last = offset;
       offset = at - clock.monotonic();
       if (last !== undefined && Math.abs(offset - last) > STEP) isStepped = true;
@@ -75,7 +75,7 @@ function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
 }
 
 /** Deletes old rows and thins large ones with the next commit. */
-async function tidy(rows: Rows, { keep, maxBytes }: HistoryLimits, now: number, turns: Turns): Promise<void> {
+async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: number, turns: Yielder): Promise<void> {
   const kept = await rows.sizes();
   for (const hour of kept.keys()) {
     const isOver = keep === 0 || (hour + 1) * HOUR < now - keep;
@@ -87,7 +87,7 @@ async function tidy(rows: Rows, { keep, maxBytes }: HistoryLimits, now: number, 
 }
 
 /** Yields the chunks of hours in order, from memory if it has them, because stored ones may be thinned. */
-async function* chunks(memory: Memory, rows: Rows, from: number, to: number, turns: Turns) {
+async function* chunks(memory: HistoryMemory, rows: HistoryRows, from: number, to: number, turns: Yielder) {
   const hours = new Set([...(await rows.sizes()).keys(), ...memory.hours()]);
   for (const hour of [...hours].sort((a, b) => a - b)) {
     if (hour < hourOf(from) || hour > hourOf(to)) continue;
@@ -135,15 +135,15 @@ function pointsWithin(points: readonly Point[], from: number, now: number): read
   return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin, end);
 }
 
-/** Reads the last hours. Rejects with StoreError. */
+/** Creates a recorder and loads the last hours into memory. Rejects with StoreError. */
 export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
   const { account, log } = deps;
-  const turns = createTurns();
-  const rows = createRows(deps);
-  const memory = createMemory(rows, IN_MEMORY);
+  const turns = createYielder();
+  const rows = createHistoryRows(deps);
+  const memory = createHistoryMemory(rows, IN_MEMORY);
   const clockWatch = createClockWatch(clock);
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
-  /** The hour of the last clean-up and its number of samples. */
+  /** Hour of the last clean-up, and the number of samples of this hour at that time. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
@@ -174,7 +174,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   return {
     async sample(values) {
       const at = clock.now();
-      clockWatch.look(at);
+      clockWatch.observe(at);
       try {
         await record(at, values);
         isFailing = false;

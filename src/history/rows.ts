@@ -3,8 +3,8 @@ import type { Change } from '../model/change.ts';
 import type { Store } from '../store/store.ts';
 import { type Chunk, decodeChunk } from './chunk.ts';
 
-/** Stored hours of an account, by number since the Unix epoch, including rows for the next commit. */
-export type Rows = ReturnType<typeof createRows>;
+/** Stored hours of an account, by number of hours since the Unix epoch, including rows for the next commit. */
+export type HistoryRows = ReturnType<typeof createHistoryRows>;
 
 export interface RowsDeps {
   readonly account: string;
@@ -15,12 +15,12 @@ export interface RowsDeps {
 const PREFIX = 'history/';
 const KEY = /^history\/(\d{8})$/;
 const keyOf = (hour: number) => `${PREFIX}${String(hour).padStart(8, '0')}`;
-/** Bytes of a row; its text is ASCII. */
-export const sizeOf = (text: string): number => keyOf(0).length + text.length;
+/** Returns the size of a row (bytes). Its text is ASCII. */
+export const rowBytes = (text: string): number => keyOf(0).length + text.length;
 
-export function createRows({ account, store, log }: RowsDeps) {
+export function createHistoryRows({ account, store, log }: RowsDeps) {
   const unsaved = new Map<string, string | null>();
-  let isDamageKnown = false;
+  let isDamageLogged = false;
 
   async function text(key: string): Promise<string | undefined> {
     const waiting = unsaved.get(key);
@@ -35,8 +35,8 @@ export function createRows({ account, store, log }: RowsDeps) {
       try {
         return found === undefined ? undefined : decodeChunk(found);
       } catch (error) {
-        if (!isDamageKnown) log.warn({ account, key, error: String(error) }, 'damaged history row skipped');
-        isDamageKnown = true;
+        if (!isDamageLogged) log.warn({ account, key, error: String(error) }, 'damaged history row skipped');
+        isDamageLogged = true;
         return undefined;
       }
     },

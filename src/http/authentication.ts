@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../kit/clock.ts';
 import { clientName } from './client-certs.ts';
 import type { WebConfig } from './options.ts';
-import type { Credentials, Passwords, Verdict } from './passwords.ts';
+import type { Credentials, PasswordResult, Passwords } from './passwords.ts';
 
 /** The authenticated caller (a user, or the name in a verified certificate), or the refusal. */
 export type Authenticated =
@@ -26,13 +26,13 @@ const UNAUTHORIZED = refuse(401, 'unauthorized', {
 });
 const LIMITED = refuse(429, 'rate_limit of the web configuration is reached', { 'Retry-After': '1' });
 
-const REFUSALS: Readonly<Record<Exclude<Verdict, 'right'>, Authenticated>> = {
+const REFUSALS: Readonly<Record<Exclude<PasswordResult, 'right'>, Authenticated>> = {
   wrong: UNAUTHORIZED,
   crowded: refuse(429, 'too many passwords of this client are being checked', { 'Retry-After': '1' }),
   full: refuse(503, 'too many passwords are being checked', { 'Retry-After': '1' }),
 };
 
-/** User and password of a header `Authorization`; undefined without them. */
+/** Returns user and password of a Basic `Authorization` header; undefined if it contains none. */
 function credentialsOf(header: string | undefined): Credentials | undefined {
   const [, encoded] = /^basic +([\w+/=-]+)$/i.exec(header ?? '') ?? [];
   const text = Buffer.from(encoded ?? '', 'base64').toString();
@@ -53,17 +53,17 @@ function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>
   };
 }
 
-/** Returns the client by which password checks are queued. */
+/** Returns the key by which password checks are queued: the address of the client. */
 const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
 
 export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {
-  const takeToken = createBucket(clock);
+  const consumeToken = createBucket(clock);
   return ({ headers, socket }, { rateLimit, users }) => {
-    if (rateLimit && !takeToken(rateLimit)) return LIMITED;
+    if (rateLimit && !consumeToken(rateLimit)) return LIMITED;
     if (users.size === 0) return { isRefused: false, caller: clientName(socket) };
     const given = credentialsOf(headers.authorization);
     if (!given) return UNAUTHORIZED;
-    const toOutcome = (verdict: Verdict): Authenticated =>
+    const toOutcome = (verdict: PasswordResult): Authenticated =>
       verdict === 'right' ? { isRefused: false, caller: given.user } : REFUSALS[verdict];
     const verdict = passwords.check(users, given, addressOf(socket));
     return typeof verdict === 'string' ? toOutcome(verdict) : verdict.then(toOutcome);

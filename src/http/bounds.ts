@@ -5,14 +5,14 @@ import type { Log } from '../kit/log.ts';
 export interface Bounds {
   readonly maxConnections: number;
   /** From a ready response to its last byte read by the client. */
-  readonly answerWithin: number;
+  readonly responseWithin: number;
   /** From the first byte of a request, or from connecting, to the end of its headers. */
   readonly headersWithin: number;
   /** From the first byte of a request to its last. */
   readonly requestWithin: number;
   /** Idle time of a connection between two requests: longer than most scrape intervals. */
   readonly keepAliveFor: number;
-  /** Bytes of unread responses, each different body once. Two different bodies are always allowed. */
+  /** Maximum size of unread responses; identical bodies count once. Two different bodies are always allowed. */
   readonly unreadBytes: number;
   /** Unanswered requests of one connection. */
   readonly pipelined: number;
@@ -20,7 +20,7 @@ export interface Bounds {
 
 export const BOUNDS: Bounds = {
   maxConnections: 512,
-  answerWithin: 30_000,
+  responseWithin: 30_000,
   headersWithin: 10_000,
   requestWithin: 30_000,
   keepAliveFor: 75_000,
@@ -28,7 +28,7 @@ export const BOUNDS: Bounds = {
   pipelined: 4,
 };
 
-/** Time without a case after which the next one is logged (ms). */
+/** A bound that clients keep exceeding is logged again only after this time without a violation (ms). */
 const QUIET = 60_000;
 
 export type LogBound = (bound: string, fields: object, message: string) => void;

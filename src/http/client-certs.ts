@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { hostOf, type WebTls } from './options.ts';
 
-/** The address of a SAN in the shortest form, as Go and the web-config file write it. */
+/** Returns an IP address of a SAN in its shortest form, as Go and the web-config file write it. */
 const shortAddress = (address: string) =>
   address.includes(':') ? (hostOf(`[${address}]`)?.slice(1, -1) ?? address) : address;
 
@@ -39,7 +39,7 @@ export function refusalOf(socket: TLSSocket, { clientAuth, allowedSans }: WebTls
   return 'client certificate without an allowed SAN';
 }
 
-/** The name in a client's verified certificate, or its serial number; undefined without a certificate. */
+/** Returns the name in a client's verified certificate, or its serial number; undefined without a certificate. */
 export function clientName(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const certificate = socket.getPeerX509Certificate();
@@ -48,17 +48,17 @@ export function clientName(socket: Socket): string | undefined {
   return common ?? sansOf(certificate?.subjectAltName)[0] ?? certificate?.serialNumber;
 }
 
-/** The settings under which each connection was admitted: a client must not stay with a certificate that is no longer valid. */
+/** TLS settings under which each connection was admitted, so that no client stays connected after its certificate becomes invalid. */
 export type Admission = ReturnType<typeof createAdmission>;
 
 export function createAdmission() {
   const admitted = new WeakMap<Socket, WebTls>();
-  const askedOf = ({ clientCa, allowedSans }: WebTls) => JSON.stringify([clientCa, allowedSans]);
+  const requirementsOf = ({ clientCa, allowedSans }: WebTls) => JSON.stringify([clientCa, allowedSans]);
   return {
     admit: (socket: Socket, tls: WebTls) => void admitted.set(socket, tls),
     isGood(socket: Socket, tls: WebTls): boolean {
       const by = admitted.get(socket);
-      return by === tls || (by !== undefined && askedOf(by) === askedOf(tls));
+      return by === tls || (by !== undefined && requirementsOf(by) === requirementsOf(tls));
     },
   };
 }

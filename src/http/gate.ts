@@ -1,13 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { withDeadline } from '../kit/clock.ts';
-import { type Answers, whenOver } from './answers.ts';
 import type { Authenticate, Authenticated } from './authentication.ts';
 import type { Bounds, LogBound } from './bounds.ts';
 import type { Admission } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
+import { type ResponseLimiter, whenOver } from './response-limiter.ts';
 
-/** Logs a cut connection with its route, without the query. */
+/** Logs that a client was disconnected, with the path of its request but without the query. */
 export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage): void {
   const path = url.split('?', 1)[0]?.slice(0, 100);
   logBound(
@@ -18,8 +18,8 @@ export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage
 }
 
 /**
- * Cuts a connection with unparsed input. Node.js would create a request for each of possibly thousands in it, and keep them until
- * the connection is closed. The result 2 makes its parser ignore the rest, as for an upgrade.
+ * Closes a connection with unparsed input. For each of possibly thousands of requests in it, Node.js would create an object and keep
+ * it until the connection is closed. The return value 2 makes the parser ignore the rest, as for an upgrade.
  */
 function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
   if (socket.parser) socket.parser.onIncoming = () => 2;
@@ -28,20 +28,20 @@ function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null 
 
 export interface GateOptions {
   readonly bounds: Bounds;
-  readonly answers: Answers;
+  readonly responses: ResponseLimiter;
   /** Allowed hosts as returned by `hostOf`; empty: any. */
   readonly hosts: () => ReadonlySet<string>;
   /** The current web-config file; undefined: all requests are refused. */
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;
-  /** Whether another agent of the store signed the request: it needs no password, and its Host may be an address. */
+  /** Whether an agent that shares the store signed the request. Such a request needs no password and may use any Host. */
   readonly isPeer: (request: IncomingMessage) => boolean;
   readonly identify: (request: IncomingMessage, caller: string) => void;
 }
 
 export function createGate(
-  { bounds, answers, hosts, web, admission, authenticate, isPeer, identify }: GateOptions,
+  { bounds, responses, hosts, web, admission, authenticate, isPeer, identify }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
@@ -53,7 +53,7 @@ export function createGate(
   }
 
   function setDeadline(request: IncomingMessage, response: ServerResponse): void {
-    void withDeadline(bounds.answerWithin, new AbortController().signal, signal => {
+    void withDeadline(bounds.responseWithin, new AbortController().signal, signal => {
       signal.addEventListener('abort', () => {
         logCut(logBound, request);
         request.socket.destroy();
@@ -62,7 +62,7 @@ export function createGate(
     });
   }
 
-  /** Sends the body of a response by `answers`, with a deadline for the client. */
+  /** Makes `response.end` send the body through `responses`, with a deadline for the client. */
   function sendBounded(request: IncomingMessage, response: ServerResponse): void {
     const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
     response.end = ((...args: unknown[]) => {
@@ -70,7 +70,7 @@ export function createGate(
       setDeadline(request, response);
       const [body] = args;
       if (!Buffer.isBuffer(body) || request.method === 'HEAD') return end(...args);
-      answers.send(request, response, body, end);
+      responses.send(request, response, body, end);
       return response;
     }) as ServerResponse['end'];
   }
@@ -84,7 +84,7 @@ export function createGate(
     response.writeHead(status, { ...headers, 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
   }
 
-  function go(found: Authenticated, request: IncomingMessage, response: ServerResponse): void {
+  function respond(found: Authenticated, request: IncomingMessage, response: ServerResponse): void {
     if (found.isRefused) refuse(response, found.status, found.text, found.headers);
     else {
       if (found.caller !== undefined) identify(request, found.caller);
@@ -95,7 +95,7 @@ export function createGate(
   async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const config = web();
     if (config?.tls && !admission.isGood(request.socket, config.tls)) {
-      // It was admitted under certificates that have since been replaced.
+      // The client was admitted under certificates that have been replaced since.
       request.socket.destroy();
       return;
     }
@@ -107,13 +107,13 @@ export function createGate(
     else {
       const found = authenticate(request, config);
       // Most results are synchronous.
-      go(found instanceof Promise ? await found : found, request, response);
+      respond(found instanceof Promise ? await found : found, request, response);
     }
   }
 
   return (request, response) => {
     const { socket } = request;
-    // A pipelined request of a cut connection.
+    // Ignore further pipelined requests of a closed connection.
     if (socket.destroyed) return;
     const open = (unanswered.get(socket) ?? 0) + 1;
     if (open > bounds.pipelined) {
@@ -128,7 +128,7 @@ export function createGate(
     unanswered.set(socket, open);
     whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    // Few routes read a body. No route waits for its end.
+    // Routes may respond without reading the body, so a connection is not reused after a request with a body.
     const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
     if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
     sendBounded(request, response);

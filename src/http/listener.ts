@@ -64,9 +64,9 @@ export interface Tls {
 function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
   let used = first;
   const clientOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
-  /** Settings at the start of each handshake, by client: the socket object and the settings may change during it. */
+  /** TLS settings at the start of each handshake, by client: the socket object and the settings may change during the handshake. */
   const begun = new Map<string, WebTls>();
-  // Before the handshake starts.
+  // Runs before the handshake starts.
   server.prependListener('connection', (socket: Socket) => {
     const now = access.current()?.tls;
     if (now && now !== used) {
@@ -92,7 +92,7 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
   });
 }
 
-/** Rejects with an error that names the address if it cannot be bound. Uses TLS if the web-config file of `tls` configures it. */
+/** Opens a port, with TLS if the web-config file of `tls` configures it. Rejects with an error that names the address. */
 export async function openListener(
   address: Address,
   { bounds, logBound, clock, log }: ListenerDeps,
@@ -131,12 +131,12 @@ export async function openListener(
   return {
     url: `${first ? 'https' : 'http'}://${name}:${port}`,
     port,
-    setMaxConnections(most: number): void {
-      server.maxConnections = most;
+    setMaxConnections(max: number): void {
+      server.maxConnections = max;
     },
     /** Releases the address. Responses in flight continue. */
     pause: () => void server.close(),
-    /** Rejects if the address is taken. */
+    /** Listens on the address again. Rejects if it is in use. */
     resume: () => listen(server, { host: address.host, port }),
     /** Stops accepting, waits a moment for responses in flight, then destroys the rest. */
     close: () => closeServer(server, sockets, clock),

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Secret } from '../kit/secret.ts';
 import { BOUNDS } from './bounds.ts';
 
-/** `host:port`; an IPv6 host in brackets. Port 0 selects a free port. */
+/** `host:port`; write an IPv6 host in brackets. Port 0 selects a free port. */
 const ListenAddress = z
   .string()
   .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]/]+):\d{1,5}$/, {
@@ -24,7 +24,7 @@ export function hostOf(header: string | undefined): string | undefined {
   return URL.parse(`http://${header}`)?.hostname.replace(/\.$/, '') || undefined;
 }
 
-/** A host in the form in which it is compared: see `hostOf`. */
+/** A host, normalized by `hostOf` for comparison. */
 const allowedHost = z.string().transform((text, context) => {
   // An IPv6 address may be written without brackets.
   const literal = isIPv6(text) ? `[${text}]` : text;
@@ -38,7 +38,7 @@ const allowedHost = z.string().transform((text, context) => {
 });
 
 /** Returns why the URL of a replica is invalid; undefined if it is valid. */
-export function faultOfReplicaUrl(text: string): string | undefined {
+export function replicaUrlError(text: string): string | undefined {
   const url = URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
   return isBare && url.search === '' && url.hash === ''
@@ -49,55 +49,55 @@ export function faultOfReplicaUrl(text: string): string | undefined {
 const replicaUrl = z
   .union([z.string(), z.strictObject({ env: z.string().min(1) })], { error: 'must be an address or { env: NAME }' })
   .superRefine((setting, context) => {
-    const message = typeof setting === 'string' && faultOfReplicaUrl(setting);
+    const message = typeof setting === 'string' && replicaUrlError(setting);
     if (message) context.addIssue({ code: 'custom', message });
   });
 
 export const serverOptions = z.strictObject({
-  listen: ListenAddress.default('0.0.0.0:10922').describe('`host:port` for all routes; an IPv6 host in brackets.'),
+  listen: ListenAddress.default('0.0.0.0:10922').describe(
+    '`host:port` for all routes; write an IPv6 host in brackets.',
+  ),
   probesListen: ListenAddress.nullable()
     .default(null)
     .describe(
-      '`host:port` of a second port with only `/-/healthy` and `/-/ready`, without TLS, authentication and Host check: for probes without credentials, such as the kubelet’s.',
+      '`host:port` of a second port for `/-/healthy` and `/-/ready` only, without TLS, authentication and Host check.',
     ),
   externalUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .nullable()
     .default(null)
     .describe(
-      'External URL of this agent, for links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
+      'URL of this agent in links and service discovery (`/api/v1/sd`). Default: the Host header of the request.',
     ),
   replicaUrl: replicaUrl
     .nullable()
     .default(null)
     .describe(
-      'URL at which other replicas and Prometheus reach this one, with `store.kind: postgres`; `{ env: NAME }` if all replicas share the file. Default: scheme, host and port of `listen`, with the host name if `listen` has no specific host.',
+      'URL of this replica for other replicas and Prometheus; `{ env: NAME }` if all share the file. Default: derived from `listen` and the host name.',
     ),
   publicReplicaUrl: replicaUrl
     .nullable()
     .default(null)
     .describe(
-      'URL at which browsers reach this replica, with `store.kind: postgres`; `{ env: NAME }` if all replicas share the file. Pages of other replicas link to it. Default: no link.',
+      'URL of this replica for browsers; pages of other replicas link to it. `{ env: NAME }` if all share the file.',
     ),
   lifecycle: z
     .boolean()
     .default(false)
     .describe(
-      'Whether POST routes are served: `/-/reload` and, if `webConfigFile` requires a user or a client certificate, `/api/v1/auto-cancel/{approve,pause,resume}`. Otherwise they return 403.',
+      'Whether POST routes are served: `/-/reload`, and for authenticated users `/api/v1/auto-cancel/{approve,pause,resume}`. Otherwise they return 403.',
     ),
   maxConnections: z
     .int()
     .min(1)
     .max(100_000)
     .default(BOUNDS.maxConnections)
-    .describe(
-      'Maximum number of open connections; further ones are refused. A client that does not read its response within 30 s is disconnected: see docs/bounds.md.',
-    ),
+    .describe('Maximum number of open connections; further ones are refused.'),
   allowedHosts: z
     .array(allowedHost)
     .default([])
     .describe(
-      'Host names and addresses, without port, that are allowed in the Host header, such as `[dw.example.com]`; other hosts get 421. Protects against DNS rebinding. Kubernetes probes use the pod’s address, so point them at `probesListen`. Default: any.',
+      'Names and addresses allowed in the Host header, such as `[dw.example.com]`; others get 421. Protects against DNS rebinding. Default: any.',
     ),
   webConfigFile: z
     .string()
@@ -105,7 +105,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'File with TLS certificate, client certificates and users, in the format of Prometheus’ web configuration (`--web.config.file`): see docs/access.md. Reloaded when it changes. Default: no TLS, no authentication.',
+      'File with TLS certificate, client certificates and users, in the format of Prometheus’ `--web.config.file`: see docs/access.md. Reloaded when it changes.',
     ),
 });
 
@@ -130,7 +130,7 @@ export interface WebTls {
   readonly prefersServerCiphers: boolean;
   readonly clientAuth: (typeof CLIENT_AUTH)[number];
   readonly clientCa: string | undefined;
-  /** SANs of which a client certificate needs one. */
+  /** SANs, at least one of which a client certificate must contain. */
   readonly allowedSans: readonly string[] | undefined;
 }
 
@@ -163,7 +163,7 @@ export interface WebConfig {
 /** Hosts that mean every address of the machine. */
 const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
-/** Whether one process cannot listen on both. */
+/** Whether two addresses conflict, so that a process can listen on only one of them. */
 export function isSamePort(one: string, other: string): boolean {
   const [a, b] = [parseListen(one), parseListen(other)];
   return (

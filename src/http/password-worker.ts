@@ -1,10 +1,10 @@
 import { parentPort } from 'node:worker_threads';
 import { compareSync } from 'bcryptjs';
 
-/** Compares passwords with bcrypt hashes, off the main thread: each takes from tens of milliseconds to seconds. */
-export interface Question {
+/** A password to compare with a bcrypt hash, off the main thread: a comparison takes tens of milliseconds to seconds. */
+export interface PasswordCheck {
   readonly password: string;
   readonly hash: string;
 }
 
-parentPort?.on('message', ({ password, hash }: Question) => parentPort?.postMessage(compareSync(password, hash)));
+parentPort?.on('message', ({ password, hash }: PasswordCheck) => parentPort?.postMessage(compareSync(password, hash)));

@@ -4,10 +4,10 @@ import { BoundedMap } from '../kit/bounded-map.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
-import type { Question } from './password-worker.ts';
+import type { PasswordCheck } from './password-worker.ts';
 
 /** `full`: too many checks are queued; `crowded`: too many of the same client. */
-export type Verdict = 'right' | 'wrong' | 'full' | 'crowded';
+export type PasswordResult = 'right' | 'wrong' | 'full' | 'crowded';
 
 export interface Credentials {
   readonly user: string;
@@ -24,7 +24,7 @@ const MAX_CACHED = 1000;
 /** Time without a check after which the thread ends (ms). Correct passwords are cached by then. */
 const IDLE = 10_000;
 
-// Next to this file, in src and in dist.
+// The worker is next to this file, in src and in dist.
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
 /**
@@ -38,7 +38,7 @@ export type PasswordThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
 const startThread = (): PasswordThread =>
   new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 } });
 
-interface Check extends Question {
+interface Check extends PasswordCheck {
   /** When the check was requested, on the monotonic clock. */
   readonly since: number;
   readonly done: (isRight: boolean) => void;
@@ -66,7 +66,7 @@ class Checker {
     this.#startThread = startThread;
   }
 
-  add(question: Question, client: string): Promise<boolean> | 'full' | 'crowded' {
+  add(question: PasswordCheck, client: string): Promise<boolean> | 'full' | 'crowded' {
     const queue = this.#queues.get(client) ?? [];
     if (queue.length >= MAX_PER_CLIENT) return 'crowded';
     if (this.#waiting >= MAX_WAITING) return 'full';
@@ -144,7 +144,7 @@ class Checker {
     const [client, queue] = first;
     this.#queues.delete(client);
     const check = queue.shift();
-    // Behind all others: a client that guesses passwords does not delay the rest.
+    // Queue the client behind all others, so that a client that guesses passwords does not delay them.
     if (queue.length > 0) this.#queues.set(client, queue);
     if (check) this.#run(check);
   }
@@ -155,13 +155,13 @@ class Checker {
     try {
       this.#thread ??= this.#start();
     } catch (error) {
-      // Another attempt now would fail, too: waiting checks do not repeat it.
+      // Another attempt now would fail, too: reject the waiting checks.
       this.#failWaiting(Number.POSITIVE_INFINITY, error as Error);
       this.#failed(error as Error);
       return;
     }
     this.#after(COMPARE_WITHIN, () => this.#failed(new Error(`no result within ${COMPARE_WITHIN / 1000} s`)));
-    this.#thread.postMessage({ password: check.password, hash: check.hash } satisfies Question);
+    this.#thread.postMessage({ password: check.password, hash: check.hash } satisfies PasswordCheck);
   }
 }
 
@@ -173,10 +173,10 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
   const checker = new Checker(clock, log, start);
   const secret = randomBytes(32);
   const known = new BoundedMap<string, true>(MAX_CACHED);
-  const pending = new Map<string, Promise<Verdict>>();
+  const pending = new Map<string, Promise<PasswordResult>>();
   const digest = (...parts: string[]) => createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64');
 
-  /** The hash of any user, the same one each time: an unknown user's check takes as long as that of a known one. */
+  /** Returns a hash for an unknown user, always the same one, so that the check takes as long as a known user's check. */
   function decoyHash(users: ReadonlyMap<string, Secret>, user: string): Secret | undefined {
     const hashes = [...users.values()];
     return hashes[createHmac('sha256', secret).update(user).digest().readUInt32LE() % hashes.length];
@@ -188,7 +188,7 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
       users: ReadonlyMap<string, Secret>,
       { user, password }: Credentials,
       client: string,
-    ): Verdict | Promise<Verdict> {
+    ): PasswordResult | Promise<PasswordResult> {
       const own = users.get(user);
       const hash = (own ?? decoyHash(users, user))?.reveal();
       if (hash === undefined) return 'wrong';
@@ -196,9 +196,9 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
       if (own && known.has(key)) return 'right';
       const same = pending.get(key);
       if (same) return same;
-      const asked = checker.add({ password, hash }, client);
-      if (typeof asked === 'string') return asked;
-      const verdict = asked.then((isRight): Verdict => {
+      const added = checker.add({ password, hash }, client);
+      if (typeof added === 'string') return added;
+      const verdict = added.then((isRight): PasswordResult => {
         if (!isRight || !own) return 'wrong';
         known.set(key, true);
         return 'right';

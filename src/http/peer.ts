@@ -5,12 +5,12 @@ import { systemClock, withDeadline } from '../kit/clock.ts';
 
 /** Requests between agents that share a store, and from commands to an agent. They can only request explanations. */
 
-export const EXPLAIN = '/api/v1/explain';
+export const EXPLAIN_PATH = '/api/v1/explain';
 /** Marks a request from another replica, which is never forwarded again. */
-export const SENT_ON = 'sentOn';
+export const FORWARDED = 'sentOn';
 
 const SCHEME = 'Delivery-Watch';
-/** Maximum clock difference (ms). A signature covers one request and reveals nothing. */
+/** Maximum clock skew (ms). A signature covers one request and reveals nothing. */
 const SKEW = 600_000;
 /** Timeout of a request to an agent, which responds from memory (ms). */
 const WITHIN = 5000;
@@ -26,7 +26,7 @@ export type PeerKey = ReturnType<typeof createPeerKey>;
 export function createPeerKey(secret: string, now: () => number = systemClock.now) {
   const macOf = (at: string, target: string) => createHmac('sha256', secret).update(`${at}\n${target}`).digest();
   return {
-    /** Returns the header `Authorization` of a GET of this path and query. */
+    /** Returns the `Authorization` header for a GET request of this path and query. */
     sign(target: string): string {
       const at = String(now());
       return `${SCHEME} ${at}.${macOf(at, target).toString('base64url')}`;
@@ -37,20 +37,25 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
       headers: { authorization = '' },
     }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
       const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.([\w-]{43})$/.exec(authorization) ?? [];
-      if (method !== 'GET' || !url.startsWith(`${EXPLAIN}?`) || at === '') return false;
+      if (method !== 'GET' || !url.startsWith(`${EXPLAIN_PATH}?`) || at === '') return false;
       return Math.abs(now() - Number(at)) <= SKEW && timingSafeEqual(Buffer.from(mac, 'base64url'), macOf(at, url));
     },
   };
 }
 
-export interface PeerQuestion {
+/** An agent and the key of its store. */
+export interface Peer {
   readonly url: string;
+  readonly key: PeerKey;
+  /** Whether the agent is on this machine: its certificate then need not name this address. */
+  readonly isLocal: boolean;
+}
+
+export interface PeerRequest extends Peer {
   readonly id: string;
   readonly account?: string | undefined;
   /** Whether this process asks on behalf of another client: the agent then responds only for its own accounts. */
   readonly isSentOn: boolean;
-  /** Whether the agent is on this machine: its certificate then need not name this address. */
-  readonly isLocal: boolean;
 }
 
 function read(response: IncomingMessage): Promise<string> {
@@ -67,33 +72,36 @@ function read(response: IncomingMessage): Promise<string> {
   });
 }
 
-/** Requests explanations from an agent, as JSON; empty if it tracks no such callback. Rejects if there is no valid response. */
-export async function askPeer(
-  { url, id, account, isSentOn, isLocal }: PeerQuestion,
-  key: PeerKey,
-  signal: AbortSignal,
-): Promise<readonly unknown[]> {
-  const query = new URLSearchParams({
-    id,
-    ...(account !== undefined && { account }),
-    ...(isSentOn && { [SENT_ON]: '1' }),
-  });
+/** Sends a GET of a path and query to an agent. Returns the JSON, or undefined if the status is 404. Rejects without a valid response. */
+async function getJson({ url, key, isLocal }: Peer, target: string, signal: AbortSignal): Promise<unknown> {
   const base = new URL(url);
-  const target = `${EXPLAIN}?${query}`;
   const get = base.protocol === 'https:' ? getSecure : getPlain;
   const { status, text } = await withDeadline(WITHIN, signal, async deadline => {
     const options = { agent: false, signal: deadline, headers: { authorization: key.sign(target) } };
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
       get(new URL(target, base), { ...options, ...(isLocal && { rejectUnauthorized: false }) }, resolve).on(
         'error',
         reject,
       );
     });
-    return { status: answer.statusCode, text: await read(answer) };
+    return { status: response.statusCode, text: await read(response) };
   });
-  if (status === 404) return [];
+  if (status === 404) return undefined;
   if (status !== 200) throw new Error(`${base.origin} responded with status ${status}`);
-  const found: unknown = JSON.parse(text);
-  if (!Array.isArray(found)) throw new Error(`${base.origin} sent an invalid response`);
+  return JSON.parse(text);
+}
+
+/** Requests explanations from an agent, as JSON; empty if it tracks no such callback. Rejects if there is no valid response. */
+export async function requestPeer(
+  { id, account, isSentOn, ...peer }: PeerRequest,
+  signal: AbortSignal,
+): Promise<readonly unknown[]> {
+  const query = new URLSearchParams({
+    id,
+    ...(account !== undefined && { account }),
+    ...(isSentOn && { [FORWARDED]: '1' }),
+  });
+  const found = (await getJson(peer, `${EXPLAIN_PATH}?${query}`, signal)) ?? [];
+  if (!Array.isArray(found)) throw new Error(`${peer.url} sent an invalid response`);
   return found;
 }

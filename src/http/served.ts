@@ -4,7 +4,7 @@ import type { CommandResult, OperatorCommand } from '../model/operator-command.t
 import type { PeerKey } from './peer.ts';
 
 /** An error in a configuration file. Lines and columns start at 1. */
-export interface ReloadFault {
+export interface ReloadError {
   readonly file: string;
   readonly line?: number | undefined;
   readonly column?: number | undefined;
@@ -12,37 +12,41 @@ export interface ReloadFault {
 }
 
 /** The changed keys of the configuration, or its errors. */
-export type ReloadAnswer = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadFault[] };
+export type ReloadResult = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadError[] };
 
-export interface Place {
+export interface ReplicaAddress {
   readonly id: string;
   readonly url: string;
 }
 
 export interface ServedReplicas {
-  readonly self: Place;
+  readonly self: ReplicaAddress;
   /**
    * Reads the status rows of accounts that other replicas hold, if the last read is older than a few seconds; waits a second
    * at most. Synchronous results are as of the last read. Never rejects.
    */
   refresh(): Promise<void>;
-  /** `isHere`: this process serves its metrics. `holder`: the replica that serves them; `last`: that one, or the last known. */
-  placeOf(account: string): { readonly isHere: boolean; readonly holder: Place | undefined; readonly last: Place };
-  /** Start of an outage of the database, milliseconds since the Unix epoch; undefined while it responds. */
-  awaySince(): number | undefined;
+  /** Returns where an account's metrics are served. `isHere`: by this process; `holder`: by this replica; `last`: the last known holder. */
+  placeOf(account: string): {
+    readonly isHere: boolean;
+    readonly holder: ReplicaAddress | undefined;
+    readonly last: ReplicaAddress;
+  };
+  /** Returns the start of an outage of the database (ms since the Unix epoch); undefined while the database responds. */
+  unavailableSince(): number | undefined;
 }
 
 /** Data of the routes of this module, from memory and the store. No request here queries the service. */
 export interface HttpServed {
   readonly accounts: readonly string[];
-  /** The exposition: everything, one account's families, or the agent's own. */
+  /** Renders the exposition: everything, one account's families, or the agent's own. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
-  /** Proves requests of other agents of the store; undefined if they are refused like any other. */
+  /** Verifies requests of agents that share the store; undefined if such requests must authenticate like all others. */
   readonly peerKey?: PeerKey | undefined;
   /** Executes an operator's command like the command line. Rejects with StoreError, and with the reason of `signal`. */
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandResult>;
   /** Reads and applies the configuration, or returns its errors and keeps the current one. */
-  reload(): Promise<ReloadAnswer>;
+  reload(): Promise<ReloadResult>;
   /** Returns a function that returns whether a round has ended since its last call. */
   watch(): () => boolean;
   readonly replicas?: ServedReplicas | undefined;

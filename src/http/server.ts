@@ -3,16 +3,16 @@ import express, { type NextFunction, type Request, type Response, type Router } 
 import { systemClock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { type Access, createAccess, type ReadWebConfig } from './access.ts';
-import { type Answers, createAnswers } from './answers.ts';
 import { createAuthentication } from './authentication.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
 import { createAdmission } from './client-certs.ts';
 import { createGate, logCut } from './gate.ts';
 import { type Address, type Listener, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
+import { createResponseLimiter, type ResponseLimiter } from './response-limiter.ts';
 import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { metricsRoutes } from './routes/metrics.ts';
-import { answerProbe, probeRoutes } from './routes/probes.ts';
+import { probeRoutes, sendProbe } from './routes/probes.ts';
 import { createStreams, type Streams, streamRoutes } from './routes/stream.ts';
 import type { HttpServed } from './served.ts';
 
@@ -29,21 +29,21 @@ export interface ServerSettings extends Partial<Bounds>, Address {
 export type HttpServer = Awaited<ReturnType<typeof openHttpServer>>;
 
 interface AppDeps {
-  readonly answers: Answers;
+  readonly responses: ResponseLimiter;
   readonly streams: Streams;
   readonly lifecycle: Lifecycle;
-  readonly routes: Routes;
+  readonly routes: RouterFactory;
   readonly log: Log;
 }
 
-/** Routes of other modules, tried after those of this one. */
-export type Routes = (lifecycle: Lifecycle) => readonly Router[];
+/** Routes of other modules, tried after this module's routes. */
+export type RouterFactory = (lifecycle: Lifecycle) => readonly Router[];
 
-function createApp(served: HttpServed, { answers, streams, lifecycle, routes, log }: AppDeps): express.Express {
+function createApp(served: HttpServed, { responses, streams, lifecycle, routes, log }: AppDeps): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(metricsRoutes(served, answers));
+  app.use(metricsRoutes(served, responses));
   app.use(lifecycleRoutes(served, lifecycle));
   app.use(streamRoutes(streams));
   app.use(probeRoutes());
@@ -51,8 +51,8 @@ function createApp(served: HttpServed, { answers, streams, lifecycle, routes, lo
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
-    if (!response.headersSent && served.replicas?.awaySince() !== undefined) {
-      // Probably the cause: only data in memory is available.
+    if (!response.headersSent && served.replicas?.unavailableSince() !== undefined) {
+      // The unavailable database is probably the cause: only data in memory can be served.
       response.status(503).set('Retry-After', '10').type('text').send('the database is unavailable: try again\n');
       return;
     }
@@ -86,7 +86,7 @@ async function openPorts(
     if (old && isSame && address.host === was?.host && address.port === was.port) return old;
     let wanted = address;
     if (old && [0, old.port].includes(address.port)) {
-      // Two addresses may use the same port of an interface.
+      // Both addresses may include the same interface, on which only one socket can use the port.
       old.pause();
       undo.push(old.resume);
       wanted = { ...address, port: old.port };
@@ -105,13 +105,13 @@ async function openPorts(
 }
 
 /**
- * Rejects if an address cannot be bound or the web-config file cannot be used. Calls `readWebConfig` at the start, and when the file
- * or a file that it names has changed.
+ * Opens the HTTP server. Rejects if an address cannot be bound or the web-config file cannot be used. Calls `readWebConfig`
+ * at startup, and when the file or a file that it names has changed.
  */
 export async function openHttpServer(
   initial: ServerSettings,
   served: HttpServed,
-  routes: Routes,
+  routes: RouterFactory,
   log: Log,
   readWebConfig: ReadWebConfig = neverRead,
 ) {
@@ -119,10 +119,10 @@ export async function openHttpServer(
   const bounds = { ...BOUNDS, ...initial };
   const logBound = createBoundLog(log, clock);
   const onCut = (request: IncomingMessage) => logCut(logBound, request);
-  const answers = createAnswers(bounds.unreadBytes, onCut);
+  const responses = createResponseLimiter(bounds.unreadBytes, onCut);
   // Clients use real time, even if the agent's clock is accelerated.
   const { monotonic, sleep } = systemClock;
-  const timing = { clock: { now: clock.now, monotonic, sleep }, takenWithin: bounds.answerWithin };
+  const timing = { clock: { now: clock.now, monotonic, sleep }, readWithin: bounds.responseWithin };
   const streams = createStreams({ watch: served.watch, ...timing, onCut });
   const passwords = createPasswords(timing.clock, log);
   const callers = new WeakMap<IncomingMessage, string>();
@@ -134,17 +134,17 @@ export async function openHttpServer(
     isOn: () => state.settings.lifecycle ?? false,
     callerOf: request => callers.get(request),
   };
-  const app = createApp(served, { answers, streams, lifecycle, routes, log });
+  const app = createApp(served, { responses, streams, lifecycle, routes, log });
   const authenticate = createAuthentication(passwords, clock);
   const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };
   const openPort = (access: Access) => (what: keyof Ports, address: Address) => {
-    if (what === 'probes') return openListener(address, deps, answerProbe);
-    // A port applies its own file from its first connection on, independently of other open ports.
+    if (what === 'probes') return openListener(address, deps, sendProbe);
+    // Each port always applies the web-config file with which it was opened, independently of other open ports.
     const isPeer = (request: IncomingMessage) => served.peerKey?.isSigned(request) ?? false;
-    const asked = {
+    const gateOptions = {
       bounds,
-      answers,
+      responses,
       hosts: () => state.hosts,
       web: access.current,
       admission,
@@ -152,10 +152,10 @@ export async function openHttpServer(
       isPeer,
       identify,
     };
-    return openListener(address, deps, createGate(asked, logBound, app), { access, admission });
+    return openListener(address, deps, createGate(gateOptions, logBound, app), { access, admission });
   };
   let ports = await openPorts(initial, undefined, openPort(state.access));
-  /** Ports closed by `apply` with responses in flight. */
+  /** Ports that `apply` has replaced and that still have responses in flight. */
   const closing = new Set<Promise<void>>();
   function retire(listener: Listener): void {
     const closed = listener.close().finally(() => closing.delete(closed));
@@ -168,12 +168,12 @@ export async function openHttpServer(
       return ports.main.url;
     },
     /**
-     * Applies other settings; of the bounds, only `maxConnections`. The new port opens before the old one closes, unless both have
-     * the same number. If it rejects, the old settings stay.
+     * Applies new settings; of the bounds, only `maxConnections` changes. The new port opens before the old one closes,
+     * unless both have the same number. If it rejects, the old settings stay.
      */
     async apply(next: ServerSettings): Promise<void> {
       const before = { ...state, ports };
-      // The same file is in use and checked for changes.
+      // An unchanged file name needs no new access control: the content is checked for changes.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
       ports = await openPorts(next, before, openPort(access));
       state = { settings: next, hosts: new Set(next.allowedHosts), access };

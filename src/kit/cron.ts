@@ -2,10 +2,10 @@ import { Cron } from 'croner';
 import { z } from 'zod';
 import { Duration } from './duration.ts';
 
-/** Parses a cron expression of five fields. Without a function, Cron starts no timer. */
+/** Parses a cron expression with five fields. No timer is started, because no callback is passed. */
 const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
 
-/** Returns the next time after `at`; undefined if it never occurs again. Throws for an invalid expression. */
+/** Returns when the expression is next due after `at`; undefined if never. Throws for an invalid expression. */
 export function nextDue(cron: string, tz: string, at: number): number | undefined {
   return parseCron(cron, tz).nextRun(new Date(at))?.getTime();
 }
@@ -19,7 +19,7 @@ export function cronError(cron: string): string | undefined {
   return "must be a cron expression of five fields, such as '0 8 * * 1-5'";
 }
 
-const NEVER = 'never comes';
+const NEVER = 'never occurs';
 
 export function isTimeZone(tz: string): boolean {
   try {
@@ -41,18 +41,16 @@ export const TimeZone = z
   .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
   .default('UTC');
 
-/** A window that opens whenever its cron expression is due by the clocks of `tz`, for `for` milliseconds. */
+/** A window that opens whenever its cron expression is due in the time zone `tz`, and stays open for `for` milliseconds. */
 export const cronWindow = z.strictObject({
-  cron: CronText.describe(
-    "When the window opens, as five cron fields: minute, hour, day of month, month, day of week: `'0 8 * * 1-5'`.",
-  ),
+  cron: CronText.describe("Start of the window, as five cron fields: `'0 8 * * 1-5'`."),
   for: Duration.describe('How long the window stays open.'),
   tz: TimeZone.describe('IANA time zone of `cron`.'),
 });
 
 export type CronWindow = z.output<typeof cronWindow>;
 
-/** Whether a window is open at `at`. Its length is real time, regardless of clock changes. */
+/** Whether a window is open at `at`. The length is elapsed time, unaffected by daylight saving changes. */
 export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boolean {
   return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
 }
@@ -60,7 +58,7 @@ export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boole
 const MOMENT = z.iso.datetime({ offset: true });
 
 /** A time as configuration value, in milliseconds since the Unix epoch. */
-export const moment = z
+export const timeWithZone = z
   .string()
   .refine(text => MOMENT.safeParse(text).success, {
     error: "must be a time with its zone such as '2026-12-20T00:00:00Z'",
@@ -75,7 +73,7 @@ export interface Occurrence {
   readonly again: number;
 }
 
-/** Amounts by which clocks are set back (ms). */
+/** Amounts by which clocks are set back at the end of daylight saving time (ms). */
 const SET_BACK = [3_600_000, 1_800_000] as const;
 
 /** Returns a function that finds the first occurrence after a time. Skipped local times do not occur; repeated ones occur once. */

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+export const MINUTE = 60_000;
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: 86_400_000 };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
 /** Parses `15s`, `4h` or `7d` to milliseconds; undefined for any other text. */
@@ -10,7 +12,7 @@ export function parseDuration(text: string): number | undefined {
   return Number(match[1]) * (UNITS[match[2] as string] as number);
 }
 
-/** Returns the shortest exact text of `ms`: 90000 is `90s`, 3600000 is `1h`. */
+/** Formats `ms` as the shortest exact text: 90000 is `90s`, 3600000 is `1h`. */
 export function formatDuration(ms: number): string {
   const [unit, size] = Object.entries(UNITS).findLast(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
@@ -18,7 +20,7 @@ export function formatDuration(ms: number): string {
 
 const MAX_DURATION = 366 * 86_400_000;
 
-/** A duration in the configuration, parsed to milliseconds. */
+/** Creates the schema of a duration in the configuration, parsed to milliseconds. */
 function durationOf(isAllowed: (ms: number) => boolean, range: string) {
   return z
     .string({ error: `must be ${ALLOWED}` })

@@ -2,7 +2,7 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncFolder } from './durable-file.ts';
 
-function unlessThere(make: () => void): void {
+function ignoreExisting(make: () => void): void {
   try {
     make();
   } catch (error) {
@@ -12,18 +12,18 @@ function unlessThere(make: () => void): void {
 
 /** Creates an empty file with mode 0600, unless the path exists. */
 export function createPrivateFile(path: string): void {
-  unlessThere(() => closeSync(openSync(path, 'wx', 0o600)));
+  ignoreExisting(() => closeSync(openSync(path, 'wx', 0o600)));
 }
 
 /**
- * Creates a folder and its missing parents, and returns the parents of new folders. Existing ones are not changed. Step by step,
- * because recursive mkdir reports ENOENT on a read-only file system and never returns in places such as /proc.
+ * Creates a folder and its missing parents, and returns the parents of new folders. Existing folders are not changed. Avoids
+ * recursive mkdir, which reports ENOENT on a read-only file system and never returns in places such as /proc.
  */
 export function createFolder(path: string, mode = 0o777): string[] {
   if (existsSync(path)) return [];
   const above = dirname(path);
   const changed = createFolder(above, mode);
-  unlessThere(() => mkdirSync(path, mode));
+  ignoreExisting(() => mkdirSync(path, mode));
   return [...changed, above];
 }
 

@@ -18,7 +18,7 @@ const RESERVED: Readonly<Record<FamilyType, readonly string[]>> = {
   info: ['_info'],
 };
 
-function faultOf({ name, type, labels }: Family): string | undefined {
+function errorIn({ name, type, labels }: Family): string | undefined {
   if (!NAME.test(name)) return 'is not a metric name';
   if (!ENDING[type].test(name)) return `is not a name of type ${type}`;
   if (new Set(labels).size !== labels.length) return 'has a label twice';
@@ -39,8 +39,8 @@ export function checkFamilies(
   const owners = new Map<string, Family>();
 
   function add(family: Family): void {
-    const fault = faultOf(family);
-    if (fault !== undefined) throw new Error(`family ${family.name} ${fault}`);
+    const error = errorIn(family);
+    if (error !== undefined) throw new Error(`family ${family.name} ${error}`);
     const base = familyName(family, 'openmetrics');
     for (const name of [base, ...(family.isUnknown ? [] : RESERVED[family.type]).map(suffix => base + suffix)]) {
       const owner = owners.get(name);

@@ -1,4 +1,4 @@
-import { createTurns, type Turns } from '../kit/turns.ts';
+import { createYielder, type Yielder } from '../kit/yielder.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import {
   type Body,
@@ -38,7 +38,7 @@ interface Shown {
   readonly exemplified: ReadonlyMap<string, Fragment>;
   isRead: boolean;
   revision: unknown;
-  /** Number of reads so far, and the last one shown: a read that began earlier may end later. */
+  /** Number of the latest read, and number of the shown read. An earlier read may end after a later one. */
   times: number;
   shownTime: number;
   version: number;
@@ -57,8 +57,8 @@ interface View {
 }
 
 /**
- * Throws if the families of `sources` conflict. Later errors of a source are passed to `onError`; the source is then
- * omitted until its revision changes. Each call omits accounts that `isShown` rejects.
+ * Creates the exposition of `sources`. Throws if their families conflict. Later errors of a source are passed to `onError`;
+ * the source is then omitted until its revision changes. Omits accounts that `isShown` rejects at the time of a call.
  */
 export function createExposition(
   sources: readonly Source[],
@@ -95,9 +95,9 @@ export function createExposition(
         if (done) return value;
       }
     },
-    /** Renders the same in slices of a few milliseconds. A concurrent change may affect only some of the families. */
+    /** Like `render`, but yields to the event loop between slices. A change in between may affect only some of the families. */
     renderInSlices: (options: RenderOptions): Promise<Buffer> =>
-      inSlices(of(options.format).work(options), createTurns(MAX_SLICE)),
+      inSlices(of(options.format).work(options), createYielder(MAX_SLICE)),
   };
 }
 
@@ -121,7 +121,7 @@ function createShown(encoding: Encoding, source: Source): Shown {
   };
 }
 
-async function inSlices<T>(steps: Generator<void, T, void>, turns: Turns): Promise<T> {
+async function inSlices<T>(steps: Generator<void, T, void>, turns: Yielder): Promise<T> {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;

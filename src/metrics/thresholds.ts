@@ -3,20 +3,20 @@
  * from 0 to 1, times in seconds.
  */
 
-/** Fewer bad messages are not reported, regardless of their share. */
-export const FEWEST_BAD = 10;
+/** Minimum number of bad messages that are reported, regardless of their share. */
+export const MIN_BAD = 10;
 
 /** Burn rates: multiples of the rate that would spend the error budget in exactly 30 days. */
 export const BURN_RATES = [14.4, 6, 3, 1] as const;
 export type BurnRate = (typeof BURN_RATES)[number];
 export const MONTH = 30 * 86_400;
 /** An objective counts as missed at this share of bad messages, however lax it is. */
-export const MOST_BAD = 0.9;
+export const MAX_BAD_RATIO = 0.9;
 
 /** Share of attempts that lead to a retry, of at least `fewest` attempts. */
 export const RETRIES = { share: 0.25, fewest: 40 } as const;
 
-/** Required increase over an earlier number: more than `share` of it, where it counts as at least `fewest` and at most `many`. */
+/** An increase over an earlier number must exceed `share` times that number, but at least `fewest` and at most `many`. */
 export interface Growth {
   readonly share: number;
   readonly fewest: number;
@@ -32,10 +32,10 @@ export const DLQ_BY_THE_HOUR: readonly Growth[] = [
   { share: 1, fewest: 4, many: 100 },
   { share: 0.35, fewest: 25, many: 100 },
 ];
-/** Share of the plan's limit. */
+/** Size of the dead-letter queue as a share of the plan's limit; age of its oldest entry as a share of the retention. */
 export const DLQ_FULL = 0.8;
 export const DLQ_EXPIRING = 0.8;
-/** Failed failure callbacks per successful one: more than a fifth of the finished ones. A few failures are normal. */
+/** Failed failure callbacks per successful one: more than a fifth of all finished callbacks. A few failures are normal. */
 export const CALLBACKS_FAILED = 0.25;
 
 /**
@@ -46,15 +46,16 @@ export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, man
 
 /** Requests in 15 minutes that got 429: more than `share`, and at least `fewest`. */
 export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;
-/** Responses without a list in 15 minutes. One or two may come from an intermediary. */
+/** Number of responses without a list in 15 minutes. One or two may come from an intermediary. */
 export const LISTS_MISSING = 3;
 /** Share of the day's requests reserved for auto-cancel, and share of the remaining day for which the other requests must suffice. */
 export const REQUESTS_KEPT = 0.1;
 export const REQUESTS_LAST = 0.25;
-/** Age of the newest event at which the log lags while messages move (s). */
+/** Age of the newest event at which the log counts as lagging while messages are moving (s). */
 export const LOG_BEHIND = 900;
-/** Time without data until an account counts as blind (s). With default intervals it ends before the first data is withdrawn. */
+/** Time without data after which an account counts as blind (s). With default intervals this precedes any withdrawal of data. */
 export const BLIND_FOR = 120;
+/** Age of a cancel without a known outcome (s). */
 export const UNRESOLVED = 1800;
 
 /** Maximum time without a replica holding an account (s). A takeover completes a lease time and a few rounds after the holder stops. */

@@ -2,7 +2,7 @@
 export type Tristate = true | false | 'unknown';
 
 export interface Predicate {
-  /** Its configuration key: `match.label`, `stuckWhen.inProgressFor`. */
+  /** Configuration key of the predicate: `match.label`, `stuckWhen.inProgressFor`. */
   readonly name: string;
   readonly holds: Tristate;
   /** The actual value, as text: `3h12m`, `nightly`; never a body, header or secret. */
@@ -11,10 +11,10 @@ export interface Predicate {
   readonly asked: string;
 }
 
-/** Result of a rule for a sighting. Only `stuck` permits an action. */
+/** Result of evaluating a rule for a sighting. Only `stuck` permits an action. */
 export type Verdict = 'stuck' | 'not_stuck' | 'unknown' | 'no_match';
 
-export interface Finding {
+export interface RuleFinding {
   readonly rule: string;
   readonly verdict: Verdict;
   /**

@@ -1,4 +1,4 @@
-/** States in the event log. `unknown`: any other state. Stored rows depend on the order: new states go to the end. */
+/** States in the event log. `unknown`: any other state. Stored rows depend on the order: append new states. */
 export const EVENT_STATES = [
   'created',
   'active',
@@ -26,10 +26,10 @@ export const EVENT_SEQUENCE: readonly EventState[] = [
   'unknown',
 ];
 
-export const OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+export const MESSAGE_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
+export type MessageOutcome = (typeof MESSAGE_OUTCOMES)[number];
 
-export const isEnd = (state: EventState): boolean => OUTCOMES.some(outcome => outcome === state);
+export const isEnd = (state: EventState): boolean => MESSAGE_OUTCOMES.some(outcome => outcome === state);
 
 /** One line of the event log. Times are in milliseconds since the Unix epoch. */
 export interface DeliveryEvent {
@@ -70,7 +70,7 @@ export interface DlqEntry {
   readonly dlqId: string | undefined;
   readonly messageId: string | undefined;
   readonly createdAt: number | undefined;
-  /** Read from the dlqId. */
+  /** Parsed from the dlqId. */
   readonly enteredAt: number | undefined;
   readonly url: string | undefined;
   readonly method: string | undefined;

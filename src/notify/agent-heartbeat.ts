@@ -30,8 +30,8 @@ export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'
 const KEY = 'heartbeat';
 const MAX_NAMED = 5;
 
-/** Returns the fault of an account; `unread`, which does not count as a fault, before its first read; otherwise undefined. */
-function faultOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccount): string | undefined {
+/** Returns why an account is unhealthy; `unread` before its first read; undefined if it is healthy. */
+function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccount): string | undefined {
   if (isTokenRejected() === true) return isTokenKnown() ? `the token of ${name} is rejected` : UNREAD;
   const rounds = status().collectors.flatMap(({ collector, rounds }) =>
     rounds.filter(({ round }) => isDeciding(collector, round)).map(round => ({ collector, ...round })),
@@ -43,9 +43,9 @@ function faultOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccou
 
 const UNREAD = 'unread';
 
-/** Health of all accounts; undefined if none has a fault but an account is still unread. */
+/** Returns the health of all accounts; undefined if none is unhealthy but some are unread. */
 export const healthOf = (accounts: readonly HeartbeatAccount[]): Health | undefined =>
-  healthBy(accounts.flatMap(account => faultOf(account) ?? []));
+  healthBy(accounts.flatMap(account => failureOf(account) ?? []));
 
 function healthBy(faults: readonly string[]): Health | undefined {
   const known = faults.filter(fault => fault !== UNREAD);
@@ -54,7 +54,7 @@ function healthBy(faults: readonly string[]): Health | undefined {
   return { isHealthy: false, why: `${known.slice(0, MAX_NAMED).join(', ')}${rest}` };
 }
 
-/** Key of the row with the holder's report of an account. Each report has a new `at`, so an unchanged row means silence. */
+/** Store key of an account's report, written by its holder. `at` always changes, so an unchanged row means a silent holder. */
 const REPORT = 'heartbeat';
 
 interface Report {
@@ -66,12 +66,12 @@ interface Report {
 /** Reports of all replicas, read by the replica that sends the heartbeat. */
 function createReports({ accounts, configured, store, holding, clock, config }: AgentHeartbeatDeps) {
   const { every = 0 } = config.heartbeat ?? {};
-  /** By account: text of the last report, and the monotonic time when it was first read. */
+  /** The text of each account's last report, and the monotonic time when it was first read. */
   const seen = new Map<string, { readonly text: string | undefined; readonly since: number }>();
-  // After a takeover, the new holder has this long to report the account.
+  // Longer silence is a fault. Leaves time for a takeover, during which an account has no holder.
   const silence = 3 * every + 2 * (store.replicas?.leaseTime ?? 0);
 
-  function reportedFault(name: string, text: string | undefined): string | undefined {
+  function reportedFailure(name: string, text: string | undefined): string | undefined {
     const now = clock.monotonic();
     const known = seen.get(name);
     const last = known?.text === text && known ? known : { text, since: now };
@@ -83,8 +83,8 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
 
   return {
     async report(): Promise<void> {
-      const row = (account: HeartbeatAccount): Report => ({ at: clock.now(), fault: faultOf(account) });
-      // Accounts that could not be opened are listed, too, but their leases are released.
+      const row = (account: HeartbeatAccount): Report => ({ at: clock.now(), fault: failureOf(account) });
+      // `accounts` also lists accounts that failed to open, but their leases are released.
       const own = accounts().filter(({ name }) => holding?.held(name) ?? true);
       await Promise.all(own.map(each => store.commit(each.name, [{ key: REPORT, value: JSON.stringify(row(each)) }])));
     },
@@ -94,7 +94,7 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
       const reports = store.replicas && (await store.valuesOf(REPORT));
       const others = configured().filter(name => !own.has(name));
       for (const name of seen.keys()) if (!others.includes(name)) seen.delete(name);
-      return others.flatMap(name => reportedFault(name, reports?.get(name)) ?? []);
+      return others.flatMap(name => reportedFailure(name, reports?.get(name)) ?? []);
     },
   };
 }
@@ -114,12 +114,12 @@ export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortS
       // An agent that cannot write to its store is unhealthy: counters are frozen and alerts may be lost.
       await store.commit(NO_ACCOUNT, [{ key: KEY, value: new Date(clock.now()).toISOString() }]);
       const others = (await reports?.faults()) ?? [];
-      return healthBy([...accounts().flatMap(account => faultOf(account) ?? []), ...others]);
+      return healthBy([...accounts().flatMap(account => failureOf(account) ?? []), ...others]);
     },
   });
   if (!reports || !holding) return beat;
   return async signal => {
-    // If a report is missing for too long, the sender of the heartbeat reports a failure.
+    // Ignore store errors: if this report is missing for too long, the sender reports a failure.
     await reports.report().catch(() => undefined);
     if (holding.remaining(NO_ACCOUNT) > 0) await beat(signal);
   };

@@ -31,7 +31,7 @@ export type Groups<W extends Waiting = Waiting> = ReturnType<typeof createGroups
 
 export interface GroupsDeps {
   readonly grouping: Grouping;
-  /** All firing alerts that were sent or wait to be sent. */
+  /** All firing alerts that were sent or are waiting to be sent. */
   readonly firing: () => readonly Notice[];
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly maxWaiting: number;
@@ -43,9 +43,9 @@ interface Gathering<W> {
   readonly dueAt: number;
 }
 
-/** Maximum interval between two checks for groups to repeat (ms): each check iterates over all firing alerts. */
+/** Maximum interval between checks for groups that must be repeated (ms). Each check iterates over all firing alerts. */
 const CHECK_EVERY = 10_000;
-/** Approximate maximum of notifications and changes per pass, some 10 ms of work. The others follow in the next pass. */
+/** Approximate maximum number of notifications and changes per pass, about 10 ms of work. The rest follows in the next pass. */
 const MAX_AT_ONCE = 250;
 const MAX_CHANGES = 1000;
 
@@ -105,14 +105,14 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
     return group.waiting[0];
   }
 
-  /** Whether the repeat interval lies between two times, in either direction: the clock may have been set. */
+  /** Whether two times are at least the repeat interval apart, in either direction: the clock may have been changed. */
   const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
-  /** Whether an unchanged group must be repeated. The time of its last notification may not have been stored. */
+  /** Whether an unchanged group must be repeated. If its last notification is unknown, the start of its newest alert counts. */
   const isOld = (id: string, notices: readonly Notice[], now: number) =>
     isLongBefore(lastNotifications.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 
   return {
-    /** Adds a change. Returns the oldest change, which must be dropped, if too many wait. */
+    /** Adds a change. If too many changes are waiting, removes and returns the oldest one, which must be dropped. */
     add(waiting: W): W | undefined {
       const labels = groupLabels(waiting.notice.labels, grouping);
       const id = fingerprintOf(labels);
@@ -123,7 +123,7 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
       count += 1;
       return count > maxWaiting ? dropOldest() : undefined;
     },
-    /** Returns and removes due notifications, except of groups with a queued request. */
+    /** Removes and returns due notifications. Skips groups with a queued request. */
     due(isQueued: (id: string) => boolean): readonly Due<W>[] {
       const [at, now] = [clock.now(), clock.monotonic()];
       const changed = forOnePass([...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isQueued(id)));
@@ -165,7 +165,7 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
       return old.flatMap(([id, { account }]) => (byGroup.has(id) ? [] : [[id, account] as const]));
     },
     /** Drops the changes and groups of an account that moved to another replica. */
-    letGo(account: string): void {
+    releaseAccount(account: string): void {
       for (const [id, group] of gathering) {
         const rest = group.waiting.filter(waiting => waiting.account !== account);
         if (rest.length < group.waiting.length) keep(id, group, rest);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cronWindow, moment } from '../kit/cron.ts';
+import { cronWindow, timeWithZone } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
@@ -26,11 +26,11 @@ const address = (isAllowed: (url: URL) => boolean, error: string) =>
 const PLAIN_ADDRESS = 'must be an http or https address without user or fragment';
 
 /** Returns why text is not a valid secret address, or undefined if it is valid. */
-export const faultOfAddress = (text: string): string | undefined =>
+export const addressError = (text: string): string | undefined =>
   isAddress(text, () => true) ? undefined : PLAIN_ADDRESS;
 
 const secretAddress = secret.superRefine((setting, context) => {
-  const wrong = 'literal' in setting ? faultOfAddress(setting.literal.reveal()) : undefined;
+  const wrong = 'literal' in setting ? addressError(setting.literal.reveal()) : undefined;
   if (wrong) context.addIssue({ code: 'custom', message: wrong });
 });
 
@@ -39,7 +39,7 @@ const alertmanagerOptions = z.strictObject({
     .array(address(({ search }) => search === '', 'must be an http or https address without user, query or fragment'))
     .min(1, { error: 'must have at least one address' })
     .describe(
-      'URLs of all members of a cluster, without `/api/v2`: each gets every alert. Do not name a load balancer.',
+      'URLs of all members of a cluster, without `/api/v2`; each gets every alert. Do not use a load balancer.',
     ),
 });
 
@@ -52,7 +52,7 @@ interface FormatTraits {
   readonly hasSecretUrl: boolean;
   /** Default of `url`; undefined if it is required. */
   readonly url?: string;
-  /** What `secret` is if the receiver requires it as a part of the body; otherwise it signs requests. */
+  /** Meaning of `secret` if the body must contain it; undefined if `secret` signs requests. */
   readonly key?: string;
   /** Whether alerts are grouped and repeated; otherwise each change of an alert is a separate request. */
   readonly isGrouped: boolean;
@@ -83,25 +83,25 @@ const webhookOptions = z
     secret: secret
       .nullable()
       .default(null)
-      .describe(
-        'Signs the requests; for `pagerduty` the routing key: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).',
-      ),
+      .describe('Key that signs requests, or PagerDuty’s routing key: `{ env: NAME }` or `{ file: PATH }`.'),
     format: z
       .enum(FORMAT_NAMES, { error: `must be one of ${FORMAT_NAMES.join(', ')}` })
       .default('alertmanager')
       .describe(
-        '`alertmanager`: Alertmanager’s webhook JSON (version 4); `slack`: a message for an incoming webhook; `pagerduty`: Events API v2, one event for each alert.',
+        '`alertmanager`: Alertmanager’s webhook JSON (version 4); `slack`: incoming webhooks; `pagerduty`: Events API v2, one event per alert.',
       ),
     groupBy: z
       .array(groupLabel)
       .default(['alertname', 'account'])
       .describe(
-        'Labels whose values make a group, which is sent in one notification. `[]`: one group of all alerts. Not used by `pagerduty`, like the next two keys.',
+        'Labels that define groups by their values. A group is sent as one notification; `[]`: one group of all alerts. Not for `pagerduty`.',
       ),
     groupWait: DurationOrZero.prefault('10s').describe(
-      'How long a change of a group waits for others, to be sent together with them.',
+      'How long a change waits for other changes of its group. Not for `pagerduty`.',
     ),
-    repeatEvery: Duration.prefault('4h').describe('Interval at which an unchanged group that fires is sent again.'),
+    repeatEvery: Duration.prefault('4h').describe(
+      'Interval at which an unchanged firing group is sent again. Not for `pagerduty`.',
+    ),
   })
   .transform(({ url, ...options }, context) => {
     const { url: known, key } = FORMATS[options.format];
@@ -118,15 +118,15 @@ export const silenceOptions = z
     match: z
       .record(z.string().regex(LABEL_NAME, { error: 'must be a label name' }), labelValues)
       .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
-      .describe('Labels of the alerts that are silenced; all must match, each with one of its values.'),
-    from: moment.nullable().default(null).describe('Start, inclusive. Default: at once.'),
-    until: moment.nullable().default(null).describe('End, exclusive.'),
+      .describe('Labels of the silenced alerts: all must match, each with one of its values.'),
+    from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: at once.'),
+    until: timeWithZone.nullable().default(null).describe('End, exclusive. Required without `windows`.'),
     windows: z
       .array(cronWindow)
       .max(100)
       .default([])
-      .describe('Silences only while one of these windows is open. Default: all the time.'),
-    reason: z.string().min(1).max(200).describe('Reason, shown with the alert.'),
+      .describe('Silences only while one of these windows is open. Default: always.'),
+    reason: z.string().min(1).max(200).describe('Shown with the alert.'),
   })
   .refine(({ from, until }) => from === null || until === null || from < until, {
     error: 'must be after from',
@@ -143,10 +143,8 @@ export type SilenceOptions = z.output<typeof silenceOptions>;
 export const HEARTBEAT = 'heartbeat';
 
 export const heartbeatOptions = z.strictObject({
-  url: secretAddress.describe(
-    'URL that gets a GET: `{ env: NAME }`, `{ file: PATH }` or the URL itself (works, with a warning).',
-  ),
-  every: Duration.prefault('1m').describe('How often.'),
+  url: secretAddress.describe('URL to request with GET: `{ env: NAME }` or `{ file: PATH }`.'),
+  every: Duration.prefault('1m').describe('Interval of the requests.'),
 });
 
 export type HeartbeatOptions = z.output<typeof heartbeatOptions>;
@@ -162,7 +160,9 @@ export const notifierOptions = z
     alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
     webhook: webhookOptions
       .optional()
-      .describe('Any receiver of Alertmanager’s webhook JSON, Slack’s incoming webhooks or PagerDuty’s Events API v2.'),
+      .describe(
+        'Requests in the format of Alertmanager’s webhooks, Slack’s incoming webhooks or PagerDuty’s Events API v2.',
+      ),
   })
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',

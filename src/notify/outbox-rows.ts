@@ -5,7 +5,7 @@ import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 import type { RowKey } from './receiver-queue.ts';
 
-export interface Row {
+export interface ChangeRow {
   readonly notifier: string;
   readonly member: number;
   readonly at: number;
@@ -21,10 +21,10 @@ export interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
 }
 
 /** Rows of an account that an earlier process or another replica has stored, oldest first. */
-export interface Left {
+export interface StoredRows {
   readonly account: string;
   readonly grouped: readonly { readonly key: string; readonly row: GroupedRow }[];
-  readonly changes: readonly { readonly key: string; readonly number: number; readonly row: Row }[];
+  readonly changes: readonly { readonly key: string; readonly number: number; readonly row: ChangeRow }[];
   /** Rows with the time of each group's last notification. */
   readonly notified: readonly (readonly [key: string, value: string])[];
   readonly lastNumber: number;
@@ -34,10 +34,10 @@ export const CHANGE = 'alerts/outbox/';
 export const GROUPED = 'alerts/grouped/';
 const TOLD = 'alerts/told/';
 
-export const toldKey = ({ notifier, member }: Pick<Receiver, 'notifier' | 'member'>, id: string) =>
+export const notificationKey = ({ notifier, member }: Pick<Receiver, 'notifier' | 'member'>, id: string) =>
   `${TOLD}${notifier}/${member}/${id}`;
 
-export function toldOf(key: string, value: string) {
+export function parseNotification(key: string, value: string) {
   const [notifier = '', member, id = ''] = key.slice(TOLD.length).split('/');
   const { at } = JSON.parse(value) as Pick<LastNotification, 'at'>;
   return { notifier, member: Number(member), id, at };
@@ -45,7 +45,7 @@ export function toldOf(key: string, value: string) {
 
 const numberOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 
-export async function readLeft(store: Pick<Store, 'scan'>, account: string): Promise<Left> {
+export async function readStoredRows(store: Pick<Store, 'scan'>, account: string): Promise<StoredRows> {
   async function numbered<T>(prefix: string) {
     const rows = [...(await store.scan(account, prefix))].map(([key, value]) => {
       return { key, number: numberOf(key), row: JSON.parse(value) as T };
@@ -54,7 +54,7 @@ export async function readLeft(store: Pick<Store, 'scan'>, account: string): Pro
   }
   // Read grouped rows first: the changes that a grouped row replaces are deleted after it is stored.
   const grouped = await numbered<GroupedRow>(GROUPED);
-  const changes = await numbered<Row>(CHANGE);
+  const changes = await numbered<ChangeRow>(CHANGE);
   const lastNumber = Math.max(0, grouped.at(-1)?.number ?? 0, changes.at(-1)?.number ?? 0);
   return { account, grouped, changes, notified: [...(await store.scan(account, TOLD))], lastNumber };
 }

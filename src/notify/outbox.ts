@@ -4,24 +4,33 @@ import type { Group, Grouping } from './group.ts';
 import { createGroups, type Due, type Groups, type LastNotification, type Waiting } from './groups.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
-import { CHANGE, GROUPED, type GroupedRow, type Left, type Row, readLeft, toldKey, toldOf } from './outbox-rows.ts';
+import {
+  CHANGE,
+  type ChangeRow,
+  GROUPED,
+  type GroupedRow,
+  notificationKey,
+  parseNotification,
+  readStoredRows,
+  type StoredRows,
+} from './outbox-rows.ts';
 import {
   createReceiverQueue,
   MAX_WAITING,
+  type OutboxEntry,
   type QueueDeps,
   type ReceiverQueue,
-  type Request,
   type RowKey,
 } from './receiver-queue.ts';
 
 export interface Posting {
-  /** Rows to commit with the states that cause them; later, only rows of unsent notices. */
+  /** Rows to commit together with the alert states. Later calls only return rows of unsent notices. */
   changes(): readonly Change[];
   /** Queues the notices. Call it after the commit, or if they must be sent even without one. */
   send(): void;
 }
 
-/** Queue of notices in the store until they are sent: at least once, and in order for each alert. */
+/** Queue of notices, stored until they are sent. Delivers each at least once, and those of one alert in order. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
@@ -34,8 +43,8 @@ export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'o
 const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...new Set([...grouping.by, 'account'])] });
 
 interface Posted extends Waiting {
-  readonly row: Row;
-  /** The next process does not need its row: the notice was sent, dropped, or is part of another row. */
+  readonly row: ChangeRow;
+  /** Whether its row is no longer needed: the notice was sent, dropped, or is part of another row. */
   isSafe: boolean;
 }
 
@@ -58,7 +67,7 @@ export function createOutbox(deps: OutboxDeps) {
   const { store, firing, clock, log } = deps;
   const { replicas } = store;
   let last = 0;
-  /** Exceeds all numbers read before. Replicas never create the same key, so a delayed delete only removes its own row. */
+  /** Returns a key with a new highest number. Replicas never create the same key, so a delayed delete only removes its own row. */
   const nextKey = (prefix: string) => {
     last += 1;
     return `${prefix}${replicas ? `${replicas.self.id}/` : ''}${String(last).padStart(12, '0')}`;
@@ -71,13 +80,13 @@ export function createOutbox(deps: OutboxDeps) {
   const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
   function createLine(receiver: Receiver): Line {
-    /** The next process needs the time of the notification, or it would repeat it. */
-    function onSent({ group, order, at, notices }: Request): readonly Change[] {
+    /** Returns the time of the notification as a row. Without it, the next process would repeat the notification. */
+    function onSent({ group, order, at, notices }: OutboxEntry): readonly Change[] {
       const { groups } = line;
       if (!group || !groups) return [];
       const stillFires = notices.some(({ status }) => status === 'firing');
       groups.setLastNotification(order, stillFires ? { account: accountOf(group), at } : undefined);
-      return [{ key: toldKey(receiver, order), value: stillFires ? JSON.stringify({ at }) : null }];
+      return [{ key: notificationKey(receiver, order), value: stillFires ? JSON.stringify({ at }) : null }];
     }
     const line: Line = {
       receiver,
@@ -131,7 +140,7 @@ export function createOutbox(deps: OutboxDeps) {
     if (old.length === 0) return;
     for (const [id] of old) groups?.setLastNotification(id, undefined);
     for (const [account, ids] of Map.groupBy(old, ([, account]) => account)) {
-      const changes = ids.map(([id]) => ({ key: toldKey(receiver, id), value: null }));
+      const changes = ids.map(([id]) => ({ key: notificationKey(receiver, id), value: null }));
       await store.commit(account, changes).catch(() => undefined);
     }
   }
@@ -163,7 +172,7 @@ export function createOutbox(deps: OutboxDeps) {
   const opened = new Set<string>();
 
   /** Restores notifications and notification times. Returns rows of missing receivers. */
-  function restoreGroups({ account, grouped, notified }: Left): Unwanted[] {
+  function restoreGroups({ account, grouped, notified }: StoredRows): Unwanted[] {
     const unwanted = grouped.flatMap(({ key, row }): Unwanted[] => {
       const { id, at, group, notices, takes, ...to } = row;
       for (const row of takes) taken.add(idOf(row));
@@ -172,7 +181,7 @@ export function createOutbox(deps: OutboxDeps) {
       return line ? [] : [{ notifier: to.notifier, rows: [...takes, { account, key }] }];
     });
     const unused = notified.flatMap(([key, value]): Unwanted[] => {
-      const { id, at, ...to } = toldOf(key, value);
+      const { id, at, ...to } = parseNotification(key, value);
       const groups = lineOf(to)?.groups;
       groups?.setLastNotification(id, { account, at });
       return groups ? [] : [{ notifier: undefined, rows: [{ account, key }] }];
@@ -181,7 +190,7 @@ export function createOutbox(deps: OutboxDeps) {
   }
 
   /** Queues all restored rows. Returns rows of missing receivers. */
-  function restore(left: readonly Left[]): readonly Unwanted[] {
+  function restore(left: readonly StoredRows[]): readonly Unwanted[] {
     for (const { account } of left) opened.add(account);
     const unwanted = left.flatMap(restoreGroups);
     const waiting = left
@@ -196,9 +205,9 @@ export function createOutbox(deps: OutboxDeps) {
     return unwanted;
   }
 
-  async function readNew(accounts: readonly string[]): Promise<readonly Left[]> {
-    const left: Left[] = [];
-    for (const account of accounts) if (!opened.has(account)) left.push(await readLeft(store, account));
+  async function readNew(accounts: readonly string[]): Promise<readonly StoredRows[]> {
+    const left: StoredRows[] = [];
+    for (const account of accounts) if (!opened.has(account)) left.push(await readStoredRows(store, account));
     for (const { lastNumber } of left) last = Math.max(last, lastNumber);
     return left;
   }
@@ -206,7 +215,7 @@ export function createOutbox(deps: OutboxDeps) {
   async function discard({ rows, notifier }: Unwanted): Promise<void> {
     const account = rows[0]?.account;
     if (notifier !== undefined) {
-      log.warn({ account, notifier }, 'a notification waits for a notifier that is no longer configured');
+      log.warn({ account, notifier }, 'dropped a notification: its notifier is no longer configured');
     }
     for (const { account, key } of rows) await store.commit(account, [{ key, value: null }]);
   }
@@ -235,22 +244,22 @@ export function createOutbox(deps: OutboxDeps) {
         const rows = [...queue.rows(), ...waiting.map(({ account, key }) => ({ account, key }))];
         if (rows.length > 0) await discard({ rows, notifier: receiver.notifier });
         for (const [id, { account }] of lastNotifications)
-          await store.commit(account, [{ key: toldKey(receiver, id), value: null }]);
+          await store.commit(account, [{ key: notificationKey(receiver, id), value: null }]);
       }
     },
     /** Releases an account that moves to another replica, and keeps its rows. Resolves when its requests in flight have ended. */
-    async letGo(account: string): Promise<void> {
+    async releaseAccount(account: string): Promise<void> {
       opened.delete(account);
       for (const id of taken) if (id.startsWith(`${account}\0`)) taken.delete(id);
-      for (const { groups } of lines) groups?.letGo(account);
-      await Promise.all(lines.map(({ queue }) => queue.letGo(account)));
+      for (const { groups } of lines) groups?.releaseAccount(account);
+      await Promise.all(lines.map(({ queue }) => queue.releaseAccount(account)));
     },
     post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting {
       const all = notices.flatMap(notice =>
         lines.flatMap(line => {
           if (!isFor(line.receiver)) return [];
           const { notifier, member } = line.receiver;
-          const row: Row = { notifier, member, at: clock.now(), notice };
+          const row: ChangeRow = { notifier, member, at: clock.now(), notice };
           const posted: Posted = { account, key: nextKey(CHANGE), at: row.at, notice, row, isSafe: false };
           return { line, posted };
         }),

@@ -5,9 +5,9 @@ import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import type { Group } from './group.ts';
-import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
+import type { Ownership } from './ownership.ts';
 
 export interface RowKey {
   readonly account: string;
@@ -15,14 +15,14 @@ export interface RowKey {
 }
 
 /** A request to send, stored under its key until it was sent. */
-export interface Request extends RowKey {
+export interface OutboxEntry extends RowKey {
   /** Creation time (ms since the Unix epoch). */
   readonly at: number;
   readonly notices: readonly Notice[];
   /** Alert or group: requests with the same value are sent sequentially. */
   readonly order: string;
   readonly group?: Group | undefined;
-  /** Rows that it replaces: they must be deleted before its own row. */
+  /** Rows that the request replaces. They must be deleted before its own row. */
   readonly takes: readonly RowKey[];
   /** Its own row; undefined once it is stored. */
   readonly row?: string | undefined;
@@ -30,15 +30,15 @@ export interface Request extends RowKey {
   onSafe?(): void;
 }
 
-interface Item extends Omit<Request, 'takes' | 'row'> {
+interface Item extends Omit<OutboxEntry, 'takes' | 'row'> {
   takes: readonly RowKey[];
   row: string | undefined;
-  /** Time on the monotonic clock after which the request is dropped, following at least one attempt. */
-  readonly giveUpAt: number;
+  /** Monotonic time after which the request is dropped if at least one attempt was made. */
+  readonly dropAt: number;
   readonly retry: Retry;
-  /** It was sent or dropped: its row must be deleted. */
+  /** Whether it was sent or dropped, so its row must be deleted. */
   isDone: boolean;
-  /** It belongs to another replica: its row stays. */
+  /** Whether its account moved to another replica, so its row stays. */
   isLeft: boolean;
 }
 
@@ -52,20 +52,20 @@ export interface QueueDeps {
   readonly random: () => number;
   readonly log: Log;
   /** Returns changes to commit with the removal of an accepted request. */
-  readonly onSent: (request: Request) => readonly Change[];
+  readonly onSent: (request: OutboxEntry) => readonly Change[];
   /** Checked before each request. Requests of accounts held by other replicas wait. */
-  readonly holds: Holds;
+  readonly holds: Ownership;
 }
 
 export type ReceiverQueue = ReturnType<typeof createReceiverQueue>;
 
 /** Time after which an undelivered request is dropped (ms). */
-const GIVE_UP_AFTER = 24 * 3_600_000;
-/** Maximum number of waiting requests; then the oldest is dropped. Also the maximum of rows waiting for their removal. */
+const DROP_AFTER = 24 * 3_600_000;
+/** Maximum number of waiting requests; above it, the oldest is dropped. Also the maximum number of rows waiting for deletion. */
 export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
-function takeOut(queue: Item[], item: Item): void {
+function removeFrom(queue: Item[], item: Item): void {
   const at = queue.indexOf(item);
   if (at >= 0) queue.splice(at, 1);
 }
@@ -79,7 +79,7 @@ export function createReceiverQueue(deps: QueueDeps) {
   const toWrite = new Map<Item, readonly Change[]>();
   /** Retry state of the request that found the receiver down. */
   let down: Retry | undefined;
-  /** The request in flight, or in the process of removal. */
+  /** The request that is being sent, or whose row is being deleted. */
   let current: { readonly item: Item; readonly ended: Promise<void> } | undefined;
 
   function count(order: string, more: 1 | -1): void {
@@ -161,35 +161,35 @@ export function createReceiverQueue(deps: QueueDeps) {
 
   /** Sends one request. Returns whether the receiver can accept further requests now. */
   async function send(item: Item, signal: AbortSignal): Promise<boolean> {
-    const answer = await receiver().send(item.notices, signal, item.group);
+    const result = await receiver().send(item.notices, signal, item.group);
     const { retry } = item;
-    if (answer.kind === 'accepted') {
+    if (result.kind === 'accepted') {
       toWrite.set(item, onSent(item));
       done(item);
       notifications.inc({ notifier, outcome: 'sent' });
       return true;
     }
-    if (answer.kind === 'refused') {
-      dropItem(item, answer.why);
+    if (result.kind === 'refused') {
+      dropItem(item, result.why);
       return true;
     }
-    if (clock.monotonic() >= item.giveUpAt) {
-      dropItem(item, `${answer.why}, for too long`);
-      return !answer.isDown;
+    if (clock.monotonic() >= item.dropAt) {
+      dropItem(item, `${result.why}, for too long`);
+      return !result.isDown;
     }
-    retry.failed(answer.retryAfter);
+    retry.failed(result.retryAfter);
     notifications.inc({ notifier, outcome: 'failed' });
-    const fields = { notifier, why: answer.why, attempts: retry.failures };
+    const fields = { notifier, why: result.why, attempts: retry.failures };
     if (retry.failures === 1) log.warn(fields, 'a notification could not be sent; retrying');
     else log.debug(fields, 'a notification still cannot be sent');
-    return !answer.isDown;
+    return !result.isDown;
   }
 
   /** Drops requests of an account, except the one in flight. */
   function leave(left: string): void {
     for (const item of queue.filter(each => each.account === left && each !== current?.item)) {
       item.isLeft = true;
-      takeOut(queue, item);
+      removeFrom(queue, item);
       toWrite.delete(item);
       if (!item.isDone) count(item.order, -1);
     }
@@ -214,7 +214,7 @@ export function createReceiverQueue(deps: QueueDeps) {
         if (!item.isDone) held.add(item.order);
         else if (isStoreUp) {
           isStoreUp = await remove(item);
-          if (isStoreUp) takeOut(queue, item);
+          if (isStoreUp) removeFrom(queue, item);
         }
       } finally {
         current = undefined;
@@ -224,11 +224,11 @@ export function createReceiverQueue(deps: QueueDeps) {
   }
 
   return {
-    add(request: Request): void {
-      const left = Math.min(GIVE_UP_AFTER, Math.max(0, request.at + GIVE_UP_AFTER - clock.now()));
-      const giveUpAt = clock.monotonic() + left;
+    add(request: OutboxEntry): void {
+      const left = Math.min(DROP_AFTER, Math.max(0, request.at + DROP_AFTER - clock.now()));
+      const dropAt = clock.monotonic() + left;
       const retry = createRetry(BACKOFF, clock, random);
-      queue.push({ ...request, row: request.row, giveUpAt, retry, isDone: false, isLeft: false });
+      queue.push({ ...request, row: request.row, dropAt, retry, isDone: false, isLeft: false });
       count(request.order, 1);
       const oldest = waiting > MAX_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
@@ -239,7 +239,7 @@ export function createReceiverQueue(deps: QueueDeps) {
      * Drops the requests of an account that moves to another replica, and keeps their rows. Resolves when the account's request
      * in flight has ended.
      */
-    async letGo(account: string): Promise<void> {
+    async releaseAccount(account: string): Promise<void> {
       leave(account);
       if (current?.item.account !== account) return;
       await current.ended;
@@ -255,10 +255,10 @@ export function createReceiverQueue(deps: QueueDeps) {
     async run(signal: AbortSignal): Promise<void> {
       await storeNew();
       await sendDue(signal);
-      // The store rejects the deletes. The next process sends the remaining rows again: delivery is at least once.
+      // Bounds the queue if the store keeps rejecting deletes. The next process sends the remaining rows again.
       const finished = queue.filter(({ isDone }) => isDone);
       for (const item of finished.slice(0, -MAX_WAITING)) {
-        takeOut(queue, item);
+        removeFrom(queue, item);
         toWrite.delete(item);
       }
     },

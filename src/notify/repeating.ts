@@ -49,27 +49,27 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
   }
 
   async function send(batch: readonly Notice[], signal: AbortSignal): Promise<boolean> {
-    const answer = await receiver.send(batch, signal);
-    if (answer.kind === 'failed') {
+    const result = await receiver.send(batch, signal);
+    if (result.kind === 'failed') {
       retry.failed();
       notifications.inc({ notifier, outcome: 'failed' }, batch.length);
-      const fields = { notifier, member, why: answer.why, alerts: batch.length };
+      const fields = { notifier, member, why: result.why, alerts: batch.length };
       if (retry.failures === 1) log.warn(fields, 'alerts could not be sent; retrying');
       else log.debug(fields, 'alerts still cannot be sent');
       return false;
     }
     if (retry.failures > 0) log.info({ notifier, member }, 'alerts can be sent again');
     retry.succeeded();
-    if (answer.kind === 'refused' && batch.length > 1) {
+    if (result.kind === 'refused' && batch.length > 1) {
       // Send each alert separately, so that only the invalid ones are refused.
       for (const notice of batch) if (!(await send([notice], signal))) return false;
       return true;
     }
-    if (answer.kind === 'refused') {
-      const fields = { notifier, member, labels: batch[0]?.labels, why: answer.why };
+    if (result.kind === 'refused') {
+      const fields = { notifier, member, labels: batch[0]?.labels, why: result.why };
       log.error(fields, 'the receiver rejects an alert; it is not sent again');
     }
-    recordSent(batch, answer.kind === 'refused');
+    recordSent(batch, result.kind === 'refused');
     return true;
   }
 

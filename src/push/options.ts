@@ -9,14 +9,13 @@ const endpoint = httpUrl.default('http://localhost:4318');
 export const pushOptions = z.strictObject({
   metrics: z
     .strictObject({
-      enabled: z.boolean().default(false).describe('Whether all metrics are sent, as /metrics shows them.'),
-      endpoint: endpoint.describe('OTLP/HTTP endpoint for metrics, without `/v1/metrics`.'),
+      enabled: z.boolean().default(false).describe('Whether the metrics of `/metrics` are sent.'),
+      endpoint: endpoint.describe('OTLP/HTTP endpoint, without `/v1/metrics`.'),
       headers: otlpHeaders,
-      every: Duration.prefault('60s').describe('Interval between two exports.'),
+      every: Duration.prefault('60s').describe('Interval between exports.'),
     })
-    .prefault({})
-    .describe('Metrics.'),
+    .prefault({}),
 });
 
-/** Times: milliseconds. */
+/** Times are in milliseconds. */
 export type PushOptions = z.output<typeof pushOptions>;

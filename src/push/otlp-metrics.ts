@@ -34,7 +34,7 @@ function writeTimes(writer: BinaryWriter, since: number | undefined, time: numbe
 }
 
 /** Fields that every data point has. Times are in milliseconds since the Unix epoch. */
-export interface Point {
+export interface DataPoint {
   readonly attributes: Attributes;
   readonly since?: number | undefined;
   /** Time of the push. */
@@ -42,7 +42,11 @@ export interface Point {
 }
 
 /** Writes a NumberDataPoint. An undefined value marks the end of the series. */
-export function writeNumber(writer: BinaryWriter, { attributes, since, time }: Point, value: number | undefined): void {
+export function writeNumber(
+  writer: BinaryWriter,
+  { attributes, since, time }: DataPoint,
+  value: number | undefined,
+): void {
   writer.tag(1, BYTES).fork();
   writeAttributes(writer, 7, attributes);
   writeTimes(writer, since, time);
@@ -59,7 +63,7 @@ function writeExemplar(writer: BinaryWriter, { traceId, value, time }: Exemplar)
 /** Writes a HistogramDataPoint. An undefined sum marks the end of the series. */
 export function writeHistogram(
   writer: BinaryWriter,
-  { attributes, since, time }: Point,
+  { attributes, since, time }: DataPoint,
   { bounds, state: { counts, exemplars } }: WholeHistogram,
   sum: number | undefined,
 ): void {
@@ -85,7 +89,7 @@ const UNITS: readonly (readonly [suffix: string, unit: string])[] = [
 ];
 
 /** Returns the UCUM unit for the suffix of a family's name; empty for a plain count. */
-export function unitOf(name: string): string {
+export function ucumUnitOf(name: string): string {
   const base = name.replace(/_total$/, '');
   return UNITS.find(([suffix]) => base.endsWith(suffix))?.[1] ?? '';
 }
@@ -102,7 +106,7 @@ interface MetricPoints {
 function writeMetric(writer: BinaryWriter, { family, points }: MetricPoints): void {
   const { name, help, type } = family;
   writer.tag(2, BYTES).fork().tag(1, BYTES).string(name).tag(2, BYTES).string(help);
-  const unit = unitOf(name);
+  const unit = ucumUnitOf(name);
   if (unit !== '') writer.tag(3, BYTES).string(unit);
   const kind = type === 'gauge' ? 5 : type === 'histogram' ? 9 : 7;
   writer.tag(kind, BYTES).fork().raw(points);

@@ -1,11 +1,11 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
+import type { Env } from '../kit/secret.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Origin } from './otlp-metrics.ts';
 import { createQueue } from './queue.ts';
 import type { Sender } from './sender.ts';
 import { type PushedSeries, type SnapshotDeps, takeSnapshot } from './snapshot.ts';
-import type { Env } from './target.ts';
 
 /** Queue of metrics for a receiver. Separate loops fill and drain it, so an unresponsive receiver delays no snapshot. */
 export type PushedMetrics = ReturnType<typeof createPushedMetrics>;

@@ -1,6 +1,7 @@
 import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
+import type { Env } from '../kit/secret.ts';
 import { version } from '../kit/version.ts';
 import type { Source } from '../metrics/family.ts';
 import type { ProcessMetrics } from '../metrics/process.ts';
@@ -9,7 +10,7 @@ import { createPost } from '../upstream/post.ts';
 import type { PushOptions } from './options.ts';
 import type { PushedMetrics } from './push-metrics.ts';
 import type { Sender } from './sender.ts';
-import { type Env, isPushed, targetOf } from './target.ts';
+import { isPushed, targetOf } from './target.ts';
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
@@ -31,7 +32,7 @@ export interface PushDeps {
   readonly config: { readonly push: PushOptions };
   readonly env: Env;
   readonly process: Pick<ProcessMetrics, 'refresh'>;
-  /** Identifies this agent among others, also after a restart. */
+  /** Identifies this agent among others, even after a restart. */
   readonly instance: string;
   /** Counters that outlive a reload. */
   readonly meter: PushMeter;

@@ -37,7 +37,7 @@ export interface Packet {
 }
 
 /** `refused`: a retry would fail, too. `failed`: retry when `isDue` returns true. */
-export type Outcome = 'accepted' | 'refused' | 'failed';
+export type PushOutcome = 'accepted' | 'refused' | 'failed';
 
 export type Sender = ReturnType<typeof createSender>;
 
@@ -109,7 +109,7 @@ export function createSender(deps: SenderDeps) {
     else healthy();
   }
 
-  function outcomeOf({ status, retryAfter, text }: Awaited<ReturnType<PostBytes>>, packet: Packet): Outcome {
+  function outcomeOf({ status, retryAfter, text }: Awaited<ReturnType<PostBytes>>, packet: Packet): PushOutcome {
     if (status >= 200 && status < 300) {
       accepted(packet, text);
       return 'accepted';
@@ -134,10 +134,10 @@ export function createSender(deps: SenderDeps) {
     isDue: retry.isDue,
     /** Compresses the packet, unless it is compressed already or the target disables compression. */
     compress,
-    /** Start (ms since the Unix epoch) and reason of the current failure; undefined if the receiver accepts requests. */
+    /** Returns start (ms since the Unix epoch) and reason of the current failure; undefined if the receiver accepts requests. */
     trouble: () => trouble,
     /** Sends and counts a request. Logs when the receiver fails and recovers. Rejects only when the signal is aborted. */
-    async send(packet: Packet, signal: AbortSignal): Promise<Outcome> {
+    async send(packet: Packet, signal: AbortSignal): Promise<PushOutcome> {
       const { body, isCompressed } = await compress(packet);
       const headers = {
         ...target.headers,

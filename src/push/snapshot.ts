@@ -1,8 +1,15 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import type { Clock } from '../kit/clock.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
-import { attributesOf, exportRequest, type Origin, type Point, writeHistogram, writeNumber } from './otlp-metrics.ts';
+import {
+  attributesOf,
+  type DataPoint,
+  exportRequest,
+  type Origin,
+  writeHistogram,
+  writeNumber,
+} from './otlp-metrics.ts';
 import type { Packet } from './sender.ts';
 
 /** Series of the last push by account and family. The next push marks missing ones as ended. */
@@ -23,8 +30,8 @@ export interface SnapshotDeps {
 }
 
 /**
- * Maximum numbers in one request; each bucket is one. Such a request takes a few milliseconds to encode and has about half a MB
- * uncompressed; receivers accept a few MB.
+ * Maximum number of values in one request; each histogram bucket is a value. Such a request takes a few milliseconds to encode
+ * and has about half a megabyte uncompressed. Receivers accept a few megabytes.
  */
 const MAX_NUMBERS = 5000;
 
@@ -34,7 +41,7 @@ function createPackets(origin: Origin) {
   let items = 0;
   let numbers = 0;
   return {
-    /** Writes one data point of the family. `size`: how many numbers it contains. */
+    /** Writes one data point of the family. `size`: number of values in the data point. */
     add(family: Family, size: number, write: (writer: BinaryWriter) => void): void {
       const entry = writers.get(family.name) ?? { family, writer: new BinaryWriter() };
       writers.set(family.name, entry);
@@ -63,7 +70,7 @@ function labelsFrom({ labels }: Family, key: string): Record<string, string | un
   return Object.fromEntries(labels.map((label, index) => [label, values[index] ?? undefined]));
 }
 
-function writeEnd(writer: BinaryWriter, point: Point, bounds: readonly number[] | undefined): void {
+function writeEnd(writer: BinaryWriter, point: DataPoint, bounds: readonly number[] | undefined): void {
   if (bounds) {
     const state = { counts: Array<number>(bounds.length + 1).fill(0), sum: 0 };
     writeHistogram(writer, point, { bounds, state }, undefined);
@@ -80,7 +87,7 @@ export async function* takeSnapshot(
   { origin, clock, failed }: SnapshotDeps,
 ): AsyncGenerator<Packet, void, void> {
   const time = clock.now();
-  const turns = createTurns();
+  const turns = createYielder();
   const packets = createPackets(origin);
   const current: PushedSeries = new Map();
 

@@ -1,6 +1,5 @@
 import { type HeaderSetting, otlpReceiver } from '../kit/otlp-receiver.ts';
-
-export type Env = Readonly<Record<string, string | undefined>>;
+import type { Env } from '../kit/secret.ts';
 
 /** Receiver of pushed metrics. Address and headers may contain secrets and are never shown. */
 export interface Target {

@@ -5,10 +5,10 @@ import { StoreError } from '../store/errors.ts';
 import { isNotHeld, NO_ACCOUNT, type RenewalResult, type Replicas, type Sharing, type Store } from '../store/store.ts';
 
 /** Leases of this replica. An optional `Leases` is undefined without replicas: the agent then owns all accounts. */
-export type Leases = ReturnType<typeof createHolding>;
+export type Leases = ReturnType<typeof createLeaseHolder>;
 
 /** Leases as seen by code that does not open or close accounts. */
-export type Holding = Omit<Leases, 'start' | 'use' | 'leaving' | 'giveBack' | 'refuse' | 'drain' | 'close'>;
+export type Holding = Omit<Leases, 'start' | 'use' | 'leaving' | 'release' | 'refuse' | 'drain' | 'close'>;
 
 export interface LeaseEvents {
   /** Called synchronously, because another replica may own the accounts already. */
@@ -24,12 +24,13 @@ export interface HoldingDeps {
   readonly log: Log;
 }
 
+/** Number of renewals within the lease time. */
 const RENEWALS = 5;
 
 /** Timeouts of a shutdown for an unresponsive database: to save, then to release accounts (ms). */
 const [LAST_SAVE, LAST_RELEASE] = [4000, 2000];
 
-export function createHolding({ replicas, clock, random, log, ...deps }: HoldingDeps) {
+export function createLeaseHolder({ replicas, clock, random, log, ...deps }: HoldingDeps) {
   const { leaseTime } = replicas;
   const loops = createLoops({ clock, random });
   const held = new Set<string>();
@@ -46,7 +47,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   const shutdown = new AbortController();
   const ended = new AbortController();
 
-  /** Aborts a controller after `ms`, unless the shutdown is complete before. */
+  /** Aborts a controller after `ms`, unless the shutdown completes earlier. */
   async function limit(controller: AbortController, ms: number): Promise<void> {
     try {
       await clock.sleep(ms, ended.signal);
@@ -132,13 +133,13 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
   const isCurrent = (account: string) => away !== undefined || replicas.remaining(account) > 0;
   /** Whether a renewal has just failed, so that requests need not be delayed by another attempt. */
-  const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
+  const isCertainlyUnavailable = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
 
   return {
     self: replicas.self,
     /** Whether this replica owns the account. `NO_ACCOUNT`: agent-wide work. */
     held: (account: string): boolean => held.has(account),
-    /** Remaining lease time by the monotonic clock (ms); 0 if it may have expired. */
+    /** Returns the remaining lease time by the monotonic clock (ms); 0 if the lease may have expired. */
     remaining: (account: string): number => replicas.remaining(account),
     /**
      * Whether the lease of an owned account is valid by the monotonic clock, or the database is unavailable. False after a pause longer
@@ -146,7 +147,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
      * and cancels are still safe, because the database checks their epoch.
      */
     isCurrent,
-    /** Distribution of accounts; undefined before the first renewal. */
+    /** Returns the distribution of accounts; undefined before the first renewal. */
     sharing: (): Sharing | undefined => replicas.sharing(),
     /** Whether another replica owned the account at the last renewal. */
     isElsewhere(account: string): boolean {
@@ -154,9 +155,9 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       return holder !== undefined && holder !== replicas.self.id;
     },
     /** Whether the last renewal failed: the holders of leases are unknown. */
-    isAway: (): boolean => away !== undefined,
-    /** Time of the first failed renewal (ms since the Unix epoch, by this process's clock); undefined if the last one succeeded. */
-    awaySince: (): number | undefined => away?.since,
+    isUnavailable: (): boolean => away !== undefined,
+    /** Returns the time of the first failed renewal (ms since the Unix epoch, by our clock); undefined if the last renewal succeeded. */
+    unavailableSince: (): number | undefined => away?.since,
     assertAvailable(): void {
       if (away) throw away.error;
     },
@@ -169,7 +170,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     async confirm(account: string): Promise<boolean> {
       // A joined renewal may have started before this process was paused.
       for (let time = 0; time < 2; time += 1) {
-        if (isSurelyAway() || !isHeld(account) || replicas.remaining(account) > 0) break;
+        if (isCertainlyUnavailable() || !isHeld(account) || replicas.remaining(account) > 0) break;
         await renew();
       }
       return isHeld(account) && isCurrent(account);
@@ -181,7 +182,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     use(accounts: readonly string[]): void {
       configured = accounts;
     },
-    /** Accounts to close and release. `lost`: another replica may own the account. */
+    /** Returns the accounts to close and release. `lost`: another replica may own the account. */
     leaving: (): ReadonlyMap<string, 'lost' | 'excess'> => leaving,
     /** Releases closed or lost accounts. If that fails, a later renewal retries it. */
     async release(accounts: readonly string[]): Promise<void> {
@@ -200,7 +201,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     },
     /** Aborted a few seconds after the start of a shutdown, so that an unresponsive database does not delay it. */
     shutdownSignal: shutdown.signal,
-    /** Acquires no further accounts and keeps renewing. Requests to the database are aborted after a few seconds. */
+    /** Stops acquiring accounts but keeps renewing. Requests to the database are aborted after a few seconds. */
     drain(): void {
       if (isDraining) return;
       isDraining = true;
@@ -243,7 +244,7 @@ const concernsDatabase = (error: unknown) =>
  */
 export function withLeaseCheck(
   store: Store,
-  holding: Pick<Holding, 'isAway' | 'renew' | 'assertAvailable' | 'shutdownSignal'>,
+  holding: Pick<Holding, 'isUnavailable' | 'renew' | 'assertAvailable' | 'shutdownSignal'>,
 ): Store {
   const { shutdownSignal } = holding;
   function send<T>(request: () => Promise<T>): Promise<T> {
@@ -263,7 +264,7 @@ export function withLeaseCheck(
         await send(() => store.commit(...what));
       } catch (error) {
         if (shutdownSignal.aborted) throw error;
-        if (isNotHeld(error) || (concernsDatabase(error) && !holding.isAway())) await holding.renew();
+        if (isNotHeld(error) || (concernsDatabase(error) && !holding.isUnavailable())) await holding.renew();
         throw error;
       }
     },

@@ -6,7 +6,7 @@ import type { Budget } from '../upstream/budget.ts';
 import { UpstreamError } from '../upstream/errors.ts';
 import type { Holding } from './holding.ts';
 
-type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isAway'>;
+type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isUnavailable'>;
 
 /** Permission of an opened account to send requests and to commit, until it is revoked. */
 export type Session = ReturnType<typeof createSession>;
@@ -26,7 +26,7 @@ export function createSession(account: string, store: Store, holding: Leased | u
     holding: {
       remaining: name => (isRevoked ? 0 : (holding?.remaining(name) ?? Number.POSITIVE_INFINITY)),
       confirm: async name => !isRevoked && (holding ? holding.confirm(name) : true),
-      isAway: () => holding?.isAway() ?? false,
+      isUnavailable: () => holding?.isUnavailable() ?? false,
     } satisfies Leased,
     get isRevoked() {
       return isRevoked;
@@ -38,8 +38,8 @@ export function createSession(account: string, store: Store, holding: Leased | u
 }
 
 /**
- * Verifies an expired lease before each request, because another replica may own the account after a pause of this process. The
- * last step before sending, after the wait for budget.
+ * Verifies an expired lease before each request, because another replica may own the account after a pause of this process.
+ * Runs last before sending, after the wait for the budget.
  */
 export function whileHeld(
   budget: Budget,
@@ -60,7 +60,7 @@ export function whileHeld(
   };
 }
 
-/** Fields of a log line about accounts that this replica gained and lost. */
+/** Returns the fields of a log line about accounts that this replica gained and lost. */
 export function handoverFields(gained: readonly string[], lost: readonly string[]): Readonly<Record<string, string>> {
   const named = (accounts: readonly string[]) =>
     someOf(accounts.map(account => (account === NO_ACCOUNT ? '(shared: heartbeat)' : account)));

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { fingerprint } from '../kit/secret.ts';
 import { readIntent } from './intent.ts';
-import { type CheckedAccount, prepareCheck, type RotationDeps, type TokenSetup } from './setup.ts';
+import { prepareCheck, type RotationDeps, type TokenAccount, type TokenSetup } from './setup.ts';
 
 /** State of a token, in sentences. */
 export interface TokenReport {
@@ -17,7 +17,7 @@ export interface TokenReport {
 
 const HOUR = 3_600_000;
 
-function sayAge(since: number, now: number): string {
+function formatAge(since: number, now: number): string {
   const hours = Math.max(0, Math.floor((now - since) / HOUR));
   const age = hours < 48 ? `${hours} hours` : `${Math.floor(hours / 24)} days`;
   return `${age}, since ${new Date(since).toISOString()}`;
@@ -28,12 +28,12 @@ async function ageOf({ token, planFile }: TokenSetup, now: number): Promise<stri
     | { readonly token?: unknown; readonly resetAt?: unknown }
     | undefined;
   const isRecorded = recorded?.token === fingerprint(token.present) && typeof recorded.resetAt === 'number';
-  if (isRecorded) return `${sayAge(recorded.resetAt as number, now)}, when it was reset`;
+  if (isRecorded) return `${formatAge(recorded.resetAt as number, now)}, when it was reset`;
   if (!token.file) return 'unknown';
-  return `${sayAge(statSync(token.file.real).mtimeMs, now)}, when ${token.file.path} was last written`;
+  return `${formatAge(statSync(token.file.real).mtimeMs, now)}, when ${token.file.path} was last written`;
 }
 
-export async function checkToken(account: CheckedAccount, deps: RotationDeps): Promise<TokenReport> {
+export async function checkToken(account: TokenAccount, deps: RotationDeps): Promise<TokenReport> {
   const setup = prepareCheck(account, deps);
   const { token, intentFile } = setup;
   const verdict = await setup.check(token.present);

@@ -5,10 +5,10 @@ import type { Intent } from './intent.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
 
-/** File of the password before a reset. */
+/** Returns the path of the file with the password from before a reset. */
 export const previousOf = (file: string) => `${file}.previous`;
 
-/** Result for a secret, and the remaining step of the operator. `failed` is set after an error. */
+/** Result for a secret, and the remaining step for the operator. `failed` is set after an error. */
 interface Placed {
   readonly done?: string;
   readonly left?: string;
@@ -29,7 +29,7 @@ function place(
       replace(next);
       return { done: `The new token is in ${name}; running agents read it from there.` };
     }
-    // The new password may not work, so the old one, which did, is kept.
+    // Keep the old password, because the new one may not work.
     replaceFile(previousOf(file.real), `${present.reveal()}\n`);
     replace(next);
     return { done: `The new password is in ${name}; the previous one is in ${previousOf(file.real)}.` };
@@ -57,18 +57,18 @@ async function leaveRecord(
  * after an interruption at any point. Throws RotationError if another run is needed.
  */
 export async function finish(
-  answer: ResetResponse,
+  response: ResetResponse,
   { record, startedAt, token: old }: Intent,
   setup: RotationSetup,
 ): Promise<readonly string[]> {
-  const placed = [place(answer.token, 'token', record, setup)];
-  if (answer.password) placed.push(place(answer.password, 'password', record, setup));
-  const more = answer.hasReadOnlyToken ? ', also "read_only_token",' : '';
+  const placed = [place(response.token, 'token', record, setup)];
+  if (response.password) placed.push(place(response.password, 'password', record, setup));
+  const more = response.hasReadOnlyToken ? ', also "read_only_token",' : '';
   const lines = [
-    `The token of ${setup.account} was reset: it is now ${fingerprint(answer.token)}, it was ${old}.`,
+    `The token of ${setup.account} was reset: it is now ${fingerprint(response.token)}, it was ${old}.`,
     ...placed.flatMap(({ done }) => done ?? []),
     `The complete response, with every new credential,${more} is in ${record}, which only this user can read. Remove it when you no longer need it.`,
-    await leaveRecord(answer, Date.parse(startedAt), setup),
+    await leaveRecord(response, Date.parse(startedAt), setup),
     ...placed.flatMap(({ left }) => left ?? []),
     ...(setup.actionToken === undefined
       ? []
@@ -79,9 +79,9 @@ export async function finish(
     throw fail('Or fix that and run this command again: it finishes this reset.');
   }
   removeFile(setup.intentFile);
-  const verdict = await setup.check(answer.token);
+  const verdict = await setup.check(response.token);
   if (verdict === 'refused') throw fail('But the service does not accept the new token.');
-  const asked =
+  const checked =
     verdict === 'accepted' ? 'accepts it.' : `could not be reached to check the new token (${verdict.message}).`;
-  return [...lines, `The service ${asked}`];
+  return [...lines, `The service ${checked}`];
 }

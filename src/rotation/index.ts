@@ -1,16 +1,16 @@
 import { removeFile } from '../kit/durable-file.ts';
 import { fingerprint } from '../kit/secret.ts';
 import { parseResetResponse } from '../upstream/rotator.ts';
-import { createKeeper, type Keeper, probe } from './answer-file.ts';
 import { finish } from './finish.ts';
 import { type Intent, readIntent, writeIntent } from './intent.ts';
+import { createKeeper, type Keeper, probe } from './response-file.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import { prepareReset, type ResetAccount, type RotationDeps, type RotationSetup } from './setup.ts';
-import { explain, settle } from './unfinished.ts';
+import { explainFailedReset, settleReset } from './unfinished.ts';
 
 export { checkToken, type TokenReport } from './check.ts';
 export { RotationError } from './rotation-error.ts';
-export type { CheckedAccount, ResetAccount, RotationDeps } from './setup.ts';
+export type { ResetAccount, RotationDeps, TokenAccount } from './setup.ts';
 
 export interface RotateDeps extends RotationDeps {
   confirm(question: string): Promise<boolean>;
@@ -30,7 +30,7 @@ export async function rotateToken(account: ResetAccount, deps: RotateDeps): Prom
   const setup = prepareReset(account, deps);
   const unfinished = readIntent(setup.intentFile);
   if (unfinished) {
-    const { isOver, lines } = await settle(unfinished, setup);
+    const { isOver, lines } = await settleReset(unfinished, setup);
     say(lines);
     if (isOver) return;
   }
@@ -38,7 +38,7 @@ export async function rotateToken(account: ResetAccount, deps: RotateDeps): Prom
   say(await deps.uninterrupted(() => reset(intent, setup)));
 }
 
-/** Checks that the new secrets can be put in place; with `out`, the operator does that. */
+/** Checks that the files of the secrets can be replaced. Ignores errors if `out` is set: the operator then replaces the secrets. */
 function rehearse({ token, password, out }: RotationSetup): void {
   for (const place of [token, password].filter(({ file }) => file)) {
     try {
@@ -59,7 +59,7 @@ async function agree(setup: RotationSetup, { clock, confirm }: RotateDeps): Prom
   const present = fingerprint(token.present);
   const worked = (await setup.check(token.present)) !== 'refused';
   const fate = worked ? 'stops working at once' : 'is already rejected by the service';
-  const question = `Reset the token of ${account} at ${managementUrl}? The present one, ${present} in ${token.name}, ${fate}.`;
+  const question = `Reset the token of ${account} at ${managementUrl}? The current one, ${present} in ${token.name}, ${fate}.`;
   if (!(await confirm(question))) throw new RotationError('Not confirmed; nothing was sent.');
   return { startedAt: new Date(now).toISOString(), account, token: present, worked, record };
 }
@@ -81,9 +81,9 @@ async function reset(planned: Intent, setup: RotationSetup): Promise<readonly st
   const { bytes, record } = keeper.end();
   const intent = { ...planned, record };
   if (record !== planned.record) writeIntent(setup.intentFile, intent);
-  const answer = end.end === 'not_done' ? undefined : parseResetResponse(bytes);
-  if (answer && (end.end === 'answered' || (await setup.check(answer.token)) !== 'refused')) {
-    return finish(answer, intent, setup);
+  const response = end.end === 'not_done' ? undefined : parseResetResponse(bytes);
+  if (response && (end.end === 'answered' || (await setup.check(response.token)) !== 'refused')) {
+    return finish(response, intent, setup);
   }
-  throw await explain(end, bytes, intent, setup);
+  throw await explainFailedReset(end, bytes, intent, setup);
 }

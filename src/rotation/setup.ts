@@ -15,7 +15,7 @@ export interface PlanFile {
   write(record: RecordedAccount): Promise<void>;
 }
 
-export interface CheckedAccount {
+export interface TokenAccount {
   readonly name: string;
   readonly token: SecretSetting;
   readonly addresses: Addresses;
@@ -24,7 +24,7 @@ export interface CheckedAccount {
   readonly planFile: PlanFile;
 }
 
-export interface ResetAccount extends CheckedAccount {
+export interface ResetAccount extends TokenAccount {
   readonly actionToken: SecretSetting | null;
   readonly management: {
     readonly baseUrl: string;
@@ -57,13 +57,13 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Next to the token if that is writable, else in the folder of `out`, else in the working directory. */
+/** Returns the intent's path: next to the token if that folder is writable, else in the folder of `out` or the working directory. */
 function intentFileOf({ file }: SecretPlace, account: string, out: string | undefined): string {
   if (file && isWritable(dirname(file.real))) return resetMark(file.real);
   return resetMark(join(out === undefined ? process.cwd() : dirname(resolve(out)), account));
 }
 
-export function prepareCheck(account: CheckedAccount, { env, clock, random, out }: RotationDeps) {
+export function prepareCheck(account: TokenAccount, { env, clock, random, out }: RotationDeps) {
   const { name, addresses, planFile } = account;
   const token = findSecret(account.token, env, `the token of ${name}`);
   return {
@@ -86,7 +86,7 @@ function lock(account: ResetAccount, intentFile: string): void {
   }
 }
 
-/** As `prepareCheck`, with a lock against other runs. */
+/** Like `prepareCheck`, and locks the reset against other runs. */
 export function prepareReset(account: ResetAccount, deps: RotationDeps) {
   const { name, management, actionToken } = account;
   const setup = prepareCheck(account, deps);
@@ -105,7 +105,7 @@ export function prepareReset(account: ResetAccount, deps: RotationDeps) {
     /** Name of the separate action token, if configured: a reset also revokes it. */
     actionToken: actionToken ? nameOf(actionToken, `the action token of ${name}`) : undefined,
     rotator: createRotator({ ...management, ...account.connect(), password: password.present }),
-    /** File for the response of a reset that is requested at `now` (ms since the Unix epoch). */
+    /** Returns the file for the response of a reset that is requested at `now` (ms since the Unix epoch). */
     newRecord(now: number): string {
       const time = new Date(now).toISOString().replaceAll(/[-:]/g, '');
       return out ?? `${resolve(token.file?.path ?? name)}.rotated-${time}.json`;

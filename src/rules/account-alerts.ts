@@ -1,7 +1,7 @@
 import type { Log } from '../kit/log.ts';
-import type { Holds } from '../notify/holds.ts';
 import type { Notice } from '../notify/notice.ts';
 import type { Outbox, Posting } from '../notify/outbox.ts';
+import type { Ownership } from '../notify/ownership.ts';
 import type { Silences } from '../notify/silences.ts';
 import type { Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
@@ -14,7 +14,7 @@ export interface AccountAlertsDeps {
   readonly rules: readonly { readonly name: string }[];
   readonly store: Store;
   readonly outbox: Pick<Outbox, 'post'>;
-  readonly holds: Holds;
+  readonly holds: Ownership;
   readonly silences: Silences;
   readonly log: Log;
 }
@@ -101,11 +101,11 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
      * Never rejects: notices are sent even if the store fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
-      const mayTell = holds.has(account);
-      if (mayTell !== true && !(await mayTell)) return;
+      const mayNotify = holds.has(account);
+      if (mayNotify !== true && !(await mayNotify)) return;
       const next = withSilences(evaluated, current, silences);
-      const told = changesTo(next.alerts);
-      const posting = outbox.post(account, told, ({ wants }) => wants === 'changes');
+      const changed = changesTo(next.alerts);
+      const posting = outbox.post(account, changed, ({ wants }) => wants === 'changes');
       current = next;
       notices = noticesOf(next);
       noteChangedStates(next);
@@ -121,16 +121,16 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
         if (!isStoreFailing)
           log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
         isStoreFailing = true;
-        // Notices sent in the interim need no row.
+        // Notices that were sent despite the failed commit need no row.
         postings = postings.filter(each => each.changes().length > 0);
       }
       posting.send();
     },
     save,
-    /** Replaces the silences. `unjudged`: new or changed rules, which are unknown until evaluated. */
-    use({ silences: next, unjudged }: { readonly silences: Silences; readonly unjudged: readonly string[] }): void {
+    /** Replaces the silences. `changed`: new or changed rules, which are unknown until evaluated. */
+    use({ silences: next, changed }: { readonly silences: Silences; readonly changed: readonly string[] }): void {
       silences = next;
-      current = { ...current, unknown: new Set([...current.unknown, ...unjudged]) };
+      current = { ...current, unknown: new Set([...current.unknown, ...changed]) };
     },
   };
 }

@@ -1,62 +1,37 @@
 import type { Recorder } from '../history/recorder.ts';
-import type { Clock } from '../kit/clock.ts';
-import { createIdentities, identityOf } from '../kit/identity.ts';
-import type { Log } from '../kit/log.ts';
-import type { Tracer } from '../kit/tracer.ts';
-import {
-  alertsSource,
-  createNotificationsCounter,
-  type NotificationCount,
-  type NotificationsCounter,
-} from '../metrics/alerting.ts';
+import { createIdentities } from '../kit/identity.ts';
+import { alertsSource, type NotificationCount } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
-import { createAgentHeartbeat, type HeartbeatAccount } from '../notify/agent-heartbeat.ts';
-import { createHolds, type Holds, holdsAll } from '../notify/holds.ts';
 import { type Notice, timeText } from '../notify/notice.ts';
-import { OUTCOMES } from '../notify/notifiers/receiver.ts';
-import { HEARTBEAT, type HeartbeatOptions } from '../notify/options.ts';
-import { createOutbox, type Outbox } from '../notify/outbox.ts';
-import { createReceivers, type Receivers, type ReceiversSettings } from '../notify/receivers.ts';
-import { createRepeating } from '../notify/repeating.ts';
+import type { Outbox } from '../notify/outbox.ts';
+import { createOwnership, type Ownership, ownsAll } from '../notify/ownership.ts';
+import type { Receivers } from '../notify/receivers.ts';
 import { createSilences, type Silences } from '../notify/silences.ts';
-import type { Holding } from '../replicas/holding.ts';
-import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { createMemoryStore } from '../store/memory.ts';
 import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
-import { createPost, type ReceiverClient } from '../upstream/post.ts';
 import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
 import type { Alert } from './alert.ts';
 import { builtinRules } from './builtin.ts';
 import type { CheckResult } from './checks/run.ts';
 import { type Builtin, createAlerts } from './evaluate-account.ts';
-import type { Rule } from './evaluation.ts';
+import type { EvaluatedRule } from './evaluation.ts';
 import { createHistories, type Histories } from './evidence.ts';
 import { createAlertFacts, type RuledAccount } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
 import { createPast } from './past.ts';
+import { Sending, type SendingDeps, type SendingSettings } from './sending.ts';
 
-export interface AlertingDeps {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly store: Store;
-  readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
-  readonly tracer: Tracer;
-  accounts(): readonly HeartbeatAccount[];
-}
+export type AlertingDeps = Omit<SendingDeps, 'notices' | 'heldNotices'>;
 
 /** Account data for rule evaluation. Tests omit `history`: windows then start empty. */
 export interface EvaluatedAccount extends RuledAccount {
   readonly history?: Pick<Recorder, 'hours'>;
 }
 
-export interface AlertingSettings extends ReceiversSettings {
-  readonly accounts: readonly { readonly name: string }[];
+export interface AlertingSettings extends SendingSettings {
   readonly alerts: AlertsOptions;
-  readonly heartbeat: HeartbeatOptions | null;
   readonly server: { readonly externalUrl: string | null };
 }
 
@@ -65,16 +40,16 @@ export interface ShownAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
-  readonly silencedBy?: string;
-  readonly startsAt?: string;
-  readonly endsAt?: string;
+  readonly silencedBy?: string | undefined;
+  readonly startsAt?: string | undefined;
+  readonly endsAt?: string | undefined;
 }
 
-/** Where alerts are stored and queued. */
+/** Store and outbox for alerts, and the check whether this process may send them. */
 interface Place {
   readonly store: Store;
   readonly outbox: Outbox;
-  readonly holds: Holds;
+  readonly holds: Ownership;
 }
 
 /** Alert states of one account and their evaluation. Kept across sessions and configurations of the account. */
@@ -82,7 +57,7 @@ interface Entry {
   readonly alerts: AccountAlerts;
   readonly histories: Histories;
   readonly loop: LoopSlot;
-  rules: readonly Rule[];
+  rules: readonly EvaluatedRule[];
   source: Source;
   evaluate: () => Promise<void>;
 }
@@ -112,12 +87,7 @@ function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSetting
   );
 }
 
-/** Interval at which senders check for due notifications (ms). An idle check is free. */
-const SEND_EVERY = 1000;
-/** The first heartbeat is sent within this time after the start (ms). */
-const FIRST_HEARTBEAT = 10_000;
-
-/** The agent's own alerts and the notifications about them, for the accounts of this process. */
+/** Evaluates the alerts about this process's accounts and about the agent, and sends their notifications. */
 export class Alerting {
   readonly outbox: Outbox;
   readonly #deps: AlertingDeps;
@@ -125,18 +95,12 @@ export class Alerting {
   readonly #ofAgent: Place;
   readonly #entries = new Map<string, Entry>();
   readonly #identity = createIdentities();
-  readonly #asking: ReceiverClient = createPost();
-  readonly #counter: NotificationsCounter;
-  readonly #holds: Holds;
-  readonly #heartbeat: LoopSlot;
+  readonly #holds: Ownership;
+  readonly #sending: Sending;
   #config: AlertingSettings;
-  #receivers: Receivers;
   #silences: Silences;
-  #repeating: readonly Body[];
-  #senders: Loops | undefined;
-  /** Prevents a concurrent open or reload from starting loops after `stop`. */
+  /** Prevents a concurrent open or reload from starting an evaluation after `stop`. */
   #isStopped = false;
-  #notificationsSource: Source;
   #checkAgent: (() => readonly CheckResult[]) | undefined;
 
   /** Throws if a secret of a notifier is missing. */
@@ -144,60 +108,42 @@ export class Alerting {
     const { holding, store, clock } = deps;
     this.#deps = deps;
     this.#config = config;
-    this.#receivers = this.prepare(config);
     this.#silences = createSilences(config.alerts.silences, clock.now);
-    this.#counter = createNotificationsCounter(OUTCOMES, clock.now);
-    this.#notificationsSource = this.#sourceOfNotifications();
-    this.#holds = holding ? createHolds(holding, name => namesOf(this.#config).includes(name)) : holdsAll;
-    this.#repeating = this.#createRepeating();
-    this.#heartbeat = createLoopSlot(deps);
-    this.outbox = this.#createOutbox(store, this.#holds, this.#receivers.all);
+    this.#holds = holding ? createOwnership(holding, name => namesOf(this.#config).includes(name)) : ownsAll;
+    this.#sending = new Sending(config, {
+      ...deps,
+      notices: () => this.#notices(),
+      heldNotices: () => this.#heldNotices(),
+    });
+    this.outbox = this.#sending.createOutbox(store, this.#holds);
     this.#ofAgent = { store, outbox: this.outbox, holds: this.#holds };
     if (holding) {
       const memory = createMemoryStore();
-      this.#ofAgent = {
-        store: memory,
-        outbox: this.#createOutbox(memory, holdsAll, this.#receivers.all),
-        holds: holdsAll,
-      };
+      this.#ofAgent = { store: memory, outbox: this.#sending.createOutbox(memory, ownsAll), holds: ownsAll };
     }
   }
 
   /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
   prepare(config: AlertingSettings): Receivers {
-    return createReceivers({ ...this.#deps, config, post: this.#asking.post }, this.#receivers);
+    return this.#sending.prepare(config);
   }
 
-  /** Switches to a configuration: senders, silences, heartbeat. Rules of accounts follow with `evaluate`. */
+  /** Switches senders, silences and heartbeat to a configuration. Call `evaluate` to switch the rules of accounts. */
   async use(config: AlertingSettings, receivers: Receivers): Promise<void> {
     this.#config = config;
     this.#silences = createSilences(config.alerts.silences, this.#deps.clock.now);
-    this.#notificationsSource = this.#sourceOfNotifications();
-    for (const { alerts } of this.#entries.values()) alerts.use({ silences: this.#silences, unjudged: [] });
-    const isStarted = this.#senders !== undefined;
-    if (receivers !== this.#receivers) {
-      await this.#senders?.close();
-      this.#receivers = receivers;
-      this.#repeating = this.#createRepeating();
-      try {
-        for (const outbox of this.#outboxes) await outbox.use(receivers.all);
-      } catch (error) {
-        this.#deps.log.warn({ error: String(error) }, 'rows of removed notifiers were left in the store');
-      }
-      if (isStarted) this.#startSenders();
-    }
+    for (const { alerts } of this.#entries.values()) alerts.use({ silences: this.#silences, changed: [] });
+    await this.#sending.use(config, receivers);
     try {
       await this.#evaluateAgent();
     } catch (error) {
       this.#deps.log.warn({ error: String(error) }, 'alerts about the agent are off: their states could not be read');
     }
-    if (isStarted) await this.#startHeartbeat();
   }
 
   /** Starts senders, the heartbeat and the evaluation of all accounts. */
   start(): void {
-    this.#startSenders();
-    void this.#startHeartbeat();
+    this.#sending.start();
     for (const entry of this.#entries.values()) void this.#startEvaluation(entry);
   }
 
@@ -226,17 +172,17 @@ export class Alerting {
     const { alerts, histories } = entry;
     const rules = rulesFor(account, this.#config);
     const builtin = check && this.#builtin('account', check);
-    const all: readonly Rule[] = [...(builtin?.rules ?? []), ...rules];
+    const all: readonly EvaluatedRule[] = [...(builtin?.rules ?? []), ...rules];
     const known = new Set(entry.rules.map(this.#identity));
-    const unjudged = all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
-    alerts.use({ silences: this.#silences, unjudged });
+    const changed = all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
+    alerts.use({ silences: this.#silences, changed: changed });
     histories.keep(rules.map(({ when }) => when));
     entry.rules = all;
     entry.source = alertsSource(name, rules, alerts.current);
     const facts = createAlertFacts(account, sources);
     const past = history && createPast(history, clock);
     entry.evaluate = createAlerts({ alerts, rules, builtin, facts, histories, past, clock, log, tracer });
-    if (this.#senders) await this.#startEvaluation(entry);
+    if (this.#sending.isStarted) await this.#startEvaluation(entry);
   }
 
   /** Evaluates the built-in alerts about this process from now on. `check` runs their checks. Rejects with StoreError. */
@@ -250,7 +196,7 @@ export class Alerting {
     const entry = this.#entries.get(account);
     this.#entries.delete(account);
     await entry?.loop.close();
-    await this.outbox.letGo(account);
+    await this.outbox.releaseAccount(account);
     await this.#save(entry);
   }
 
@@ -267,7 +213,7 @@ export class Alerting {
 
   /** Loop bodies that send notifications. They never reject. */
   get senders(): readonly Body[] {
-    return [...this.#outboxes.flatMap(outbox => outbox.senders), ...this.#repeating];
+    return this.#sending.senders;
   }
 
   /** State of each rule about the agent or an account that is firing or unknown. */
@@ -282,12 +228,12 @@ export class Alerting {
   }
 
   get sources(): readonly Source[] {
-    return this.#countedNotifiers().length > 0 ? [this.#notificationsSource] : [];
+    return this.#sending.sources;
   }
 
   /** Notification counts since the process started, for the notifiers of the current configuration. */
   notifications(): readonly NotificationCount[] {
-    return this.#counter.countsOf(this.#countedNotifiers());
+    return this.#sending.notifications();
   }
 
   /** Alerts of the agent and of its configured accounts, or of one account. */
@@ -299,23 +245,13 @@ export class Alerting {
   async stop(): Promise<void> {
     this.#isStopped = true;
     const loops = [...this.#entries.values()].map(({ loop }) => loop.close());
-    await Promise.all([this.#senders?.close(), this.#heartbeat.close(), ...loops]);
+    await Promise.all([this.#sending.stop(), ...loops]);
   }
 
   async close(): Promise<void> {
     await this.stop();
-    await this.#asking.close();
+    await this.#sending.close();
     await Promise.all([...this.#entries.values()].map(entry => this.#save(entry)));
-  }
-
-  get #outboxes(): readonly Outbox[] {
-    return [...new Set([this.outbox, this.#ofAgent.outbox])];
-  }
-
-  #createOutbox(store: Store, holds: Holds, receivers: Receivers['all']): Outbox {
-    const { clock, random, log } = this.#deps;
-    const firing = () => this.#notices().filter(({ status }) => status === 'firing');
-    return createOutbox({ notifications: this.#counter, store, holds, clock, random, log, receivers, firing });
   }
 
   #builtin(about: 'account' | 'agent', check: () => readonly CheckResult[]): Builtin {
@@ -340,11 +276,11 @@ export class Alerting {
       rules: builtin.rules.map(rule => ({ ...rule, labels: { ...rule.labels, ...(replica && { replica }) } })),
     };
     const known = new Set(entry.rules.map(({ name }) => name));
-    const unjudged = own.rules.map(({ name }) => name).filter(name => !known.has(name));
-    alerts.use({ silences: this.#silences, unjudged });
+    const changed = own.rules.map(({ name }) => name).filter(name => !known.has(name));
+    alerts.use({ silences: this.#silences, changed: changed });
     entry.rules = own.rules;
     entry.evaluate = createAlerts({ alerts, rules: [], builtin: own, facts: NO_FACTS, clock, log, tracer });
-    if (this.#senders) await this.#startEvaluation(entry);
+    if (this.#sending.isStarted) await this.#startEvaluation(entry);
   }
 
   async #openStates(account: string): Promise<void> {
@@ -377,7 +313,7 @@ export class Alerting {
       void entry.loop.close();
     };
     await entry.evaluate();
-    if (this.#senders) await this.#startEvaluation(entry);
+    if (this.#sending.isStarted) await this.#startEvaluation(entry);
   }
 
   async #save(entry: Entry | undefined): Promise<void> {
@@ -408,44 +344,5 @@ export class Alerting {
     // Spread over the interval: evaluating a thousand accounts at once would block the event loop.
     const firstDelay = every * this.#deps.random();
     await entry.loop.run(entry, { every, firstDelay, body: () => entry.evaluate() });
-  }
-
-  /** Creates loop bodies for receivers that want the current state of all alerts. */
-  #createRepeating(): readonly Body[] {
-    const { clock, random, log } = this.#deps;
-    const common = { notifications: this.#counter, notices: () => this.#heldNotices(), clock, random, log };
-    const receivers = this.#receivers.all.filter(({ wants }) => wants === 'state');
-    return receivers.map(receiver => createRepeating({ ...common, receiver }));
-  }
-
-  #startSenders(): void {
-    if (this.#isStopped) return;
-    this.#senders = createLoops(this.#deps);
-    for (const send of this.senders) void this.#senders.start(SEND_EVERY, SEND_EVERY, send);
-  }
-
-  async #startHeartbeat(): Promise<void> {
-    const { heartbeat } = this.#config;
-    if (!heartbeat) return this.#heartbeat.run(undefined, undefined);
-    const { every } = heartbeat;
-    const body = createAgentHeartbeat({
-      ...this.#deps,
-      config: this.#config,
-      configured: () => namesOf(this.#config),
-      notifications: this.#counter,
-      get: this.#asking.get,
-    });
-    // Soon after the start, with jitter: agents that start together must not send at the same time.
-    const firstDelay = Math.min(every, FIRST_HEARTBEAT) * this.#deps.random();
-    await this.#heartbeat.run(identityOf(heartbeat), body && { every, firstDelay, body });
-  }
-
-  #countedNotifiers(): readonly string[] {
-    const { alerts, heartbeat } = this.#config;
-    return [...alerts.notifiers.map(({ name }) => name), ...(heartbeat ? [HEARTBEAT] : [])];
-  }
-
-  #sourceOfNotifications(): Source {
-    return this.#counter.sourceOf(this.#countedNotifiers());
   }
 }

@@ -1,8 +1,8 @@
 import { type BuiltinAlert, builtinAlert, isAtLeast, sentAlerts } from './checks/alerts.ts';
 import type { Unknown } from './checks/check.ts';
 import type { CheckResult } from './checks/run.ts';
-import type { Rule } from './evaluation.ts';
-import type { ActiveSeries, AlertJudgement } from './judge.ts';
+import type { ActiveSeries, ConditionResult } from './evaluate-condition.ts';
+import type { EvaluatedRule } from './evaluation.ts';
 import type { BuiltinOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -12,7 +12,7 @@ export const builtinRules = (
   options: BuiltinOptions,
   about: 'account' | 'agent',
   externalUrl: string | null,
-): readonly Rule[] =>
+): readonly EvaluatedRule[] =>
   sentAlerts(options).flatMap(name => {
     const { severity, isOfAgent = false, hasNoRunbook, for: pending, keepFiringFor } = builtinAlert(name);
     if (isOfAgent !== (about === 'agent')) return [];
@@ -33,18 +33,18 @@ interface Labelled extends Pick<CheckResult, 'check'> {
 }
 
 /** Check results, evaluated for one alert. */
-export interface BuiltinJudgement {
-  readonly judged: AlertJudgement;
+export interface BuiltinResult {
+  readonly result: ConditionResult;
   /** Labels of subjects without a result: alerts with these labels keep their state. */
   readonly unknown: readonly Labels[];
 }
 
 /** Evaluates a built-in alert. Findings of lower severity than the alert are ignored. */
-export function judgeBuiltin(
+export function evaluateBuiltin(
   name: BuiltinAlert,
   results: readonly CheckResult[],
   disabled: readonly string[],
-): BuiltinJudgement {
+): BuiltinResult {
   const { severity: own, label } = builtinAlert(name);
   const of = results.filter(({ check }) => check.alert === name && !disabled.includes(check.kind));
   const listed = of.flatMap(({ check, findings }): ActiveSeries[] =>
@@ -59,11 +59,11 @@ export function judgeBuiltin(
   const unknown = of.flatMap(({ check, unknown }) => unknown.map(each => ({ check, each })));
   const isUnknown = unknown.some(({ each }) => each.subject === undefined);
   return {
-    judged: isUnknown ? { atLeast: listed } : listed,
+    result: isUnknown ? { atLeast: listed } : listed,
     unknown: unknown.map(({ check, each }) => labelsOf({ check, label }, each)),
   };
 }
 
 /** Whether an alert with these labels is about a subject without a result. Without `labels`: whether any alert is. */
-export const isAboutUnknown = ({ unknown }: BuiltinJudgement, labels?: Labels): boolean =>
+export const isAboutUnknown = ({ unknown }: BuiltinResult, labels?: Labels): boolean =>
   unknown.some(own => Object.entries(own).every(([name, value]) => (labels?.[name] ?? value) === value));

@@ -1,21 +1,21 @@
 import type { Tracer } from '../kit/tracer.ts';
-import { type BuiltinJudgement, isAboutUnknown, judgeBuiltin } from './builtin.ts';
+import { type BuiltinResult, evaluateBuiltin, isAboutUnknown } from './builtin.ts';
 import type { BuiltinAlert } from './checks/alerts.ts';
 import type { CheckResult } from './checks/run.ts';
-import { createEvaluation, type EvaluationDeps, type Rule } from './evaluation.ts';
-import { type AlertFacts, createEvidence, createHistories, type Histories, type Past } from './evidence.ts';
-import { judgeAlert } from './judge.ts';
+import { evaluateCondition } from './evaluate-condition.ts';
+import { createEvaluation, type EvaluatedRule, type EvaluationDeps } from './evaluation.ts';
+import { type AlertFacts, createAlertEvidence, createHistories, type Histories, type Past } from './evidence.ts';
 import { type AlertRule, selectorsOf } from './options.ts';
 
 /** Built-in alerts of an account or of the agent. */
 export interface Builtin {
-  readonly rules: readonly Rule[];
+  readonly rules: readonly EvaluatedRule[];
   /** Kinds of checks to ignore. */
   readonly disabled: readonly string[];
   check(): readonly CheckResult[];
 }
 
-export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'judge' | 'isInconclusive'> {
+export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule' | 'isInconclusive'> {
   readonly rules: readonly AlertRule[];
   readonly builtin?: Builtin | undefined;
   readonly facts: AlertFacts;
@@ -38,22 +38,22 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     }
   }
 
-  const evidence = createEvidence(
+  const evidence = createAlertEvidence(
     rules.map(({ when }) => when),
     facts,
     clock,
     histories,
   );
   /** Results of this evaluation by built-in alert; empty after a bug in a check. */
-  let judged: ReadonlyMap<string, BuiltinJudgement> = new Map();
+  let evaluated: ReadonlyMap<string, BuiltinResult> = new Map();
 
   function runChecks(): void {
-    judged = new Map();
+    evaluated = new Map();
     if (!builtin || builtin.rules.length === 0) return;
     try {
       const results = builtin.check();
-      judged = new Map(
-        builtin.rules.map(({ name }) => [name, judgeBuiltin(name as BuiltinAlert, results, builtin.disabled)]),
+      evaluated = new Map(
+        builtin.rules.map(({ name }) => [name, evaluateBuiltin(name as BuiltinAlert, results, builtin.disabled)]),
       );
     } catch (error) {
       log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
@@ -63,10 +63,11 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   const evaluate = createEvaluation({
     alerts,
     rules: [...(builtin?.rules ?? []), ...rules],
-    judge: ({ name, when }) => (when ? judgeAlert(when, evidence) : (judged.get(name)?.judged ?? 'unknown')),
+    evaluateRule: ({ name, when }) =>
+      when ? evaluateCondition(when, evidence) : (evaluated.get(name)?.result ?? 'unknown'),
     isInconclusive({ name, when }, labels) {
       if (when) return selectorsOf(when).some(selector => facts.isInconclusive(selector, labels));
-      const own = judged.get(name);
+      const own = evaluated.get(name);
       return own !== undefined && isAboutUnknown(own, labels);
     },
     clock,

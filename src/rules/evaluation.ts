@@ -4,7 +4,7 @@ import type { Log } from '../kit/log.ts';
 import { fingerprintOf } from '../notify/notice.ts';
 import type { AccountAlerts } from './account-alerts.ts';
 import type { Alert, Evaluated } from './alert.ts';
-import type { ActiveSeries, AlertJudgement } from './judge.ts';
+import type { ActiveSeries, ConditionResult } from './evaluate-condition.ts';
 import { type AlertCondition, type AlertRule, expand } from './options.ts';
 import { advance } from './state.ts';
 
@@ -36,20 +36,22 @@ function textOf(condition: AlertCondition, { account = '', round }: Labels, valu
 }
 
 /** A rule to evaluate. Built-in alerts have no condition: checks detect them. */
-export type Rule = Omit<AlertRule, 'when'> & { readonly when?: AlertCondition };
+export type EvaluatedRule = Omit<AlertRule, 'when'> & { readonly when?: AlertCondition };
 
 /** Returns a summary of the condition, unless the rule has a summary or description. */
-export function defaultSummary({ annotations, when }: Rule, labels: Labels, value: number): Labels {
+export function defaultSummary({ annotations, when }: EvaluatedRule, labels: Labels, value: number): Labels {
   const isExplained = annotations.summary !== undefined || annotations.description !== undefined;
   return isExplained || !when ? {} : { summary: textOf(when, labels, value) };
 }
 
 export interface EvaluationDeps {
   readonly alerts: Pick<AccountAlerts, 'account' | 'current' | 'update'>;
-  readonly rules: readonly Rule[];
-  judge(rule: Rule): AlertJudgement;
-  /** Whether a negative result proves nothing: for the alert with these labels, or for any alert of the rule. */
-  isInconclusive(rule: Rule, labels?: Labels): boolean;
+  readonly rules: readonly EvaluatedRule[];
+  evaluateRule(rule: EvaluatedRule): ConditionResult;
+  /**
+   * Whether a negative result proves nothing for the alert with these labels, or, without `labels`, for any alert of the rule.
+   */
+  isInconclusive(rule: EvaluatedRule, labels?: Labels): boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -57,12 +59,12 @@ export interface EvaluationDeps {
 const REMOVED = { for: 0, keepFiringFor: 0 };
 
 /** Returns the listed series, and whether the condition is false or unknown for all others. */
-function read(judged: AlertJudgement): {
+function read(result: ConditionResult): {
   readonly listed: readonly ActiveSeries[];
   readonly others: false | 'unknown';
 } {
-  if (judged === 'unknown') return { listed: [], others: 'unknown' };
-  return 'atLeast' in judged ? { listed: judged.atLeast, others: 'unknown' } : { listed: judged, others: false };
+  if (result === 'unknown') return { listed: [], others: 'unknown' };
+  return 'atLeast' in result ? { listed: result.atLeast, others: 'unknown' } : { listed: result, others: false };
 }
 
 /** Removes empty labels, as Alertmanager does: they would change the identity of the alert. */
@@ -82,16 +84,16 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   const { account } = own;
   const names = new Set(rules.map(({ name }) => name));
 
-  function judgeSafely(rule: Rule): AlertJudgement {
+  function evaluateSafely(rule: EvaluatedRule): ConditionResult {
     try {
-      return deps.judge(rule);
+      return deps.evaluateRule(rule);
     } catch (error) {
       log.error({ account, alert: rule.name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
       return 'unknown';
     }
   }
 
-  function overflow({ name, labels }: Rule, value: number): Candidate {
+  function overflow({ name, labels }: EvaluatedRule, value: number): Candidate {
     const summary = `${name} has ${value} more series than the ${MAX_ALERTS} that get individual alerts.`;
     const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
     return { rule: name, labels: identity, annotations: { summary }, value };
@@ -101,7 +103,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
    * Selects series up to the limit, by fingerprint, and counts the omitted ones. Existing alerts use up the limit, so that changing
    * keys cannot create unlimited alerts.
    */
-  function cap(rule: Rule, listed: readonly ActiveSeries[], existing: ReadonlyMap<string, Alert>) {
+  function cap(rule: EvaluatedRule, listed: readonly ActiveSeries[], existing: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;
     const active = new Map<string, Candidate>();
     let capacity = MAX_ALERTS - existing.size;
@@ -126,8 +128,8 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   }
 
   /** Evaluates a rule. Returns its alerts, the number of series over the limit, and whether any series is unknown. */
-  function evaluate(rule: Rule, before: Evaluated) {
-    const { listed, others } = read(judgeSafely(rule));
+  function evaluate(rule: EvaluatedRule, before: Evaluated) {
+    const { listed, others } = read(evaluateSafely(rule));
     const existing = new Map([...before.alerts].filter(([, alert]) => alert.rule === rule.name));
     const { active, omitted } = cap(rule, listed, existing);
     const times = { now: clock.now(), monotonic: clock.monotonic() };

@@ -1,12 +1,12 @@
 import type { Clock } from '../kit/clock.ts';
+import type { AlertEvidence, Series } from './evaluate-condition.ts';
 import { createHistory, type History, type HistoryPoint } from './history.ts';
-import type { AlertEvidence, Series } from './judge.ts';
 import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
 
 export interface AlertFacts {
   /** Returns the exposed series of a family, or undefined while its data is stale, withdrawn, or not read yet. */
   series(metric: string): readonly Series[] | undefined;
-  /** Whether `series` lacks unreadable rows or a selected filter that cannot be read. */
+  /** Whether `series` is incomplete, because rows or a selected filter could not be read. */
   isPartial(selector: Selector): boolean;
   /** Whether a metric about rounds may be outdated, because a selected round was not complete since the last restart. */
   isInconclusive(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
@@ -21,7 +21,7 @@ export type Past = (selector: Selector, over: number) => Promise<readonly Histor
 export const isSelected = ({ labels }: Selector, own: Readonly<Record<string, string>>): boolean =>
   Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
 
-/** Returns the series of which a condition needs a history, and the length of its window (ms). */
+/** Returns the series for which a condition needs a history, and the length of its window (ms). */
 export function windowsOf(condition: AlertCondition): { readonly selector: Selector; readonly over: number }[] {
   return 'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
 }
@@ -57,7 +57,7 @@ export function createHistories() {
 const windowId = ({ metric, labels }: Selector, over: number) => JSON.stringify([metric, labels, over]);
 
 /** Creates the evidence for conditions from the facts of an account and the histories of its series. */
-export function createEvidence(
+export function createAlertEvidence(
   conditions: readonly AlertCondition[],
   facts: AlertFacts,
   clock: Pick<Clock, 'now' | 'monotonic'>,

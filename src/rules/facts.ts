@@ -3,9 +3,9 @@ import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import type { CollectorState } from '../scheduler/board.ts';
+import type { Series } from './evaluate-condition.ts';
 import type { AlertFacts } from './evidence.ts';
 import { alertFamilies } from './families.ts';
-import type { Series } from './judge.ts';
 
 export interface RuledAccount {
   readonly name: string;
@@ -63,7 +63,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
   const rounds = () =>
     account.status().collectors.flatMap(({ collector, rounds }) => rounds.map(status => ({ collector, status })));
 
-  /** Whether a metric has a current value. After a start, exposed values may be restored or initial ones. */
+  /** Whether a metric has a current value. After startup, exposed values may be restored or initial ones. */
   function isAvailable(metric: string): boolean {
     const collector = alertFamilies.get(metric)?.collector;
     if (collector !== undefined) return isFresh(collector);

@@ -1,4 +1,4 @@
-import type { FirstValue } from './judge.ts';
+import type { FirstValue } from './evaluate-condition.ts';
 
 export interface HistoryPoint {
   readonly at: number;
@@ -11,7 +11,7 @@ export type History = ReturnType<typeof createHistory>;
 
 /** Number of points per window without jitter. Longer windows have a lower resolution. */
 const POINTS = 120;
-/** Share of the point interval by which a point may be early: evaluations have jitter. */
+/** How early a point may be, as a fraction of the point interval: evaluations have jitter. */
 const EARLY = 0.2;
 
 /** Maximum gap after a restored sample (ms): more than two sample intervals. Longer gaps count as times without data. */

@@ -6,7 +6,7 @@ import { CHECK_KINDS, CHECK_SEVERITIES } from '../model/check-kind.ts';
 import { labelValues, notifierOptions, silenceOptions } from '../notify/options.ts';
 
 const selector = z.strictObject({
-  metric: z.string().describe('Name of a gauge or counter in docs/metrics.md.'),
+  metric: z.string().describe('Gauge or counter of docs/metrics.md.'),
   labels: z
     .record(z.string(), labelValues)
     .prefault({})
@@ -16,44 +16,35 @@ const selector = z.strictObject({
 /** Selects series of one family by label values. */
 export type Selector = z.output<typeof selector>;
 
-const over = Duration.describe(
-  'Length of the window. The condition is unknown until there is data for the complete window, including the history in the store.',
-);
+const over = Duration.describe('Length of the window. The condition is unknown until there is data for all of it.');
 
 const kinds = {
-  above: selector
-    .safeExtend({ value: z.number().describe('Holds while the value is above this.') })
-    .describe('A value above a limit.'),
-  below: selector
-    .safeExtend({ value: z.number().describe('Holds while the value is below this.') })
-    .describe('A value below a limit.'),
+  above: selector.safeExtend({ value: z.number().describe('Holds while the value is above this.') }),
+  below: selector.safeExtend({ value: z.number().describe('Holds while the value is below this.') }),
   growth: selector
     .safeExtend({
       over,
-      atLeast: z
-        .number()
-        .positive()
-        .describe('Holds while the value is at least this much higher than at the start of the window.'),
+      atLeast: z.number().positive().describe('Minimum increase of the value since the start of the window.'),
     })
     .describe('Growth over a window.'),
   age: selector
     .safeExtend({ above: Duration.describe('Holds while the timestamp is older than this.') })
-    .describe('Age of a timestamp metric, whose name ends in `_timestamp_seconds`.'),
+    .describe('Age of a timestamp, in a metric named `…_timestamp_seconds`.'),
   ratio: z
     .strictObject({
-      part: selector.describe('A counter; all its series of an account are summed.'),
-      whole: selector.describe('The total: a counter, summed like `part`.'),
+      part: selector.describe('A counter, summed over all its series of an account.'),
+      whole: selector.describe('The counter for the total, summed like `part`.'),
       over,
       above: z.number().min(0).describe('Holds while the share is above this; 0.05 is 5 %.'),
-      atLeast: z.number().positive().default(1).describe('Holds only if `whole` increased by at least this much.'),
+      atLeast: z.number().positive().default(1).describe('Minimum increase of `whole` for the condition to hold.'),
     })
-    .describe('Ratio of the increases of two counters over a window.'),
+    .describe('Ratio of the increases of two counters.'),
   stale: z
     .strictObject({
-      collector: z.string().describe('Value of the label `collector`, such as dlq.'),
-      round: z.string().optional().describe('Only this round of the collector. Default: any round.'),
+      collector: z.string().describe('Value of the label `collector`, such as `dlq`.'),
+      round: z.string().optional().describe('Value of the label `round`. Default: any.'),
     })
-    .describe('Holds if no round has completed within `staleness.markAfter`.'),
+    .describe('Holds while the data of a collector is stale.'),
   absent: selector.describe('Holds while an account has fresh data but no such series.'),
 };
 
@@ -102,10 +93,10 @@ const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
 export const alertRule = z.strictObject({
   name: name.describe('Value of the label `alertname`; unique.'),
   for: DurationOrZero.prefault('0s').describe(
-    'How long the condition must hold before the alert fires, checked at each evaluation. `0s` fires at the first evaluation after the data was read.',
+    'How long the condition must hold before the alert fires. `0s`: it fires at once.',
   ),
   keepFiringFor: DurationOrZero.prefault('0s').describe(
-    'How long the alert keeps firing after the condition stopped holding.',
+    'How long the alert keeps firing after its condition has ended.',
   ),
   labels: z
     .record(
@@ -115,7 +106,7 @@ export const alertRule = z.strictObject({
       z.string().refine(text => text !== '' && !text.includes('{{'), { error: 'must be text, without {{' }),
     )
     .default({})
-    .describe('Labels to add: `{ severity: warning }`.'),
+    .describe('Labels to add, such as `{ severity: warning }`.'),
   annotations: z
     .record(
       z.string().regex(LABEL_NAME, { error: 'must be a label name' }),
@@ -124,8 +115,8 @@ export const alertRule = z.strictObject({
       }),
     )
     .default({})
-    .describe('Annotations, such as `summary`; may use `{{ $value }}` and `{{ $labels.NAME }}`.'),
-  when: alertCondition.describe('The condition: exactly one of these.'),
+    .describe('Annotations, such as `summary`. They may contain `{{ $value }}` and `{{ $labels.NAME }}`.'),
+  when: alertCondition.describe('The condition: exactly one of the following.'),
 });
 
 /** Times: milliseconds. */
@@ -140,39 +131,31 @@ export function expand(text: string, labels: Readonly<Record<string, string>>, v
 const builtinOptions = z
   .strictObject({
     severity: z.enum(CHECK_SEVERITIES).default('warning').describe('Lowest severity that is sent.'),
-    extended: z
-      .boolean()
-      .default(false)
-      .describe('Whether to send the alerts in the extended set of the shipped rules, too.'),
+    extended: z.boolean().default(false).describe('Whether alerts of the extended set are sent, too.'),
     disable: z
       .array(z.enum(CHECK_KINDS))
       .default([])
-      .describe('Kinds of problems that are not sent: see docs/problems.md. The page still shows them.'),
+      .describe('Kinds of problems that are not sent: see docs/problems.md.'),
   })
   .nullable()
   .prefault({});
 export type BuiltinOptions = z.output<typeof builtinOptions>;
 
 export const alertsOptions = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether built-in alerts and `rules` are evaluated and sent. `autoCancel.rules[].notify` works either way.',
-    ),
-  builtin: builtinOptions.describe('Alerts on the problems that the status page shows. `null`: none.'),
-  evaluateEvery: Duration.prefault('15s').describe('How often alerts are evaluated.'),
+  enabled: z.boolean().default(false).describe('Whether built-in alerts and `rules` are evaluated and sent.'),
+  builtin: builtinOptions.describe('Built-in alerts for the problems on the status page. `null`: none.'),
+  evaluateEvery: Duration.prefault('15s').describe('Interval between evaluations.'),
   rules: z
     .array(alertRule)
     .superRefine(uniqueNames)
     .default([])
-    .describe('Further alerts, each evaluated for every account.'),
+    .describe('Alerts in addition to the built-in ones, evaluated for each account.'),
   silences: z
     .array(silenceOptions)
     .max(1000)
     .default([])
-    .describe('Alerts that are evaluated and shown but not sent, by label and time.'),
-  notifiers: z.array(notifierOptions).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
+    .describe('Alerts that are evaluated and shown, but not sent.'),
+  notifiers: z.array(notifierOptions).superRefine(uniqueNames).default([]).describe('Receivers of all alerts.'),
 });
 
 /** Times: milliseconds. */

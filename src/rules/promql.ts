@@ -2,7 +2,7 @@ import { formatDuration } from '../kit/duration.ts';
 import { type AlertCondition, type AlertRule, isCertain, type Selector, selectorOf } from './options.ts';
 
 /** Name and labels of a metric family. `labels` does not include `account`. */
-export interface Family<L extends string = string> {
+export interface QueriedFamily<L extends string = string> {
   readonly name: string;
   readonly labels: readonly L[];
 }
@@ -32,7 +32,11 @@ function matcherText(label: string, matcher: Matcher): string {
 }
 
 /** Returns a selector of series of a family: `name_suffix{label="text", label=~"pattern"}`. */
-export function series<L extends string>({ name }: Family<L>, matchers: Matchers<L> = {}, suffix: Suffix = ''): string {
+export function series<L extends string>(
+  { name }: QueriedFamily<L>,
+  matchers: Matchers<L> = {},
+  suffix: Suffix = '',
+): string {
   const all: Readonly<Partial<Record<string, Matcher>>> = matchers;
   const texts = Object.entries(all).flatMap(([label, matcher]) =>
     matcher === undefined ? [] : matcherText(label, matcher),
@@ -59,11 +63,11 @@ export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
 export type VectorOf = (selector: string) => string;
 
 /** Returns the maximum of a family over replicas: replicas that restarted or have less data do not lower it. */
-export const highest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
+export const highest = <L extends string>(family: QueriedFamily<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
   highestOf(of(series(family, where)), family.labels);
 
 /** Returns the minimum of a family over replicas: the oldest time, or 1 only if all replicas report 1. */
-export const lowest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
+export const lowest = <L extends string>(family: QueriedFamily<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
   lowestOf(of(series(family, where)), family.labels);
 
 export interface SumOptions<L extends string> {
@@ -74,7 +78,7 @@ export interface SumOptions<L extends string> {
 
 /** Sums the selected series of a family in each replica, and keeps all target labels. */
 export function perReplica<L extends string>(
-  family: Family<L>,
+  family: QueriedFamily<L>,
   of: VectorOf,
   { where = {}, keep = [], suffix = '' }: SumOptions<L> = {},
 ): string {
@@ -100,7 +104,7 @@ interface Guarded {
   readonly labels: readonly string[];
   /** Labels set by the rule, which replace account labels of the same name. */
   readonly given: readonly string[];
-  /** Collectors of the alert's data. */
+  /** Collectors that the alert's data comes from. */
   readonly collectors: readonly string[];
   /** Whether the expression holds regardless of unreadable rows. */
   readonly isCertain: boolean;
@@ -122,8 +126,8 @@ function guardedExpression({ name, expr, labels, given, collectors, isCertain }:
 }
 
 export interface Metrics {
-  readonly up: Family;
-  family(metric: string): Family;
+  readonly up: QueriedFamily;
+  family(metric: string): QueriedFamily;
   collectorsOf(condition: AlertCondition): readonly string[];
 }
 

@@ -3,7 +3,7 @@ import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } 
 import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
-/** Facts to show. The object is the same until they change. */
+/** Facts to show. `visible` returns the same object until the facts change. */
 export interface Visible<Facts = unknown> {
   /** Facts for gauges; undefined before the first complete round and after withdrawal. */
   readonly now: Facts | undefined;
@@ -20,12 +20,12 @@ export interface RoundOptions {
   readonly markAfter?: number | undefined;
 }
 
-/** Times are by the monotonic clock, because wall time may step. */
+/** `freshFrom` and `tryingFrom` are times of the monotonic clock, because wall time may step. */
 interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly markAfter: number;
-  /** End of the last complete round, or the start of the first attempt without one. */
+  /** End of the last complete round, or start of the first attempt if no round was complete. */
   readonly freshFrom: number;
-  /** Start of the attempts to complete another round. A pause without a running agent is not a failure. */
+  /** Start of the attempts to complete another round. Not before the start of this process, unless attempts were failing before. */
   readonly tryingFrom: number;
   /** Expected time between complete rounds (ms): the interval, or the duration of the last one if longer. */
   readonly expectedEvery: number;
@@ -78,10 +78,10 @@ export function createCollectorState<Facts = unknown>(
   const withdrawAge = (round: RoundState) =>
     Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.expectedEvery, staleness.withdrawAtMost));
   const tryingFor = ({ freshFrom, tryingFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, tryingFrom);
-  /** Old data is stale only after a failed attempt or a long one: after a pause, the first attempt may take its time. */
+  /** Whether data is stale. Old data becomes stale only after a failed or slow attempt: after a restart, the first attempt may succeed. */
   const isStale = (state: RoundState) =>
     age(state) > markAge(state) && (state.consecutiveFailures > 0 || tryingFor(state) > markAge(state));
-  // Shown facts were read by this process, so ages from before its start do not count.
+  // This process has read the shown facts, so time before its start does not count.
   const shownFor = ({ freshFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, bornAt);
   const tooOld = () =>
     states.values().some(state => !auxiliary.includes(state.round) && shownFor(state) > withdrawAge(state));
@@ -91,7 +91,7 @@ export function createCollectorState<Facts = unknown>(
     collector,
     /**
      * Sets the facts of a completed round, which may not be committed yet. `at`: start of the round (wall time). `partial`: some rows
-     * were unreadable. `failedFilters`: all failing filters. Both are set with the facts, so that they are never shown without them.
+     * were unreadable. `failedFilters`: all failing filters. Both are always shown together with the facts.
      */
     observed(
       round: string,
@@ -146,7 +146,7 @@ export function createCollectorState<Facts = unknown>(
         idle: undefined,
       });
     },
-    /** Records a round without requests: neither success nor failure, and the facts stay. */
+    /** Records a run that sent no request. It counts neither as success nor as failure, and the facts stay. */
     idled(round: string, why: Idle): void {
       const known = state(round);
       // Data of a round that is not due does not age, unless the last attempt failed.
@@ -169,7 +169,7 @@ export function createCollectorState<Facts = unknown>(
         return { ...round, stale: isStale(state) };
       }),
     }),
-    /** Returns how long this and earlier processes have been trying to refresh stale data (ms). */
+    /** Returns for how long the data has been stale while this or an earlier process tried to refresh it (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
     freshness: (): Readonly<Record<string, Freshness>> =>
       Object.fromEntries(
@@ -202,8 +202,8 @@ function statusOf(account: string, collectors: readonly CollectorStatus[]): Acco
   return { account, up: collectors.every(isUp), collectors };
 }
 
-/** Returns a status with the earlier state of rounds that were not tried yet. Their `stale` is current. */
-export function continued(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
+/** Returns `status`, with rounds from `before` if they were not attempted since. The interval and `stale` are always current. */
+export function withEarlierRounds(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
   if (!before) return status;
   const last = new Map(
     before.collectors.flatMap(({ collector, rounds }) => rounds.map(each => [`${collector}/${each.round}`, each])),

@@ -8,14 +8,14 @@ interface RoundLogDeps {
   readonly log: Log;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Whether the store is unavailable, which is logged once for all accounts. */
-  readonly isStoreAway?: (() => boolean) | undefined;
+  readonly isStoreUnavailable?: (() => boolean) | undefined;
 }
 
 /** Interval at which a continuing failure with the same reason is logged again (ms). */
 const REPEAT_AFTER = 300_000;
 
-/** Logs one collector's rounds: each failure reason immediately and every five minutes, and its end once. */
-export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps) {
+/** Logs one collector's rounds: each failure reason immediately and every five minutes, and the recovery once. */
+export function createRoundLog({ account, collector, log, clock, isStoreUnavailable }: RoundLogDeps) {
   /** By round: time of the last record of each reason (monotonic clock). */
   const failing = new Map<string, Map<string, number>>();
   /** By filter: reason and time (monotonic clock) of its last record. */
@@ -23,24 +23,24 @@ export function createRoundLog({ account, collector, log, clock, isStoreAway }: 
   return {
     succeeded(round: string, seconds: number): void {
       const fields = { account, collector, round };
-      if (failing.delete(round)) log.info(fields, 'collecting recovered');
+      if (failing.delete(round)) log.info(fields, 'collection recovered');
       else log.debug({ ...fields, seconds }, 'collected');
     },
     /** `age`: time since the last complete round (ms). */
     failed(round: string, why: { readonly reason: string; readonly error: string }, age: number) {
       const fields = { account, collector, round, ...why, ageSeconds: Math.round(age / 1000) };
-      if (why.reason === 'store' && isStoreAway?.()) return log.debug(fields, 'round waits for the store');
+      if (why.reason === 'store' && isStoreUnavailable?.()) return log.debug(fields, 'round waits for the store');
       const logged = failing.get(round) ?? new Map<string, number>();
       failing.set(round, logged);
       const last = logged.get(why.reason);
       const now = clock.monotonic();
       if (last !== undefined && now - last < REPEAT_AFTER) {
-        log.debug(fields, 'collecting still fails');
+        log.debug(fields, 'collection still fails');
         return;
       }
       logged.set(why.reason, now);
       if (why.reason === 'bug') log.error(fields, 'bug');
-      else log.warn(fields, last === undefined ? 'collecting failed' : 'collecting still fails');
+      else log.warn(fields, last === undefined ? 'collection failed' : 'collection still fails');
     },
     filters(failed: readonly FailedFilter[]): void {
       const names = new Set(failed.map(({ name }) => name));

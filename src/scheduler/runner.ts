@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log, LogBatch, LogLine } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
 import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Store } from '../store/store.ts';
@@ -23,13 +23,13 @@ export interface RoundStep<Memory, Walk> {
 /** Result of one step, ready to be folded into memory. */
 export interface Observation<Facts, Memory, Walk> {
   /**
-   * Folds the data into the latest memory, which it may change in place: another round may have changed it since the step started.
-   * No IO, never concurrent.
+   * Folds the data into `memory`, which it may change in place. Another round may have changed memory since the step started.
+   * Does no IO. Calls never overlap.
    */
   fold(memory: Memory): Folded<Facts, Memory>;
   /** Whether rows were unreadable. The round succeeds and counts as incomplete. */
   readonly isPartial?: boolean;
-  /** With the last step: failed filters. The round succeeds and counts as incomplete. */
+  /** Failed filters, set by the last step. The round succeeds and counts as incomplete. */
   readonly failedFilters?: readonly FailedFilter[] | undefined;
   /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog never starves others. */
   readonly more: Walk | undefined;
@@ -40,8 +40,7 @@ export interface Observation<Facts, Memory, Walk> {
 export interface Folded<Facts, Memory> {
   readonly memory: Memory;
   /**
-   * Facts so far, immutable. While there is `more` they may be undefined, and only counters and histograms are shown from
-   * them.
+   * Facts so far, immutable. Before the last step they may be undefined, and only their counters and histograms are shown.
    */
   readonly facts: Facts | undefined;
   /** Rows to commit before counters and histograms of the facts are shown. Keys lack the prefix of the collector. */
@@ -53,7 +52,7 @@ export interface Folded<Facts, Memory> {
 export interface Observer<Facts = unknown, Memory = unknown, Walk = unknown> {
   readonly name: string;
   restore(rows: ReadonlyMap<string, string>): Memory;
-  /** Facts of a memory before the first round. */
+  /** Returns the facts of a restored memory, for the time before the first round. */
   recall?(memory: Memory): Facts | undefined;
   observe(step: RoundStep<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
@@ -66,7 +65,7 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly log: Log;
   readonly tracer: Tracer;
   /** Whether the store is unavailable, which is logged once for all accounts. */
-  readonly isStoreAway?: (() => boolean) | undefined;
+  readonly isStoreUnavailable?: (() => boolean) | undefined;
 }
 
 /** One round of one collector for one account. Never throws. */
@@ -74,7 +73,8 @@ export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
 
 interface Folding<Facts, Memory, Walk> extends Pick<Observation<Facts, Memory, Walk>, 'fold'> {
   readonly readIn: number;
-  readonly isToWait: boolean;
+  /** Whether the commit may wait for a later step. */
+  readonly mayWait: boolean;
 }
 
 /** A failed commit after a successful fold. Memory and rows are kept, so the round continues. */
@@ -83,7 +83,7 @@ class StoreRefusal extends CommitError {}
 /** Maximum number of warnings waiting for a commit. Further ones are counted as omitted. */
 const MAX_UNLOGGED = 10_000;
 
-/** Reason of an error; an error without one is a bug. */
+/** Returns the reason of an error; an error without a reason is a bug. */
 function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error && typeof error.reason === 'string' ? error.reason : 'bug';
 }
@@ -100,24 +100,24 @@ export async function createRunner<Facts, Memory, Walk>({
   clock,
   log,
   tracer,
-  isStoreAway,
+  isStoreUnavailable,
 }: RunnerDeps<Facts, Memory, Walk>): Promise<RunRound> {
   const { account } = state;
   const queue = createCommitQueue({ account, collector: observer.name, store, log });
   let memory = observer.restore(await queue.committed());
   let unlogged: LogLine[] = [];
   let omitted = 0;
-  /** Set during a fold. If it stays set, the fold failed midway and memory must not be used. */
+  /** True during a fold. If it stays true, the fold failed midway and memory must not be used. */
   let memoryDirty = false;
-  /** Number of reloads of memory. Observations based on an earlier one are discarded. */
+  /** Number of reloads of memory. Observations that began before the latest reload are discarded. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
-  const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreAway });
-  const turns = createTurns();
+  const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreUnavailable });
+  const turns = createYielder();
   let committing: Promise<void> = Promise.resolve();
 
-  /** Reloads memory from the committed rows if a fold failed midway. */
   let reloading: Promise<void> | undefined;
+  /** Reloads memory from the committed rows if a fold failed midway. */
   function reloadFromStore(): Promise<void> | undefined {
     if (!memoryDirty) return undefined;
     reloading ??= queue
@@ -152,11 +152,11 @@ export async function createRunner<Facts, Memory, Walk>({
   }
 
   /**
-   * Folds one step and commits it, unless `isToWait` and the store refuses rows. Serialized over the rounds of a collector, so that
-   * each commit is consistent. Throws StoreRefusal if only the commit failed.
+   * Folds one step and commits it, unless `mayWait` is set and the store refuses rows. Serialized over the rounds of a collector, so
+   * that each commit is consistent. Throws StoreRefusal if only the commit failed.
    */
   function foldAndCommit(
-    { fold, readIn, isToWait }: Folding<Facts, Memory, Walk>,
+    { fold, readIn, mayWait }: Folding<Facts, Memory, Walk>,
     onFolded: (facts: Facts | undefined) => void,
   ): Promise<void> {
     const turn = committing.then(async () => {
@@ -171,7 +171,7 @@ export async function createRunner<Facts, Memory, Walk>({
       addWarnings(folded.log);
       queue.add(changes);
       onFolded(facts);
-      if (isToWait && queue.isRefused()) return;
+      if (mayWait && queue.isRefused()) return;
       try {
         await queue.commit();
       } catch (error) {
@@ -206,14 +206,14 @@ export async function createRunner<Facts, Memory, Walk>({
           if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
-          // After a rejected commit, rows wait for the end of the round: retrying at each step could delay it for long.
-          const isToWait = refusal !== undefined && !complete;
+          // After a rejected commit, rows wait until the end of the round: a retry at each step could delay the round for minutes.
+          const mayWait = refusal !== undefined && !complete;
           try {
-            await foldAndCommit({ fold, readIn, isToWait }, facts => {
+            await foldAndCommit({ fold, readIn, mayWait }, facts => {
               // Without facts, the board keeps the previous ones.
               if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial, failedFilters });
             });
-            if (!isToWait) refusal = undefined;
+            if (!mayWait) refusal = undefined;
           } catch (error) {
             if (!(error instanceof StoreRefusal)) throw error;
             refusal = error;

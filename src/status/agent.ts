@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { ReloadFault } from '../http/served.ts';
+import type { ReloadError } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import { version } from '../kit/version.ts';
 import type { NotificationCount } from '../metrics/alerting.ts';
@@ -17,10 +17,10 @@ import { iso, sum } from './values.ts';
 /** Result of the last reload. `at`: milliseconds since the Unix epoch. */
 export interface LastReload {
   readonly at: number;
-  /** One line for each changed section; empty if it was refused. */
+  /** One line for each changed section; empty if the reload was rejected. */
   readonly changed: readonly string[];
-  /** Why it was refused; empty if it was accepted. */
-  readonly faults: readonly ReloadFault[];
+  /** Errors of a rejected reload; empty if it was accepted. */
+  readonly faults: readonly ReloadError[];
 }
 
 interface AgentSettings {
@@ -44,7 +44,7 @@ interface AgentDeps {
   readonly pushTrouble: () => AgentInput['pushTrouble'];
 }
 
-/** Size of a database with SQLite's files next to it. */
+/** Returns the size of an SQLite database, including the files next to it. */
 async function bytesOf(path: string): Promise<number> {
   const files = await Promise.all(['', '-wal', '-shm'].map(end => stat(path + end).catch(() => undefined)));
   return sum(files.map(file => file?.size ?? 0));
@@ -103,7 +103,7 @@ export function createAgentView(deps: AgentDeps) {
     /** Runs the checks of the agent itself. */
     check,
     problems,
-    /** To be called once a minute. Never rejects. */
+    /** Must be called once a minute. Never rejects. */
     logProblems: async () => agentLog.saw(problems(), notifications(), clock.now()),
     async view(): Promise<AgentView> {
       yaml ??= deps.printConfig();

@@ -5,7 +5,7 @@ import type { Explanation } from '../auto-cancel/explain.ts';
 import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
 import { sentenceOf, skipText } from '../auto-cancel/words.ts';
 import type { Clock } from '../kit/clock.ts';
-import { createTurns, type Turns } from '../kit/turns.ts';
+import { createYielder, type Yielder } from '../kit/yielder.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
 import type { AutoCancelView, Candidate } from './api/auto-cancel.ts';
 import type { FromReplica } from './api/parts.ts';
@@ -15,16 +15,16 @@ import { iso } from './values.ts';
 export interface AutoCancelViewDeps {
   readonly config: { readonly autoCancel: AutoCancelOptions };
   readonly autoCancel: AutoCancel | undefined;
-  /** Accounts that other replicas hold. Their candidates are not listed. */
+  /** State of the accounts that other replicas hold, without a list of candidates. */
   readonly others: () => readonly AccountSnapshot[];
   readonly self: FromReplica;
   readonly journal: AutoCancel['journal'];
   readonly clock: Clock;
 }
 
-const MOST_CANDIDATES = 200;
+const MAX_CANDIDATES = 200;
 const MAX_LINES = 100;
-/** Milliseconds of the journal that are shown. */
+/** Period of the journal that is shown (ms). */
 const JOURNAL_OVER = 7 * 24 * 3_600_000;
 
 type One = AutoCancel['accounts'][number];
@@ -56,27 +56,27 @@ export interface AccountSnapshot {
   readonly account: string;
   readonly brakes: Brakes;
   readonly rules: readonly { readonly name: string; readonly candidates: number; readonly left: number | null }[];
-  /** Time of the last line of its journal, milliseconds since the Unix epoch. */
+  /** Time of the journal's last line (ms since the Unix epoch). */
   readonly journalAt: number;
-  /** Stuck ones first, up to the limits of the view. */
+  /** Stuck callbacks first, up to the limits of the view. */
   readonly candidates: readonly Candidate[];
 }
 
-/** Callbacks that may still be listed. */
-export interface Room {
+/** Remaining number of stuck and other callbacks that the view may list. */
+export interface Capacity {
   stuck: number;
   others: number;
 }
 
-/** Lists tracked callbacks of an account, and counts all. Yields to other work. */
-async function candidatesOf(account: One, room: Room, turns: Turns) {
-  const found: Readonly<Record<keyof Room, Candidate[]>> = { stuck: [], others: [] };
+/** Lists tracked callbacks of an account and counts all of them. Yields to the event loop. */
+async function candidatesOf(account: One, capacity: Capacity, turns: Yielder) {
+  const found: Readonly<Record<keyof Capacity, Candidate[]>> = { stuck: [], others: [] };
   let tracked = 0;
   for (const { isStuck, explain } of account.tracked()) {
     tracked += 1;
     const which = isStuck ? 'stuck' : 'others';
-    if (room[which] > 0) found[which].push(candidateOf(explain()));
-    room[which] -= 1;
+    if (capacity[which] > 0) found[which].push(candidateOf(explain()));
+    capacity[which] -= 1;
     await turns.pass();
   }
   return { tracked, candidates: [...found.stuck, ...found.others] };
@@ -104,10 +104,15 @@ function brakesOf(
   };
 }
 
-/** Returns the state of auto-cancel in one account. Yields to other work. */
-export async function snapshotOf(account: One, room: Room, turns: Turns, self: FromReplica): Promise<AccountSnapshot> {
+/** Returns the state of auto-cancel in one account. Yields to the event loop. */
+export async function snapshotOf(
+  account: One,
+  capacity: Capacity,
+  turns: Yielder,
+  self: FromReplica,
+): Promise<AccountSnapshot> {
   const numbers = account.numbers();
-  const { tracked, candidates: listed } = await candidatesOf(account, room, turns);
+  const { tracked, candidates: listed } = await candidatesOf(account, capacity, turns);
   const { candidates, budget } = numbers;
   const names = new Set([...candidates.keys(), ...budget.flatMap(({ rule }) => rule ?? [])]);
   return {
@@ -118,7 +123,7 @@ export async function snapshotOf(account: One, room: Room, turns: Turns, self: F
       candidates: candidates.get(name) ?? 0,
       left: budget.find(({ rule }) => rule === name)?.left ?? null,
     })),
-    // Before the first line the time is -Infinity, which JSON cannot represent.
+    // An empty journal has the time -Infinity, which JSON cannot represent.
     journalAt: Math.max(0, account.journal.state.lastAt),
     candidates: listed,
   };
@@ -129,7 +134,7 @@ function rulesOf(
   accounts: readonly AccountSnapshot[],
   now: number,
 ): AutoCancelView['rules'] {
-  // An expired rule does not come to life again because the clock was set back.
+  // An expired rule must stay expired if the clock was set back.
   const latest = accounts.reduce((last, { journalAt }) => Math.max(last, journalAt), now);
   const isAsked = (name: string) =>
     accounts.some(each => rulesFor(autoCancel, each.account).some(r => r.name === name));
@@ -161,20 +166,21 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
   };
 }
 
-/** By the finding that counts, which is the first. */
+/** Only the first finding counts: it belongs to the deciding rule. */
 const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
 
-/** The view of auto-cancel. It has no accounts and candidates while auto-cancel is off. */
+/** Creates the view of auto-cancel. While auto-cancel is off, the view has no accounts and no candidates. */
 export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCancel'] {
   const { config, autoCancel, others, self, journal, clock } = deps;
   const { mode, stopFile } = config.autoCancel;
   return async only => {
     const now = clock.now();
-    const turns = createTurns();
-    const room = { stuck: MOST_CANDIDATES, others: MOST_CANDIDATES };
+    const turns = createYielder();
+    const capacity = { stuck: MAX_CANDIDATES, others: MAX_CANDIDATES };
     const accounts: AccountSnapshot[] = [];
     for (const account of autoCancel?.accounts ?? []) {
-      if ((only ?? account.account) === account.account) accounts.push(await snapshotOf(account, room, turns, self));
+      if ((only ?? account.account) === account.account)
+        accounts.push(await snapshotOf(account, capacity, turns, self));
       await turns.pass();
     }
     if (autoCancel) accounts.push(...others().filter(({ account }) => (only ?? account) === account));
@@ -185,7 +191,7 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCanc
       stopFile: { path: stopFile, present: mayExist(stopFile) },
       rules: rulesOf(config, accounts, now),
       accounts: accounts.map(({ brakes }) => brakes),
-      candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MOST_CANDIDATES),
+      candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MAX_CANDIDATES),
       tracked: accounts.reduce((sum, { brakes }) => sum + brakes.tracked, 0),
       journal: (await journal(now - JOURNAL_OVER, MAX_LINES, only)).map(lineOf).reverse(),
     };

@@ -8,15 +8,15 @@ import {
   type SelectionFacts,
   shownFilters,
 } from '../collectors/index.ts';
-import { HOUR, type Recent } from '../history/recent.ts';
+import { HOUR, type RecentChanges } from '../history/recent.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
-import type { Truth } from './truth.ts';
+import type { DataStatus } from './truth.ts';
 import { isoTime, orNull, wellFormed } from './values.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 
-/** Sorts by size, largest first, with the sum of values beyond the cap last. */
+/** Sorts values by size, largest first. The sum of the values over the limit comes last. */
 const bySize = (a: { value: string; messages: number }, b: { value: string; messages: number }) =>
   Number(a.value === OTHER) - Number(b.value === OTHER) || b.messages - a.messages || (a.value < b.value ? -1 : 1);
 
@@ -31,7 +31,7 @@ function breakdowns(facts: DlqFacts | undefined): DeadLetters['breakdowns'] {
 
 const leftOf = (counted: SelectionFacts | undefined) => (counted ? { ...counted.left } : null);
 
-function filters({ failedFilters }: Truth, { now, committed }: Visible<DlqFacts>): DeadLetters['filters'] {
+function filters({ failedFilters }: DataStatus, { now, committed }: Visible<DlqFacts>): DeadLetters['filters'] {
   const filtersOf = (facts: DlqFacts | undefined) =>
     new Map([...shownFilters(facts?.selections ?? new Map())].map(([name, each]) => [name.toWellFormed(), each]));
   const [sizes, counts] = [filtersOf(now), filtersOf(committed)];
@@ -59,11 +59,11 @@ function filters({ failedFilters }: Truth, { now, committed }: Visible<DlqFacts>
 }
 
 const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => ({
-  count: orNull(now?.groups.count),
-  appeared: committed?.groups.appeared ?? 0,
-  returned: committed?.groups.returned ?? 0,
-  others: now?.groups.others ?? 0,
-  largest: (now?.groups.largest ?? []).map(({ id, urlHost, route, responseStatus, messages, sample }) => ({
+  count: orNull(now?.kinds.count),
+  appeared: committed?.kinds.appeared ?? 0,
+  returned: committed?.kinds.returned ?? 0,
+  others: now?.kinds.others ?? 0,
+  largest: (now?.kinds.largest ?? []).map(({ id, urlHost, route, responseStatus, messages, sample }) => ({
     id,
     urlHost: urlHost.toWellFormed(),
     route: route.toWellFormed(),
@@ -73,7 +73,7 @@ const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => (
   })),
 });
 
-/** The collector has already cut its texts and removed the query of its address. */
+/** The collector has already truncated the texts and removed the query from the URL. */
 const toEntry = ({
   enteredAt,
   createdAt,
@@ -94,12 +94,12 @@ const toEntry = ({
   callbackState: wellFormed(texts.callbackState),
 });
 
-/** The dead-letter queue. `most`: messages that the plan allows; `retention` in seconds. */
-export function deadLetters(
-  truth: Truth,
+/** Builds the view of the dead-letter queue. `most`: number of messages that the plan allows; `retention` in seconds. */
+export function deadLettersView(
+  truth: DataStatus,
   shown: Visible<DlqFacts>,
   { most, retention }: { readonly most: number | undefined; readonly retention: number | undefined },
-  recent: Recent,
+  recent: RecentChanges,
 ): DeadLetters {
   const { now, committed } = shown;
   const { messages, oldest, newest, oldestEntered } = now?.selections.get('all') ?? {};

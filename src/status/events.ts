@@ -1,16 +1,16 @@
 import type { ShownTally } from '../collectors/events/destinations.ts';
-import { events as collector, shownAnswers, shownWaits } from '../collectors/events/events.ts';
-import { BOUNDS } from '../collectors/events/tally.ts';
+import { events as collector, shownResponses, shownWaits } from '../collectors/events/events.ts';
+import { BUCKET_BOUNDS } from '../collectors/events/tally.ts';
 import type { EventsFacts } from '../collectors/index.ts';
-import { HOUR, type Recent } from '../history/recent.ts';
+import { HOUR, type RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
 import { recordOf } from '../kit/record.ts';
 import { formatLe } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
-import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
+import { EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
-import type { Truth } from './truth.ts';
+import type { DataStatus } from './truth.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
 type Events = AccountView['events'];
@@ -20,12 +20,12 @@ const { families } = collector;
 
 const QUANTILES = [0.5, 0.9, 0.99] as const;
 
-/** Upper bounds of quantiles of the deliveries of the last hour. */
-function timeToDeliver(facts: EventsFacts, recent: Recent): LastHour['timeToDeliver'] {
+/** Returns upper bounds of quantiles of the time to deliver in the last hour. */
+function timeToDeliver(facts: EventsFacts, recent: RecentChanges): LastHour['timeToDeliver'] {
   const name = `${families.timeToDeliver.name}_bucket`;
   const histograms = shownWaits(facts, 'timeToDeliver');
   let below = 0;
-  const rises = [...BOUNDS.timeToDeliver, Number.POSITIVE_INFINITY].map((bound, index) => {
+  const rises = [...BUCKET_BOUNDS.timeToDeliver, Number.POSITIVE_INFINITY].map((bound, index) => {
     below += sum(histograms.map(({ state }) => state.counts[index] ?? 0));
     return { bound, rise: recent.rise(seriesName(name, { le: formatLe(bound) }), below, HOUR)?.by ?? 0 };
   });
@@ -37,13 +37,13 @@ function timeToDeliver(facts: EventsFacts, recent: Recent): LastHour['timeToDeli
   });
 }
 
-function lastHour(facts: EventsFacts, finished: Events['finished'], recent: Recent, withQuantiles: boolean) {
-  const [delivered, failed, cancelled] = OUTCOMES.map(outcome =>
+function lastHour(facts: EventsFacts, finished: Events['finished'], recent: RecentChanges, withQuantiles: boolean) {
+  const [delivered, failed, cancelled] = MESSAGE_OUTCOMES.map(outcome =>
     recent.rise(seriesName(families.finished.name, { outcome }), finished[outcome], HOUR),
   );
   const overdue = recent.rise(families.overdue.name, facts.log.overdue, HOUR);
   if (!delivered || !failed || !cancelled || !overdue) return null;
-  // A cancelled message does not count as a delivery.
+  // A cancelled message counts neither as delivered nor as failed.
   const tried = delivered.by + failed.by;
   return {
     overSeconds: delivered.overSeconds,
@@ -58,7 +58,7 @@ function lastHour(facts: EventsFacts, finished: Events['finished'], recent: Rece
 
 function attempts(tallies: readonly ShownTally[]): Events['attempts'] {
   const counts = new Map<string, Events['attempts'][number]>();
-  for (const answer of tallies.flatMap(shownAnswers)) {
+  for (const answer of tallies.flatMap(shownResponses)) {
     const key = `${answer.result} ${answer.statusClass}`;
     counts.set(key, { ...answer, count: (counts.get(key)?.count ?? 0) + answer.count });
   }
@@ -72,17 +72,17 @@ const destinations = ({ destinations, labelled }: EventsFacts): Events['destinat
         .sort((a, b) => b.failed - a.failed || b.delivered - a.delivered || (a.destination < b.destination ? -1 : 1))
     : [];
 
-export function events(
-  { enabled, data }: Truth,
+export function eventsView(
+  { enabled, data }: DataStatus,
   { now, committed }: Visible<EventsFacts>,
   { delivered, onTime, onTimeWithin }: Objectives,
-  recent: Recent,
+  recent: RecentChanges,
   withQuantiles = true,
 ): Events {
   const gauges = now?.gauges;
   const tallies = [...(committed?.destinations.values() ?? [])];
   const total = (count: (tally: ShownTally) => number) => sum(tallies.map(count));
-  const finished = committed ? recordOf(OUTCOMES, outcome => total(tally => tally.finished[outcome])) : {};
+  const finished = committed ? recordOf(MESSAGE_OUTCOMES, outcome => total(tally => tally.finished[outcome])) : {};
   return {
     enabled,
     data,

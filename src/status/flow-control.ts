@@ -1,11 +1,11 @@
 import { OTHER } from '../collectors/cap.ts';
 import { flowControl as collector, secondsToDrain, stateSince } from '../collectors/flow-control/flow-control.ts';
 import type { FlowControlFacts } from '../collectors/index.ts';
-import type { Recent } from '../history/recent.ts';
+import type { RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { AccountView } from './api/account.ts';
-import type { Truth } from './truth.ts';
+import type { DataStatus } from './truth.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
 type FlowControl = AccountView['flowControl'];
@@ -13,17 +13,17 @@ type Row = FlowControl['rows'][number];
 
 const { waitlistSize } = collector.families;
 
-const MOST_ROWS = 100;
-/** Window in which the pace of a waitlist is measured (ms). */
+const MAX_ROWS = 100;
+/** Window in which the rate of change of a waitlist is measured (ms). */
 const PACE_OVER = 900_000;
 
-/** Returns the time (s) until the waitlist is empty at its present pace; null if it does not shrink or its pace is unknown. */
+/** Returns the time (s) until the waitlist is empty at its present rate; null if it does not shrink or the rate is unknown. */
 function drainSeconds(waiting: number, change: Row['change']): number | null {
   if (waiting === 0) return 0;
   return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
 }
 
-/** Returns the larger of the used shares of parallelism and rate; null if both are unknown. */
+/** Returns the higher utilization of parallelism and rate; null if both are unknown. */
 function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: FlowControlEntry): number | null {
   const shares = [
     [parallelismInUse, parallelismLimit],
@@ -32,14 +32,14 @@ function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }:
   return shares.length === 0 ? null : Math.max(...shares);
 }
 
-/** The largest waitlists first; equal ones by key. */
+/** Sorts waitlists by size, largest first, then by key. */
 const bySize = (a: FlowControlEntry, b: FlowControlEntry) =>
   b.waitlistSize - a.waitlistSize || (a.key < b.key ? -1 : 1);
 
-export function flowControl(
-  { enabled, data }: Truth,
+export function flowControlView(
+  { enabled, data }: DataStatus,
   facts: FlowControlFacts | undefined,
-  recent: Recent,
+  recent: RecentChanges,
 ): FlowControl {
   const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0, audited } = facts ?? {};
   function row(entry: FlowControlEntry): Row {
@@ -72,6 +72,6 @@ export function flowControl(
     waiting: keys === undefined ? null : sum(shown.map(entry => entry.waitlistSize)) + beyondCapWaiting,
     beyondCap,
     beyondCapWaiting,
-    rows: named.sort(bySize).slice(0, MOST_ROWS).map(row),
+    rows: named.sort(bySize).slice(0, MAX_ROWS).map(row),
   };
 }

@@ -1,7 +1,7 @@
 import { labelsOf, metricOf } from '../history/series-name.ts';
 import type { Clock } from '../kit/clock.ts';
 import { formatDuration, parseDuration } from '../kit/duration.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { AccountHistory, RecordedSeries } from '../model/history.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { HistoryView } from './api/history.ts';
@@ -9,7 +9,7 @@ import type { Served } from './served.ts';
 
 const DEFAULT_OVER = 48 * 3_600_000;
 
-/** Returns evenly distributed indices, including the last time and the start of each gap, so that no line crosses a gap. */
+/** Selects evenly spaced indices, the last index, and the start of each gap, so that no line crosses a gap. */
 function chosen({ times, series }: RecordedSeries, points: number): number[] {
   const columns = [...series.values()];
   const isEmpty = (index: number) => columns.every(values => values[index] === null);
@@ -19,7 +19,7 @@ function chosen({ times, series }: RecordedSeries, points: number): number[] {
   return times.flatMap((_, index) => (isKept(index) ? [index] : []));
 }
 
-/** Recorded samples of an account at a limited number of times. Values are not averaged. */
+/** Creates the view of an account's recorded samples. It shows a limited number of samples instead of averages. */
 export function createHistoryView(
   historyOf: (account: string) => AccountHistory | undefined,
   { keep }: StoreOptions['history'],
@@ -32,7 +32,7 @@ export function createHistoryView(
     const from = now - (parseDuration(over) ?? DEFAULT_OVER);
     const recorded = await history.read({ from, to: now, families: family });
     const indices = chosen(recorded, points);
-    const turns = createTurns();
+    const turns = createYielder();
     const series: HistoryView['series'] = [];
     for (const [name, values] of recorded.series) {
       const chosenValues = indices.map(index => values[index] ?? null);

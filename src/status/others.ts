@@ -1,53 +1,54 @@
 import type { Clock } from '../kit/clock.ts';
 import { pathAddress } from '../kit/text.ts';
+import type { ShownAlert } from '../rules/alerting.ts';
 import { type StatusSettings, stateOf } from './account.ts';
 import type { ReducedAccountView } from './api/account.ts';
 import type { FromReplica, Problem } from './api/parts.ts';
 import type { StatusRow } from './api/status-row.ts';
 import type { AccountSnapshot } from './auto-cancel.ts';
 import type { Holders } from './holders.ts';
-import { NO_NUMBERS, notShown, type Row } from './overview-rows.ts';
+import { NO_NUMBERS, notShown, type OverviewRow } from './overview-rows.ts';
 import { byWeight, unheldProblems } from './problems.ts';
-import type { PlacedStatus, ShownAlert } from './served.ts';
+import type { PlacedStatus } from './served.ts';
 import type { StatusRows } from './status-row.ts';
-import { roundsOf, truthOf } from './truth.ts';
+import { dataStatusOf, roundsOf } from './truth.ts';
 import { isoTime, orNull } from './values.ts';
 
-/** Configured accounts that this replica does not hold, as their status rows describe them. */
-export type Others = ReturnType<typeof createOthers>;
+/** Configured accounts that this replica does not hold, as described by their status rows. */
+export type OtherAccounts = ReturnType<typeof createOtherAccounts>;
 
 interface OthersDeps {
   readonly stored: Pick<StatusRows, 'of'>;
   readonly holders: Holders;
   readonly settings: readonly StatusSettings[];
   readonly clock: Clock;
-  readonly isAway: () => boolean;
+  readonly isUnavailable: () => boolean;
 }
 
-/** Age at which numbers are withdrawn (ms). */
+/** Age at which the numbers of a row are no longer shown (ms). */
 const WITHDRAW_AFTER = 15 * 60_000;
 
 const UNREADABLE =
   'This version cannot read the status that the holder of this account reports: the holder runs another version, or the row in the store is damaged.';
 
 /** Reads status rows and evaluates whether they are up to date. */
-function createReports({ stored, holders, clock, isAway }: Omit<OthersDeps, 'settings'>) {
+function createReports({ stored, holders, clock, isUnavailable }: Omit<OthersDeps, 'settings'>) {
   const startedAt = clock.monotonic();
   const ageOf = ({ at }: StatusRow) => Math.max(0, (holders.now() ?? at) - at);
 
-  /** The row, however old. */
+  /** Returns the row, regardless of its age. */
   function rowOf(account: string): StatusRow | undefined {
     const found = stored.of(account);
     return found === 'unreadable' ? undefined : found;
   }
 
-  /** The row, unless its numbers are withdrawn. */
+  /** Returns the row unless it is too old to be shown. */
   function shownRow(account: string): StatusRow | undefined {
     const row = rowOf(account);
     return row && ageOf(row) <= WITHDRAW_AFTER ? row : undefined;
   }
 
-  /** Problems of the report itself: the account has no holder, or its row is missing, old or unreadable. */
+  /** Returns problems of the report itself: the account has no holder, or its row is missing, old or unreadable. */
   function reportProblems(account: string): Problem[] {
     const holder = holders.holderOf(account);
     if (holder && stored.of(account) === 'unreadable') return [notShown(account, null, UNREADABLE)];
@@ -59,7 +60,7 @@ function createReports({ stored, holders, clock, isAway }: Omit<OthersDeps, 'set
       age: row && ageOf(row),
       waitedFor: clock.monotonic() - startedAt,
       leaseTime: holders.leaseTime,
-      isAway: isAway(),
+      isUnavailable: isUnavailable(),
     };
     return unheldProblems(unheld, account);
   }
@@ -71,7 +72,7 @@ function createReports({ stored, holders, clock, isAway }: Omit<OthersDeps, 'set
     const problems = [...own, ...(row?.problems ?? [])].sort(byWeight);
     const data = row?.row.data ?? 'not_read';
     const holder = holders.holderOf(account);
-    // By the clock of this process: clocks of replicas may differ.
+    // Converted to this process's clock, because the clocks of replicas may differ.
     const asOf = row && clock.now() - ageOf(row);
     const place: FromReplica = {
       replica: orNull(holder?.url),
@@ -96,7 +97,7 @@ function createReports({ stored, holders, clock, isAway }: Omit<OthersDeps, 'set
 
 type Standing = ReturnType<ReturnType<typeof createReports>['standingOf']>;
 
-function overviewRow({ name: account, labels }: StatusSettings, standing: Standing): Row {
+function overviewRow({ name: account, labels }: StatusSettings, standing: Standing): OverviewRow {
   const { row, problems, total, up, state, data, place } = standing;
   const listed = row?.alerts.filter(({ state }) => state === 'firing').length ?? 0;
   const worst = problems[0] ?? null;
@@ -117,7 +118,7 @@ function reducedView(settings: StatusSettings, standing: Standing, now: number):
   const { finished, delivered: deliveredRatio } = numbers;
   const sectionOf = ({ enabled }: { readonly enabled: boolean }, collector: string) => ({
     enabled,
-    data: truthOf(status, collector).data,
+    data: dataStatusOf(status, collector).data,
   });
   return {
     complete: false,
@@ -151,7 +152,7 @@ function reducedView(settings: StatusSettings, standing: Standing, now: number):
   };
 }
 
-export function createOthers({ settings, ...deps }: OthersDeps) {
+export function createOtherAccounts({ settings, ...deps }: OthersDeps) {
   const names = settings.map(({ name }) => name);
   const { rowOf, shownRow, standingOf } = createReports(deps);
 
@@ -168,7 +169,7 @@ export function createOthers({ settings, ...deps }: OthersDeps) {
 
   return {
     names,
-    rows: (): readonly Row[] => settings.map(each => overviewRow(each, standingOf(each.name))),
+    rows: (): readonly OverviewRow[] => settings.map(each => overviewRow(each, standingOf(each.name))),
     alerts: (): readonly ShownAlert[] => names.flatMap(account => shownRow(account)?.alerts ?? []),
     statuses: (): readonly PlacedStatus[] => names.map(statusOf),
     account(name: string): ReducedAccountView | undefined {
@@ -182,7 +183,7 @@ export function createOthers({ settings, ...deps }: OthersDeps) {
         const { brakes, ...rest } = row.autoCancel;
         return [{ account, brakes: { ...brakes, account, ...place }, ...rest, candidates: [] }];
       }),
-    /** Time of the last line of an account's journal, milliseconds since the Unix epoch; undefined if unknown. */
+    /** Returns the time of the last line of an account's journal (ms since the Unix epoch); undefined if unknown. */
     journalAt: (account: string): number | undefined =>
       // If the row is unreadable, the journal may contain a newer line than this replica has read.
       deps.stored.of(account) === 'unreadable' ? Number.POSITIVE_INFINITY : rowOf(account)?.autoCancel?.journalAt,

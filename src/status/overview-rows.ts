@@ -1,17 +1,17 @@
 import { hash64 } from '../kit/hash.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { Source } from '../metrics/family.ts';
-import { judgedAccount, stateOf, type Viewed } from './account.ts';
+import { checkedView, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
 import { DATA_STATES, NOT_SHARED, type Problem } from './api/parts.ts';
 import { isoTime } from './values.ts';
 
-/** A row of the overview with its problems. Values that are not in the exposition may be older: see `RENEW`. */
-export interface Row {
+/** A row of the overview with its problems. Values that are not metrics may be slightly older: see `RENEW`. */
+export interface OverviewRow {
   readonly row: Omit<AccountRow, 'firing'>;
   readonly up: boolean;
   readonly problems: readonly Problem[];
-  /** Firing alerts that are not listed, because another replica holds the account. */
+  /** Number of firing alerts that are not listed, because another replica holds the account. */
   readonly omittedFiring?: number;
 }
 
@@ -26,19 +26,19 @@ export const NO_NUMBERS = {
   inFlight: null,
 } as const;
 
-interface Kept extends Row {
-  /** Stamps of the revisions of its sources. */
+interface Kept extends OverviewRow {
+  /** Stamps of the sources' revisions. */
   readonly stamps: readonly unknown[];
   readonly at: number;
 }
 
-/** Rows by account object. They do not retain samples. */
+/** Cached rows by account object. They do not retain samples. */
 export type KeptRows = WeakMap<object, Kept>;
 
-/** Maximum age of a row without changed samples (ms): ages, and changes over the last hour, depend on the time. */
+/** Maximum age of a row without changed samples (ms). Ages and changes over the last hour also depend on the time. */
 const RENEW = 15_000;
 
-/** A stamp of a revision that does not retain replaced facts. */
+/** Returns a value that identifies a revision without retaining replaced facts. */
 function stampOf(revision: unknown): unknown {
   if (typeof revision === 'object' && revision !== null) return new WeakRef(revision);
   return typeof revision === 'string' ? hash64(revision) : revision;
@@ -50,9 +50,9 @@ const isOf = (stamp: unknown, revision: unknown) =>
 const isCurrent = (stamps: readonly unknown[], sources: readonly Source[]) =>
   stamps.length === sources.length && sources.every((source, index) => isOf(stamps[index], source.revision()));
 
-/** Builds the row of an account at `now`, milliseconds since the Unix epoch. */
-export function makeRow(viewed: Viewed, now: number): Row {
-  const { view, truths, problems, data, state } = judgedAccount(viewed, now, 'brief');
+/** Builds the row of an account at `now` (ms since the Unix epoch). */
+export function makeRow(viewed: Viewed, now: number): OverviewRow {
+  const { view, truths, problems, data, state } = checkedView(viewed, now, 'brief');
   const { account, up, labels, deadLetters, events, flowControl } = view;
   const { lastHour } = events;
   const worstData = DATA_STATES[Math.max(0, ...data.map(each => DATA_STATES.indexOf(each)))] ?? 'fresh';
@@ -87,9 +87,9 @@ export function notShown(account: string, since: string | null, text: string): P
   return { account, kind: 'not_shown', severity: 'warning', subject: null, since, text, runbook: null };
 }
 
-/** A bug in one account must not hide all others. */
-function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): Row {
-  const text = 'This account can’t be shown: that is a bug in delivery-watch. The log of the agent says where.';
+/** Replaces the row of an account whose view throws: a bug in one account must not hide all others. */
+function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): OverviewRow {
+  const text = 'This account can’t be shown because of a bug in delivery-watch. The agent’s log has the details.';
   const problem = notShown(name, isoTime(now), text);
   return {
     up: false,
@@ -107,27 +107,27 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
   };
 }
 
-/** Returns the current rows. Yields to other work; concurrent calls share one result. */
-export function createRows(
+/** Returns a function that returns the current rows. It yields to the event loop; concurrent calls share one result. */
+export function createOverviewRows(
   accounts: readonly Viewed[],
   kept: KeptRows,
   now: () => number,
   onBug: (account: string, error: unknown) => void,
-): () => Promise<readonly Row[]> {
-  let making: Promise<readonly Row[]> | undefined;
+): () => Promise<readonly OverviewRow[]> {
+  let making: Promise<readonly OverviewRow[]> | undefined;
   const failing = new Map<string, number>();
 
-  function rowOf(viewed: Viewed): Row {
+  function rowOf(viewed: Viewed): OverviewRow {
     const [at, known] = [now(), kept.get(viewed.account)];
     if (known && Math.abs(at - known.at) < RENEW && isCurrent(known.stamps, viewed.sources)) return known;
-    // Before the samples: a change in between is detected next time.
+    // Take the stamps before the samples, so that a concurrent change is detected next time.
     const stamps = viewed.sources.map(source => stampOf(source.revision()));
     const made = { ...makeRow(viewed, at), stamps, at };
     kept.set(viewed.account, made);
     return made;
   }
 
-  function shownRow(viewed: Viewed): Row {
+  function shownRow(viewed: Viewed): OverviewRow {
     const { name } = viewed.account;
     try {
       const row = rowOf(viewed);
@@ -141,9 +141,9 @@ export function createRows(
     }
   }
 
-  async function make(): Promise<readonly Row[]> {
-    const turns = createTurns();
-    const rows: Row[] = [];
+  async function make(): Promise<readonly OverviewRow[]> {
+    const turns = createYielder();
+    const rows: OverviewRow[] = [];
     for (const viewed of accounts) {
       rows.push(shownRow(viewed));
       await turns.pass();

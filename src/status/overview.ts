@@ -1,19 +1,19 @@
 import { recordOf } from '../kit/record.ts';
+import type { ShownAlert } from '../rules/alerting.ts';
 import { stateOf } from './account.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
-import { type Problem, STATES } from './api/parts.ts';
-import type { Row } from './overview-rows.ts';
+import { ACCOUNT_STATES, type Problem } from './api/parts.ts';
+import type { OverviewRow } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
-import type { ShownAlert } from './served.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
-/** Maximum number of listed problems; also of listed alerts. */
-const MOST_LISTED = 100;
+/** Maximum length of the list of problems and of the list of alerts. */
+const MAX_LISTED = 100;
 
-type Order = (a: Row, b: Row) => number;
+type Order = (a: OverviewRow, b: OverviewRow) => number;
 
 const by =
-  (value: (row: Row['row']) => number | string | null | undefined, largestFirst: boolean): Order =>
+  (value: (row: OverviewRow['row']) => number | string | null | undefined, largestFirst: boolean): Order =>
   ({ row: a }, { row: b }) => {
     const [one, other] = [value(a) ?? null, value(b) ?? null];
     if (one === other) return 0;
@@ -22,10 +22,10 @@ const by =
   };
 
 const byName = by(({ account }) => account, false);
-const byState = by(({ state }) => STATES.indexOf(state), false);
+const byState = by(({ state }) => ACCOUNT_STATES.indexOf(state), false);
 
-/** The worst first: by state, then by the weight of the worst problem. */
-function byAttention(a: Row, b: Row): number {
+/** Sorts rows by state, worst first, then by their worst problem. */
+function byAttention(a: OverviewRow, b: OverviewRow): number {
   const [one, other] = [a.row.worst, b.row.worst];
   return byState(a, b) || (one && other ? byWeight(one, other) : Number(one === null) - Number(other === null));
 }
@@ -40,15 +40,15 @@ const ORDERS: Readonly<Record<OverviewQuery['sort'], Order>> = {
   waiting: by(({ waiting }) => waiting, true),
 };
 
-function matcherOf({ q, state }: OverviewQuery): (row: Row) => boolean {
+function matcherOf({ q, state }: OverviewQuery): (row: OverviewRow) => boolean {
   const part = q.toLowerCase();
   const has = (text: string) => text.toLowerCase().includes(part);
   return ({ row }) =>
     (state === 'any' || row.state === state) && (has(row.account) || Object.values(row.labels).some(has));
 }
 
-export interface All {
-  readonly rows: readonly Row[];
+export interface OverviewData {
+  readonly rows: readonly OverviewRow[];
   readonly alerts: readonly ShownAlert[];
   readonly agentProblems: readonly Problem[];
   readonly version: string;
@@ -57,7 +57,10 @@ export interface All {
   readonly now: number;
 }
 
-export function overview({ rows, alerts, agentProblems, version, replicas, now }: All, query: OverviewQuery): Overview {
+export function overview(
+  { rows, alerts, agentProblems, version, replicas, now }: OverviewData,
+  query: OverviewQuery,
+): Overview {
   const firing = alerts.filter(({ state }) => state === 'firing');
   const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);
   const problems = [...agentProblems, ...rows.flatMap(({ problems }) => problems)].sort(byWeight);
@@ -70,17 +73,17 @@ export function overview({ rows, alerts, agentProblems, version, replicas, now }
   return {
     now: isoTime(now) ?? '',
     version,
-    state: STATES.find(state => states.has(state)) ?? 'ok',
+    state: ACCOUNT_STATES.find(state => states.has(state)) ?? 'ok',
     replicas: orNull(replicas),
     accounts: {
       total: rows.length,
       up: rows.filter(({ up }) => up).length,
-      byState: recordOf(STATES, state => rows.filter(({ row }) => row.state === state).length),
+      byState: recordOf(ACCOUNT_STATES, state => rows.filter(({ row }) => row.state === state).length),
     },
     deadLetters: known.length === 0 ? null : sum(known),
-    problems: problems.slice(0, MOST_LISTED),
+    problems: problems.slice(0, MAX_LISTED),
     problemsTotal: agentProblems.length + sum(rows.map(({ row }) => row.problems)),
-    alerts: firing.slice(0, MOST_LISTED),
+    alerts: firing.slice(0, MAX_LISTED),
     alertsFiring: firing.length + sum(rows.map(({ omittedFiring = 0 }) => omittedFiring)),
     matching: matching.length,
     page,

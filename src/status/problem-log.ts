@@ -3,35 +3,35 @@ import type { Problem } from './api/parts.ts';
 
 type Named = Pick<Problem, 'kind' | 'subject'>;
 
-/** Starts of problems for the store, by kind and subject (ms since the Unix epoch). */
+/** Starts of problems (ms since the Unix epoch) by kind and subject, for the store. */
 export interface StoredProblems {
   readonly at: number;
   readonly since: Readonly<Record<string, number>>;
 }
 
 /**
- * Start of each problem, by checks once a minute. A problem that returns within five minutes, also after a restart, is the same.
- * After a longer time without a check, all problems start again.
+ * Records when each problem started, based on checks once a minute. A problem that returns within five minutes, even after a
+ * restart, keeps its start. After a longer time without checks, every problem counts as new.
  */
 export type ProblemLog = ReturnType<typeof createProblemLog>;
 
-const LONGEST_GAP = 5 * 60_000;
+const MAX_GAP = 5 * 60_000;
 
-/** Subjects may be hostile; JSON keeps them apart. */
+/** JSON keeps hostile subjects apart. */
 const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 
-/** Clocks of replicas differ a little: a previous replica may have written a time in the future. */
-const isOver = (last: number, now: number) => Math.abs(now - last) > LONGEST_GAP;
+/** Clocks of replicas may differ: a previous replica may have written a time in the future. */
+const isOver = (last: number, now: number) => Math.abs(now - last) > MAX_GAP;
 
-/** `stored`: by an earlier process; `now`: milliseconds since the Unix epoch. */
+/** `stored`: problems recorded by an earlier process; `now`: milliseconds since the Unix epoch. */
 export function createProblemLog(now: number, stored?: StoredProblems) {
   const before = stored && !isOver(stored.at, now) ? stored : { at: undefined, since: {} };
   let lookedAt = before.at;
   const seen = new Map(Object.entries(before.since).map(([key, since]) => [key, { since, last: before.at ?? since }]));
   return {
-    /** Milliseconds since the Unix epoch; undefined for a new problem. */
+    /** Returns the start of a problem (ms since the Unix epoch); undefined for a new problem. */
     firstSeen: (problem: Named): number | undefined => seen.get(keyOf(problem))?.since,
-    /** Records all problems at `at`, milliseconds since the Unix epoch. */
+    /** Records the problems found at `at` (ms since the Unix epoch). */
     saw(problems: readonly Named[], at: number): void {
       for (const [key, { last }] of seen) if (isOver(last, at)) seen.delete(key);
       for (const problem of problems) {
@@ -40,7 +40,7 @@ export function createProblemLog(now: number, stored?: StoredProblems) {
       }
       lookedAt = at;
     },
-    /** Undefined before the first record. */
+    /** Returns the problems to store; undefined before the first record. */
     stored(): StoredProblems | undefined {
       if (lookedAt === undefined) return undefined;
       return { at: lookedAt, since: Object.fromEntries([...seen].map(([key, { since }]) => [key, since])) };
@@ -60,14 +60,14 @@ export function createAgentLog() {
   const before: { readonly at: number; readonly values: ReadonlyMap<string, number> }[] = [];
   return {
     firstSeen: log.firstSeen,
-    /** `notifications`: since the process started. `at`: milliseconds since the Unix epoch. */
+    /** `notifications`: counts since the process started. `at`: milliseconds since the Unix epoch. */
     saw(problems: readonly Named[], notifications: readonly NotificationCount[], at: number): void {
       log.saw(problems, at);
       before.push({ at, values: new Map(notifications.map(each => [seriesOf(each), each.count])) });
-      // Keeps one point that is not younger than the window.
+      // Keep one point that is at least as old as the window.
       while ((before[1]?.at ?? at) <= at - WINDOW) before.shift();
     },
-    /** Notifications of the last 15 minutes, or since the process started. */
+    /** Returns notification counts of the last 15 minutes, or since the process started. */
     lately(notifications: readonly NotificationCount[], at: number): readonly NotificationCount[] {
       const first = before.findLast(point => point.at <= at - WINDOW)?.values;
       return notifications.map(each => ({ ...each, count: each.count - (first?.get(seriesOf(each)) ?? 0) }));

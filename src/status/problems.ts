@@ -1,12 +1,12 @@
 import { CHECK_SEVERITIES } from '../model/check-kind.ts';
 import { builtinAlert } from '../rules/checks/alerts.ts';
-import { REPLICA_CHECKS, type Unheld } from '../rules/checks/replicas.ts';
+import { REPLICA_CHECKS, type UnheldAccount } from '../rules/checks/replicas.ts';
 import { type CheckResult, runChecks } from '../rules/checks/run.ts';
 import type { Problem } from './api/parts.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { isoTime } from './values.ts';
 
-/** Findings as the page and the API show them. */
+/** Converts findings to the problems that pages and API show. */
 export function problemsOf(
   results: readonly CheckResult[],
   account: string | null,
@@ -22,10 +22,10 @@ export function problemsOf(
   return problems.sort(byWeight);
 }
 
-export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
+export const unheldProblems = (unheld: UnheldAccount, account: string): Problem[] =>
   problemsOf(runChecks(REPLICA_CHECKS, unheld), account, { now: unheld.now, firstSeen: () => undefined });
 
-/** Sorts problems by severity, then by age, the oldest first. */
+/** Sorts problems by severity, then by age, oldest first. */
 export function byWeight(one: Problem, other: Problem): number {
   const weight = ({ severity }: Problem) => CHECK_SEVERITIES.indexOf(severity);
   const since = (problem: Problem) => problem.since ?? '9999';

@@ -13,10 +13,10 @@ import { createAlertFacts, type RuledAccount } from '../rules/facts.ts';
 import { type AlertsOptions, isAbout } from '../rules/options.ts';
 import { createSelection } from '../rules/past.ts';
 import type { StoreOptions } from '../store/options.ts';
-import { judgedAccount, type ShownSource, type StatusSettings } from './account.ts';
+import { checkedView, type ShownSource, type StatusSettings } from './account.ts';
 import type { ProblemLog } from './problem-log.ts';
 
-/** Families in the history, and which of their series. Listed in docs/store.md, too. */
+/** Families in the history, with their recorded series. docs/store.md lists them, too. */
 export const recorded: readonly Recorded[] = [
   { family: dlq.messages },
   { family: dlq.entered },
@@ -60,7 +60,7 @@ interface RecordedAccount extends ShownSource, RuledAccount {
   readonly problems: ProblemLog;
 }
 
-/** Runs the built-in checks of an account. */
+/** Returns a function that runs the built-in checks of an account and records the problems. */
 export function createChecking(
   account: RecordedAccount,
   { settings, sources, autoCancel, clock }: Pick<SamplingDeps, 'settings' | 'sources' | 'autoCancel' | 'clock'>,
@@ -69,16 +69,16 @@ export function createChecking(
   const viewed = { account, settings, autoCancel, sources, recent: history.recent, firstSeen: problems.firstSeen };
   return () => {
     const now = clock.now();
-    const judged = judgedAccount(viewed, now, 'brief');
-    problems.saw(judged.problems, now);
-    return judged.checked;
+    const checked = checkedView(viewed, now, 'brief');
+    problems.saw(checked.problems, now);
+    return checked.checked;
   };
 }
 
 interface SamplingDeps {
   readonly config: { readonly alerts: AlertsOptions };
   readonly settings: StatusSettings;
-  /** Sources of the account, auto-cancel and alerts included. */
+  /** Metric sources of the account, including auto-cancel and alerts. */
   readonly sources: readonly Source[];
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
   readonly clock: { now(): number };
@@ -92,7 +92,7 @@ interface HistorySettings {
   readonly accounts: readonly object[];
 }
 
-/** Each account may use the same share of `store.history.maxMB`. */
+/** Returns the limits of an account's history: all accounts have equal shares of `store.history.maxMB`. */
 export const historyLimits = ({ store: { history }, accounts }: HistorySettings) => ({
   keep: history.keep,
   maxBytes: (history.maxMB * MEGABYTE) / accounts.length,

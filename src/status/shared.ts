@@ -1,7 +1,7 @@
 import type { AutoCancel } from '../auto-cancel/accounts.ts';
 import { newestLines, storedLines } from '../auto-cancel/journal.ts';
 import { openRecorder } from '../history/recorder.ts';
-import { askPeer, type PeerKey } from '../http/peer.ts';
+import { type PeerKey, requestPeer } from '../http/peer.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
@@ -12,17 +12,17 @@ import type { StatusSettings } from './account.ts';
 import type { AgentView } from './api/agent.ts';
 import { type FromReplica, NOT_SHARED } from './api/parts.ts';
 import { createHolders, type Holders } from './holders.ts';
-import { createOthers, type Others } from './others.ts';
+import { createOtherAccounts, type OtherAccounts } from './others.ts';
 import type { Served } from './served.ts';
 import { createStatusRows, type StatusRows, type StatusSources, statusChanges } from './status-row.ts';
 import { isoTime } from './values.ts';
 
-/** Serves the accounts of all replicas that share the store. Loaded only there. */
+/** Serves the accounts of all replicas that share the store. Loaded only if it is shared. */
 export type Shared = ReturnType<typeof createShared>;
 
 export type SharedViews = ReturnType<Shared['over']>;
 
-export type StateServed = Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock' | 'exposition'>;
+export type StateServed = Omit<Served, 'reload' | 'reloadErrors' | 'version' | 'clock' | 'exposition'>;
 
 interface SharedBase {
   readonly store: Store;
@@ -37,10 +37,10 @@ interface Handover {
   readonly lost: readonly string[];
 }
 
-/** Explanations that this process requests from other replicas concurrently. */
+/** Maximum number of explanations that this process requests from other replicas concurrently. */
 const MAX_ASKING = 4;
 
-/** Reads recorded samples from the store; every replica can. */
+/** Returns the recorded samples of an account. Every replica can read them from the store. */
 const storedHistory = (account: string, { store, clock, log }: SharedBase): AccountHistory => ({
   recent: () => [],
   async read(query) {
@@ -57,7 +57,7 @@ function createAsking(holders: Holders, peerKey: PeerKey | undefined) {
     const answers = await Promise.allSettled(
       [...urls].map(async url => {
         if (url === undefined || !peerKey) throw new Error('no replica holds the account');
-        return askPeer({ url, id, account, isSentOn: true, isLocal: false }, peerKey, signal);
+        return requestPeer({ url, key: peerKey, id, account, isSentOn: true, isLocal: false }, signal);
       }),
     );
     signal.throwIfAborted();
@@ -77,7 +77,7 @@ function createAsking(holders: Holders, peerKey: PeerKey | undefined) {
 type Here = FromReplica & { readonly asOf: null };
 
 interface Parts {
-  readonly others: Others;
+  readonly others: OtherAccounts;
   readonly here: Here;
   readonly held: ReadonlySet<string>;
   readonly holders: Holders;
@@ -108,12 +108,12 @@ function replicasView(names: readonly string[], parts: Parts): AgentView['replic
     })),
     holders: Object.fromEntries(held),
     unheld: names.filter(name => !sharing?.holders.has(name)),
-    databaseAway: isoTime(holding.awaySince()),
+    databaseAway: isoTime(holding.unavailableSince()),
     lastHandOver: last ? { at: isoTime(last.at) ?? '', gained: [...last.gained], lost: [...last.lost] } : null,
   };
 }
 
-/** Serves all accounts: `own` has the accounts of this replica, `others` the remaining ones. */
+/** Serves all accounts: `own` serves accounts of this replica, `others` the remaining ones. */
 function serveAll(own: StateServed, parts: Parts): StateServed {
   const { others, here, held, holders, stored, explain, holding } = parts;
   return {
@@ -147,7 +147,7 @@ function serveAll(own: StateServed, parts: Parts): StateServed {
         return { isHere, holder, last: holder ?? holders.lastHolderOf(account) ?? holders.self };
       },
       self: holders.self,
-      awaySince: holding.awaySince,
+      unavailableSince: holding.unavailableSince,
     },
   };
 }
@@ -158,23 +158,23 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
   const holders = createHolders(replicas, clock);
   const stored = createStatusRows(store, clock);
   const explain = createAsking(holders, peerKey);
-  /** Accounts that this replica held last, and the last change of them. */
+  /** Accounts that this replica held before, and the last handover. */
   const was: { held: readonly string[]; handover: Handover | undefined } = { held: [], handover: undefined };
 
-  /** `held`: the accounts that this replica has opened. `publicUrl`: where browsers reach it. */
+  /** Creates the views of a configuration. `held`: accounts that this replica has opened. `publicUrl`: its URL for browsers. */
   function over(accounts: readonly StatusSettings[], publicUrl: string | null, held: readonly string[]) {
     const own = new Set(held);
     const builtAt = clock.now();
     const settings = accounts.filter(({ name }) => !own.has(name));
-    const others = createOthers({ stored, holders, settings, clock, isAway: holding.isAway });
+    const others = createOtherAccounts({ stored, holders, settings, clock, isUnavailable: holding.isUnavailable });
     const here: Here = { replica: self.url, publicUrl, holder: self.id, asOf: null };
     return {
       others,
       holders,
       self: here,
-      /** The holder of an account that this replica has opened, or failed to open: then no replica may hold it. */
+      /** Returns the holder of an account that this replica has opened or failed to open. After a failure, no replica may hold it. */
       placeOf: (account: string): FromReplica => (holders.holderOf(account) ? here : NOT_SHARED),
-      /** Reads the journal of all accounts. `ofOwn`: that of the accounts that this replica holds. */
+      /** Returns a function that reads the journals of all accounts. `ofOwn` reads the journals of this replica's accounts. */
       journal:
         (ofOwn: AutoCancel['journal']): AutoCancel['journal'] =>
         async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
@@ -186,15 +186,15 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
           const lines = [...(await ofOwn(since, most, only)), ...(await newestLines(journals, since, most))];
           return lines.sort((a, b) => a.at - b.at).slice(-most);
         },
-      /** The same, but empty while the database is unavailable: pages are still shown. */
+      /** Returns a function that reads a journal, or nothing while the database is unavailable: pages still work then. */
       ifThere:
         (journal: AutoCancel['journal']): AutoCancel['journal'] =>
         (...which) =>
           journal(...which).catch(error => {
-            if (!holding.isAway()) throw error;
+            if (!holding.isUnavailable()) throw error;
             return [];
           }),
-      /** History of an account that another replica holds; undefined for any other name. */
+      /** Returns the history of an account that another replica holds; undefined for any other name. */
       history: (account: string) => (others.names.includes(account) ? storedHistory(account, base) : undefined),
       serve: (served: StateServed) =>
         serveAll(served, { others, here, held: own, holders, stored, explain, holding, handover: () => was.handover }),
@@ -202,7 +202,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         const at = holders.now();
         return at === undefined ? new Map() : statusChanges(of, { at, publicUrl });
       },
-      /** Makes these the views in use. */
+      /** Makes these views the current ones and records the handover. */
       use() {
         const before = new Set(was.held);
         const gained = held.filter(name => !before.has(name));

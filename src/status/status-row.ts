@@ -1,24 +1,24 @@
 import type { AutoCancel } from '../auto-cancel/accounts.ts';
 import type { Clock } from '../kit/clock.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountStatus } from '../model/status.ts';
+import type { ShownAlert } from '../rules/alerting.ts';
 import type { Store } from '../store/store.ts';
 import { NOT_SHARED } from './api/parts.ts';
 import { STATUS_VERSION, StatusRow } from './api/status-row.ts';
 import { type AccountSnapshot, snapshotOf } from './auto-cancel.ts';
-import type { Row } from './overview-rows.ts';
-import type { ShownAlert } from './served.ts';
+import type { OverviewRow } from './overview-rows.ts';
 
 /** Key of the status row of each account, which its holder writes for the other replicas. */
 export const STATUS_KEY = 'status';
 
-/** Bytes. Lists are cut to fit; the counts stay exact. */
+/** Maximum size of a row (bytes). Lists are shortened to fit; counts stay exact. */
 export const MAX_ROW = 16 * 1024;
-/** Limit of the list of rules and of each list of failed filters (bytes). */
+/** Maximum size of the list of rules and of each list of failed filters (bytes). */
 const MAX_LIST = 2048;
 
-export interface OwnStatus extends Row {
+export interface OwnStatus extends OverviewRow {
   readonly at: number;
   readonly publicUrl: string | null;
   readonly alerts: readonly ShownAlert[];
@@ -28,7 +28,7 @@ export interface OwnStatus extends Row {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
-/** Returns the first entries that fit into a number of bytes. */
+/** Returns as many of the first entries as fit into a number of bytes. */
 function fitting<T>(list: T[], bytes: number): T[] {
   let left = bytes;
   const end = list.findIndex(entry => {
@@ -40,7 +40,7 @@ function fitting<T>(list: T[], bytes: number): T[] {
 
 const URGENCY: readonly ShownAlert['state'][] = ['firing', 'pending', 'resolved'];
 
-/** Throws if this version could not read the row. */
+/** Throws if this version could not read the row itself. */
 export function encodeStatus({ alerts, status, autoCancel, ...own }: OwnStatus): string {
   const urgent = alerts.toSorted((a, b) => URGENCY.indexOf(a.state) - URGENCY.indexOf(b.state));
   const all = StatusRow.parse({
@@ -63,18 +63,18 @@ export function encodeStatus({ alerts, status, autoCancel, ...own }: OwnStatus):
 
 export interface StatusSources {
   readonly accounts: readonly { readonly name: string; shownStatus(): AccountStatus }[];
-  readonly rows: () => Promise<readonly Row[]>;
+  readonly rows: () => Promise<readonly OverviewRow[]>;
   readonly alerts: () => readonly ShownAlert[];
   readonly autoCancel: AutoCancel | undefined;
   readonly failed: (account: string, error: unknown) => void;
 }
 
-/** Returns the status rows to commit, by account. Omits rows that cannot be built. `at` and `publicUrl`: as in a row. */
+/** Returns the status rows to commit, by account. Omits rows that cannot be built. `at` and `publicUrl`: see `StatusRow`. */
 export async function statusChanges(
   of: StatusSources,
   { at, publicUrl }: Pick<OwnStatus, 'at' | 'publicUrl'>,
 ): Promise<ReadonlyMap<string, readonly Change[]>> {
-  const turns = createTurns();
+  const turns = createYielder();
   const alerts = Map.groupBy(of.alerts(), ({ labels }) => labels.account);
   const accounts = new Map(of.accounts.map(each => [each.name, each]));
   const acting = new Map(of.autoCancel?.accounts.map(each => [each.account, each]));
@@ -117,7 +117,7 @@ export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock) {
   let waiting: Promise<void> | undefined;
 
   async function read(): Promise<void> {
-    const turns = createTurns();
+    const turns = createYielder();
     const next = new Map<string, StatusRow | 'unreadable'>();
     for (const [account, text] of await store.valuesOf(STATUS_KEY)) {
       next.set(account, decodeStatus(text) ?? 'unreadable');
@@ -129,7 +129,7 @@ export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock) {
   function start(): Promise<void> {
     const ended = new AbortController();
     const reading = read()
-      // The last rows stay in memory; the renewal of leases reports that the database is unavailable.
+      // Keep the last rows. The renewal of leases reports that the database is unavailable.
       .catch(() => undefined)
       .finally(() => {
         readAt = clock.monotonic();
@@ -140,7 +140,7 @@ export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock) {
   }
 
   return {
-    /** `unreadable`: another version wrote it, or it is damaged. */
+    /** `unreadable`: the row is damaged, or another version wrote it. */
     of: (account: string): StatusRow | 'unreadable' | undefined => rows.get(account),
     /** Reads the rows if the last read is older than a few seconds. Waits a second at most. Never rejects. */
     async refresh(): Promise<void> {

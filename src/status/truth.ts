@@ -37,10 +37,10 @@ export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Rou
     })),
   );
 
-export interface Truth {
+export interface DataStatus {
   readonly enabled: boolean;
   readonly data: DataState;
-  /** Start of the read that keeps the shown data current, milliseconds since the Unix epoch; undefined without shown data. */
+  /** Start of the read that keeps the shown data current (ms since the Unix epoch); undefined without shown data. */
   readonly at: number | undefined;
   readonly failedFilters: readonly FailedFilter[];
 }
@@ -53,7 +53,10 @@ function dataOf(status: CollectorStatus): DataState {
   return status.rounds.some(({ partial = false }) => partial) ? 'partial' : 'fresh';
 }
 
-/** Rounds of a collector keep the same numbers current in turns. A stale round makes them as old as its data. */
+/**
+ * Returns the time of a collector's data. Any of the collector's rounds can refresh the data, but a stale round makes all
+ * data as old as its own.
+ */
 function currentAt(rounds: readonly RoundStatus[]): number | undefined {
   const missed = rounds.filter(({ stale }) => stale).flatMap(({ dataAt }) => dataAt ?? []);
   const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);
@@ -61,7 +64,7 @@ function currentAt(rounds: readonly RoundStatus[]): number | undefined {
   return missed.length > 0 ? Math.min(...missed) : Math.max(...times);
 }
 
-export function truthOf({ collectors }: Pick<AccountStatus, 'collectors'>, collector: string): Truth {
+export function dataStatusOf({ collectors }: Pick<AccountStatus, 'collectors'>, collector: string): DataStatus {
   const status = collectors.find(each => each.collector === collector);
   if (!status) return { enabled: false, data: 'not_read', at: undefined, failedFilters: [] };
   const data = dataOf(status);

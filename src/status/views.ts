@@ -4,12 +4,13 @@ import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AccountHistory } from '../model/history.ts';
+import type { ShownAlert } from '../rules/alerting.ts';
 import { accountView, type ShownSource, type StatusSettings, type Viewed } from './account.ts';
 import type { Problem } from './api/parts.ts';
 import { overview } from './overview.ts';
-import { createRows, type KeptRows, type Row } from './overview-rows.ts';
+import { createOverviewRows, type KeptRows, type OverviewRow } from './overview-rows.ts';
 import type { ProblemLog } from './problem-log.ts';
-import type { Served, ShownAlert } from './served.ts';
+import type { Served } from './served.ts';
 import type { SharedViews } from './shared.ts';
 import { sum } from './values.ts';
 
@@ -19,7 +20,7 @@ export interface ViewsDeps {
   readonly settings: readonly StatusSettings[];
   readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
   readonly sources: readonly Source[];
-  /** Alerts of one account, or of all with the remainder over the limit. */
+  /** Returns the alerts of one account, or all alerts including those about the agent. */
   readonly alerts: (account?: string) => readonly ShownAlert[];
   readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
@@ -47,12 +48,12 @@ function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
   );
 }
 
-export function createViews(
-  deps: ViewsDeps,
-): Pick<Served, 'overview' | 'account' | 'watch'> & { readonly rows: () => Promise<readonly Row[]> } {
+export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'account' | 'watch'> & {
+  readonly rows: () => Promise<readonly OverviewRow[]>;
+} {
   const { clock, alerts, agentProblems, kept, elsewhere, log } = deps;
   const viewed = viewedOf(deps);
-  const rows = createRows([...viewed.values()], kept, clock.now, (account, error) =>
+  const rows = createOverviewRows([...viewed.values()], kept, clock.now, (account, error) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
   );
   return {

@@ -3,8 +3,8 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createSerially } from '../kit/serially.ts';
 import { heldSql, leaseStatements } from './leases-sql.ts';
-import type { Leases } from './postgres.ts';
-import type { PostgresDatabase, Row } from './postgres-database.ts';
+import type { LeaseParts } from './postgres.ts';
+import type { DatabaseRow, PostgresDatabase } from './postgres-database.ts';
 import type { Fence } from './postgres-lane.ts';
 import { assignAccounts, type Member } from './shares.ts';
 import type { RenewalResult, Replica, Replicas, Sharing } from './store.ts';
@@ -40,7 +40,7 @@ interface OwnLease {
 
 const ENDED = 'the leases ended before they were renewed: all accounts are closed, another replica may hold them';
 
-/** Fraction of the lease time. If renewing takes longer, the renewal skips its other statements, up to six. */
+/** Fraction of the lease time. If the first statement of a renewal takes longer, the renewal skips its other statements. */
 const SLOW_FRACTION = 1 / 6;
 
 const digestOf = (accounts: readonly string[]) =>
@@ -51,7 +51,7 @@ const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[])
 ];
 
 /** Creates leases in PostgreSQL; see docs/adr/0015-leases.md. */
-export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): Required<Leases> {
+export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): Required<LeaseParts> {
   const sql = leaseStatements(database.schema);
   const query = (text: string, ...values: unknown[]) => database.query('lease', text, values);
   let since = 0;
@@ -64,7 +64,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   };
   const own = new Map<string, OwnLease>();
   let last: Renewal | undefined;
-  /** Monotonic time since which renewals have had no gap in which other replicas may have missed theirs. */
+  /** Monotonic time of the first renewal after the last gap in which other replicas may also have failed to renew. */
   let steadySince = 0;
   let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   let hasUnreportedLoss = false;
@@ -105,7 +105,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   async function readReplicas(): Promise<Listed[]> {
     const rows = await query(sql.replicas, [...configured.keys()]);
     const known = configured;
-    const accountsOf = ({ digest, accounts }: Row) =>
+    const accountsOf = ({ digest, accounts }: DatabaseRow) =>
       known.get(String(digest)) ?? new Set(Array.isArray(accounts) ? accounts.map(String) : []);
     const listed = rows.map(row => ({
       id: String(row.id),
@@ -175,7 +175,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   async function renew(accounts: readonly string[]): Promise<RenewalResult> {
     const sorted = [...new Set(accounts)].sort();
     const { requestedAt, at } = await proveAlive(sorted);
-    // The database is slow: return before the leases expire. The next renewal completes the exchange of accounts.
+    // The database is slow: return before the leases expire. The next renewal completes the redistribution of accounts.
     if (held().length > 0 && clock.monotonic() - requestedAt > leaseTime * SLOW_FRACTION) {
       if (sharing) sharing = { ...sharing, at };
       return { gained: [], lost: lostNow(), excess: [] };

@@ -7,7 +7,7 @@ export { urlError, urlWarning } from './postgres-url.ts';
 
 const historyOptions = z.strictObject({
   keep: DurationOrZero.prefault('48h').describe(
-    'How long the samples (one a minute) of charts and of `growth` and `ratio` conditions are kept. `0s`: not stored.',
+    'How long samples (one a minute) are kept for charts and for `growth` and `ratio` conditions. `0s`: not stored.',
   ),
   maxMB: z
     .int({ error: 'must be a whole number from 1 to 100000' })
@@ -15,7 +15,7 @@ const historyOptions = z.strictObject({
     .max(100_000, { error: 'must be a whole number from 1 to 100000' })
     .default(100)
     .describe(
-      'Megabytes (10^6 bytes) for the history, shared equally by all accounts. If samples do not fit, older ones are thinned to one in 2, 5, 10, 15 or 30 minutes.',
+      'Maximum megabytes (10^6 bytes) of the history, shared equally by all accounts. Beyond that, older samples are thinned.',
     ),
 });
 
@@ -33,33 +33,33 @@ export const storeOptions = z
       .enum(['sqlite', 'memory', 'postgres'], { error: 'must be sqlite, memory or postgres' })
       .default('sqlite')
       .describe(
-        '`sqlite`: a file that survives restarts. `postgres`: a PostgreSQL database that replicas share. `memory`: state is lost when the process ends.',
+        '`sqlite`: a file. `postgres`: a PostgreSQL database that replicas share. `memory`: state is lost when the process ends.',
       ),
     path: z
       .string({ error: 'must be the path of a file' })
       .refine(text => text !== '' && !text.includes('\0'), { error: 'must be the path of a file' })
       .default('./data/delivery-watch.db')
       .describe(
-        'File for `sqlite`, on a local disk and used by one agent only. Relative to the working directory; its folder is created.',
+        'File for `sqlite`, relative to the working directory, on a local disk and used by one agent only. Its folder is created.',
       ),
     url: url
       .nullable()
       .default(null)
       .describe(
-        'Database for `postgres`: `{ env: NAME }` or `{ file: PATH }` of `postgres://USER:PASSWORD@HOST:PORT/DATABASE`; parameters are `sslmode` (`disable`, `require`, `verify-ca`, `verify-full`; default: `disable`), `sslrootcert`, `sslcert` and `sslkey` (files in PEM), and `host` (folder of a Unix socket).',
+        'Database for `postgres`: `{ env: NAME }` or `{ file: PATH }` of `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. docs/store.md lists its parameters.',
       ),
     schema: z
       .string({ error: 'must be a name' })
       .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be up to 63 of a-z, 0-9 and _, and begin with no digit' })
       .refine(name => !name.startsWith('pg_'), { error: 'must not begin with pg_' })
       .default('delivery_watch')
-      .describe('Schema of that database that contains all tables, for `postgres`; created if missing.'),
+      .describe('Schema of all tables, for `postgres`; created if missing.'),
     lease: Duration.refine(ms => ms >= LEASE.min && ms <= LEASE.max, { error: LEASE.error })
       .prefault('15s')
       .describe(
-        'How long a replica holds its accounts without renewing, for `postgres`; from 5s to 5m. The accounts of a killed replica are taken over within 1.2 times this value.',
+        'How long a replica holds its accounts without renewing, for `postgres`: 5s to 5m. Takeovers need up to 1.2 times as long.',
       ),
-    history: historyOptions.prefault({}).describe('Recorded samples of each account, for charts and alert conditions.'),
+    history: historyOptions.prefault({}),
   })
   .refine(({ kind, url }) => kind !== 'postgres' || url !== null, {
     path: ['url'],

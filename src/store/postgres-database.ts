@@ -7,7 +7,7 @@ import { affectsAll, postgresError } from './postgres-errors.ts';
 import { parseAddress, readUrl } from './postgres-url.ts';
 
 /** A row. Values are text, 32-bit numbers, booleans or null; 64-bit numbers are returned as text. */
-export type Row = Readonly<Record<string, unknown>>;
+export type DatabaseRow = Readonly<Record<string, unknown>>;
 
 /** Kind of a statement. Each kind has separate connections, so renewals never wait for reads or saves. */
 export type StatementKind = 'read' | 'write' | 'lease';
@@ -92,7 +92,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     connectionTimeoutMillis: timeouts.connect,
     idleTimeoutMillis: IDLE_MS,
     keepAlive: true,
-    // The server's own timeout also ends statements that the client gave up on. It is not a startup parameter, because PgBouncer rejects those.
+    // The server's timeout also ends statements that the client has abandoned. It is not set as a startup parameter, which PgBouncer rejects.
     onConnect: async client => {
       await client.query(timed(`SET statement_timeout = ${timeouts.statement}`, [], timeouts.connect));
     },
@@ -102,7 +102,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       return socket.once('close', () => sockets.delete(socket));
     },
   });
-  // An idle connection broke; the next use opens another.
+  // Ignore broken idle connections: the next query opens another one.
   pool.on('error', ignore);
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
@@ -137,18 +137,18 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
      * statement may have taken effect, or may do so later. 64-bit numbers are returned as text; a Buffer parameter is
      * sent in the binary format.
      */
-    query(use: StatementKind, sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+    query(use: StatementKind, sql: string, values: readonly unknown[] = []): Promise<readonly DatabaseRow[]> {
       if (closed) return Promise.reject(new StoreError('closed', subject));
       // The server's timeout comes first, because its error is more precise.
       const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
-      const asked = limits[use](() => withClient(client => run(client, sql, values, timeout)));
-      const ended = asked.then(ignore, ignore).finally(() => running.delete(ended));
+      const result = limits[use](() => withClient(client => run(client, sql, values, timeout)));
+      const ended = result.then(ignore, ignore).finally(() => running.delete(ended));
       running.add(ended);
-      return asked;
+      return result;
     },
     /** Runs `work` in one transaction, which is rolled back if it rejects. Each statement may take a minute. Rejects with StoreError. */
     transaction: <T>(
-      work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>) => Promise<T>,
+      work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly DatabaseRow[]>) => Promise<T>,
     ): Promise<T> =>
       withClient(async client => {
         const query = (sql: string, values: readonly unknown[] = []) => run(client, sql, values, CREATION_MS);
@@ -160,7 +160,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
         await query('COMMIT');
         return result;
       }),
-    /** Runs `last`, waits for running statements, each step for at most `CLOSE_MS`, and ends all connections. `last` must not reject. */
+    /** Runs `last`, waits for running statements and ends all connections, each step within `CLOSE_MS`. `last` must not reject. */
     async close(last?: () => Promise<unknown>): Promise<void> {
       if (closed) return;
       const cutLate = async (work: Promise<unknown>) => {

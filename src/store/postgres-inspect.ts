@@ -1,6 +1,6 @@
 import { StoreError } from './errors.ts';
 import { createPostgresDatabase, type PostgresDeps, type PostgresSettings } from './postgres-database.ts';
-import { requireSchema } from './postgres-schema.ts';
+import { requirePostgresSchema } from './postgres-schema.ts';
 
 export interface PostgresState {
   readonly subject: string;
@@ -10,7 +10,7 @@ export interface PostgresState {
   readonly replicas: readonly { readonly url: string; readonly accounts: number }[];
 }
 
-/** Inspects the database without writing, also while agents run. Rejects with StoreError if an agent could not start with it. */
+/** Inspects the database without writing, even while agents are running. Rejects with StoreError if an agent could not start with it. */
 export async function inspectPostgres(settings: PostgresSettings, deps: PostgresDeps): Promise<PostgresState> {
   const database = createPostgresDatabase(settings, deps);
   const { subject, schema } = database;
@@ -25,7 +25,7 @@ export async function inspectPostgres(settings: PostgresSettings, deps: Postgres
     if (state?.standby === true) throw new StoreError('standby', subject);
     let version: number;
     try {
-      version = await requireSchema(database);
+      version = await requirePostgresSchema(database);
     } catch (error) {
       if (!(error instanceof StoreError && error.reason === 'missing')) throw error;
       if (state?.may_create !== true && state?.schema_exists !== true) {

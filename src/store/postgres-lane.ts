@@ -10,7 +10,7 @@ export interface Fence {
   epochOf(account: string): string | undefined;
   /**
    * A parameterless query for the rows of `given (account text, epoch bigint)` that this process still holds. It locks
-   * them until the transaction ends, so that no replica takes them over before.
+   * them until the transaction ends, so that no replica takes them over before then.
    */
   readonly heldSql: string;
 }
@@ -35,7 +35,7 @@ const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 const guardSql = (schema: string) =>
   `SELECT key FROM ${schema}.rows WHERE account = $8 AND key = $9 AND value = $10 FOR SHARE`;
 
-/** One statement, so one round trip. It writes nothing if the lane's sequence differs from the expected one. */
+/** Returns the statement that writes commits in one round trip. It writes nothing if the lane's sequence differs from $2. */
 const writeSql = (schema: string, heldSql: string, guard: string) => `
   WITH lane AS (
     UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
@@ -100,9 +100,9 @@ function gather(commits: readonly Commit[]) {
 }
 
 /**
- * A broken connection may leave a statement that is executed much later, after newer commits. Each statement therefore
- * increments the lane's sequence, and a delayed one finds a different value. After an unknown outcome the lane
- * continues under a new id, and the old one is removed.
+ * Creates a lane, which writes commits in order. A broken connection may leave a statement that is executed much later, after
+ * newer commits. Each statement therefore increments the lane's sequence, and a delayed one finds a different value. After an
+ * unknown outcome the lane continues under a new id, and the old one is removed.
  */
 export function createLane(database: PostgresDatabase, fence: Fence | undefined) {
   const { schema } = database;
@@ -142,23 +142,23 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
       if (!isUndone(error)) id = undefined;
       throw error;
     }
-    const [answer] = rows;
-    if (answer?.counted !== true) {
+    const [result] = rows;
+    if (result?.counted !== true) {
       // The lane's row is missing, so the statement wrote no changes. Another agent may have deleted it as abandoned.
       id = undefined;
       return write(all);
     }
     sequence += 1;
-    const allowed = new Set(Array.isArray(answer.numbers) ? answer.numbers.map(Number) : []);
+    const allowed = new Set(Array.isArray(result.numbers) ? result.numbers.map(Number) : []);
     const written = new Set(commits.filter((_, index) => allowed.has(numbers[index] ?? 0)));
-    const refused = answer.unchanged === true ? 'not_held' : 'guard_failed';
+    const refused = result.unchanged === true ? 'not_held' : 'guard_failed';
     return all.map(commit => (written.has(commit) ? 'written' : isLost(commit) ? 'not_held' : refused));
   }
 
   return {
     /** Registers the lane. Rejects with StoreError if the database cannot be written. */
     claim,
-    /** Writes all commits in one transaction, except those of accounts that are not held. Rejects with StoreError. */
+    /** Writes the commits in one transaction, omitting accounts that this process does not hold. Rejects with StoreError. */
     write,
     /** Whether a write failed with an unknown outcome and may take effect until the next write returns. */
     isUnsettled: (): boolean => id === undefined && tried.length > 0,

@@ -1,13 +1,13 @@
 import { StoreError } from './errors.ts';
 import { LEASE_TABLES } from './leases-sql.ts';
-import type { PostgresDatabase, Row } from './postgres-database.ts';
+import type { DatabaseRow, PostgresDatabase } from './postgres-database.ts';
 
 /** Version of the tables and their rows. A schema with another version is refused. */
 const VERSION = 2;
 
 /**
- * `S` is the schema. With collation C text compares by bytes, and an index serves prefixes. Free space in each
- * page keeps updates out of the index.
+ * `S` is the schema. With collation C, text compares by bytes, and an index supports prefix searches. Free space in each
+ * page allows updates that leave the index unchanged.
  */
 const TABLES = `CREATE TABLE S.rows (
      account text COLLATE "C" NOT NULL,
@@ -22,7 +22,7 @@ const TABLES = `CREATE TABLE S.rows (
    ) WITH (fillfactor = 50);
    ${LEASE_TABLES}`;
 
-type Query = (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
+type Query = (sql: string, values?: readonly unknown[]) => Promise<readonly DatabaseRow[]>;
 
 /** Returns the version of the schema's contents; 0 if the schema is missing or empty. */
 async function versionOf(
@@ -49,7 +49,7 @@ async function versionOf(
   return { version: Number(row.version), exists };
 }
 
-/** Throws if a schema has another version. Accepts version 0, an empty schema. */
+/** Checks the version of a schema. Accepts version 0, an empty schema, and throws for any other version. */
 function checkVersion(version: number, subject: string): void {
   if (version === 0 || version === VERSION) return;
   const reason = version > VERSION ? 'newer' : 'older';
@@ -57,7 +57,7 @@ function checkVersion(version: number, subject: string): void {
 }
 
 /** Returns the version. Rejects with StoreError if the schema is missing or of another version. Changes nothing. */
-export async function requireSchema(database: PostgresDatabase): Promise<number> {
+export async function requirePostgresSchema(database: PostgresDatabase): Promise<number> {
   const { subject, schema } = database;
   const { version } = await versionOf((sql, values) => database.query('read', sql, values), database);
   checkVersion(version, subject);
@@ -66,7 +66,7 @@ export async function requireSchema(database: PostgresDatabase): Promise<number>
 }
 
 /** Creates the tables in one transaction, unless they exist. A lock makes replicas that start together wait. Rejects with StoreError. */
-export async function createSchema(database: PostgresDatabase): Promise<void> {
+export async function createPostgresSchema(database: PostgresDatabase): Promise<void> {
   const { schema, subject } = database;
   const found = await versionOf((sql, values) => database.query('read', sql, values), database);
   checkVersion(found.version, subject);

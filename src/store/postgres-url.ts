@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Env, SecretSetting } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
 
-export interface Address {
+export interface PostgresAddress {
   readonly host: string;
   readonly port: number;
   readonly database: string;
@@ -88,8 +88,8 @@ export function readUrl(setting: SecretSetting, env: Env): string {
   }
 }
 
-/** Throws StoreError if the text is not a PostgreSQL URL or names unreadable files. */
-export function parseAddress(text: string): Address {
+/** Parses a PostgreSQL URL. Throws StoreError if the URL is invalid or names unreadable files. */
+export function parseAddress(text: string): PostgresAddress {
   const fault = urlError(text);
   if (fault !== undefined) throw new StoreError('refused', 'PostgreSQL', `store.url ${fault}`);
   const { hostname, port, username, password, pathname, searchParams } = new URL(text);

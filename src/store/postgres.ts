@@ -11,12 +11,12 @@ import {
 } from './postgres-database.ts';
 import { affectsAll } from './postgres-errors.ts';
 import { createLane, type Fence } from './postgres-lane.ts';
-import { createSchema, requireSchema } from './postgres-schema.ts';
+import { createPostgresSchema, requirePostgresSchema } from './postgres-schema.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
 import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
 
 const GROUP_LIMIT = 2 ** 20;
-/** Commits written concurrently. Each account always uses the same lane, which keeps its commits in order. */
+/** Number of lanes, which write concurrently. Each account always uses the same lane, which keeps its commits in order. */
 const LANES = 2;
 
 function laneOf(account: string): number {
@@ -25,14 +25,14 @@ function laneOf(account: string): number {
   return sum % LANES;
 }
 
-export interface Leases {
+export interface LeaseParts {
   readonly fence: Fence;
   readonly replicas?: Replicas;
 }
 
 function createPostgresStore(
   database: PostgresDatabase,
-  { fence, replicas }: Partial<Leases>,
+  { fence, replicas }: Partial<LeaseParts>,
 ): Store & { claim(): Promise<void> } {
   const { schema, subject } = database;
   const where = `FROM ${schema}.rows WHERE account = $1 AND key >= $2`;
@@ -46,7 +46,7 @@ function createPostgresStore(
     if (closed) throw new StoreError('closed', subject);
   }
 
-  /** Writes an empty commit if an earlier one has an unknown outcome: it must not take effect after the read. */
+  /** If an earlier commit has an unknown outcome, writes an empty one, so that the earlier commit cannot take effect after the read. */
   async function settle(lane: number): Promise<void> {
     if (!lanes[lane]?.isUnsettled()) return;
     try {
@@ -103,7 +103,7 @@ function createPostgresStore(
       assertOpen();
       checkChanges(account, changes, guard);
       const epoch = epochOf(account);
-      // Copied, because they are written later.
+      // Copied, because the caller may modify the changes before they are written.
       const own = changes.map((change): Change => ({ ...change }));
       const commit = { account, epoch, changes: own, guard: guard && { ...guard } };
       const written = await queues[laneOf(account)]?.add(commit, guard ? Number.POSITIVE_INFINITY : weightOf(changes));
@@ -132,7 +132,7 @@ function createPostgresStore(
 }
 
 export interface PostgresStoreDeps extends PostgresDeps {
-  leasesOf?(database: PostgresDatabase): Leases;
+  leasesOf?(database: PostgresDatabase): LeaseParts;
 }
 
 /**
@@ -142,7 +142,7 @@ export interface PostgresStoreDeps extends PostgresDeps {
  */
 export async function openPostgresStore(settings: PostgresSettings, deps: PostgresStoreDeps): Promise<Store> {
   return opened(settings, deps, async database => {
-    await createSchema(database);
+    await createPostgresSchema(database);
     const store = createPostgresStore(database, deps.leasesOf?.(database) ?? {});
     await store.claim();
     return store;
@@ -155,7 +155,7 @@ export async function openPostgresStore(settings: PostgresSettings, deps: Postgr
  */
 export async function attachPostgresStore(settings: PostgresSettings, deps: PostgresDeps): Promise<Store> {
   return opened(settings, deps, async database => {
-    await requireSchema(database);
+    await requirePostgresSchema(database);
     return createPostgresStore(database, {});
   });
 }

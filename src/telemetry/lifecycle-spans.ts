@@ -23,7 +23,7 @@ const ATTRIBUTES = {
 } as const;
 
 /** Resource and scope version of all lifecycle spans. */
-export interface Origin {
+export interface SpansOrigin {
   readonly resource: Resource;
   readonly version: string;
 }
@@ -51,7 +51,7 @@ interface Attempt {
   result: 'error' | 'success' | 'cancelled' | undefined;
   /** HTTP status of the response, if any. */
   status: number | undefined;
-  /** The log contains only its start or its end, so its duration is 0. */
+  /** Whether the log contains only the start or the end, so that the duration is 0. */
   isEstimated: boolean;
 }
 
@@ -231,7 +231,7 @@ export const countSpans = (trace: LifecycleTrace): number => partsOf(trace).leng
  * Converts a message's lifecycle to spans: a root with the wait for the first attempt, all attempts and the backoff after each failed
  * one. Span ids are derived from the trace id, kind and number, so a repeated export is identical. Empty without events.
  */
-export function lifecycleSpans(trace: LifecycleTrace, { resource, version }: Origin): ReadableSpan[] {
+export function lifecycleSpans(trace: LifecycleTrace, { resource, version }: SpansOrigin): ReadableSpan[] {
   const contextOf = (kind: Part['kind'], ordinal: number) => ({
     traceId: trace.traceId,
     spanId: hashedId([trace.traceId, kind, ordinal], 16),

@@ -6,11 +6,11 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { LifecycleTrace } from '../model/lifecycle-trace.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
-import { lifecycleSpans, type Origin } from './lifecycle-spans.ts';
+import { lifecycleSpans, type SpansOrigin } from './lifecycle-spans.ts';
 import type { TracingOptions } from './options.ts';
 
 /** Pending traces of all accounts in the store. */
-export interface Outbox {
+export interface TraceOutbox {
   readonly accounts: readonly string[];
   /** Returns the traces of one account, as JSON, by key. */
   read(account: string): Promise<ReadonlyMap<string, string>>;
@@ -21,7 +21,7 @@ export interface LifecycleDeps {
   readonly options: TracingOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
-  readonly outbox: Outbox;
+  readonly outbox: TraceOutbox;
   readonly spans: Counter<'about' | 'outcome'>;
   readonly log: Log;
   readonly clock: Clock;
@@ -45,11 +45,11 @@ interface Waiting {
 const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
   new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
 
-/** Rejects with an Error for an unsupported protocol. */
+/** Creates the export of message traces. Rejects with an Error for an unsupported protocol. */
 export async function createLifecycleExport(deps: LifecycleDeps) {
   const { options, env, version, outbox, clock, random } = deps;
   const exporter = watchExporter(await createOtlpExporter(options, env), 'messages', deps);
-  const origin: Origin = {
+  const origin: SpansOrigin = {
     version,
     resource: resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'event-log' }),
   };

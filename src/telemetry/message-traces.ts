@@ -13,7 +13,7 @@ import { disableTracing, type ProcessTracer } from './tracing.ts';
 /** Spans of the agent and of messages under one configuration. */
 export interface Traces {
   readonly id: string;
-  /** Pending traces of an account; undefined if messages are not traced. */
+  /** Returns the queue of an account's traces; undefined if messages are not traced. */
   queue(account: string): TraceQueue | undefined;
   /** Body of the loop that exports message traces; undefined if they are not exported. Never rejects. */
   readonly exportMessages: ((signal: AbortSignal) => Promise<void>) | undefined;
@@ -35,10 +35,10 @@ export interface TracesDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
-  /** Names of the current accounts, whose message traces are exported. */
+  /** Names of the current accounts. Only their message traces are exported. */
   accounts(): readonly string[];
   /** Leases of accounts; undefined without replicas. */
-  readonly holding?: { held(account: string): boolean; isAway(): boolean } | undefined;
+  readonly holding?: { held(account: string): boolean; isUnavailable(): boolean } | undefined;
   /** Counts of pending message traces by account. They outlive a reload. */
   readonly queues: Map<string, CountedQueue>;
 }
@@ -58,7 +58,6 @@ const flush = (work: Promise<void>) =>
 export const isTraced = ({ tracing }: TracesSettings, env: TracesDeps['env']) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
-/** Whether message lifecycles are traced. */
 export const hasLifecycles = (config: TracesSettings, env: TracesDeps['env']) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
 
@@ -111,7 +110,8 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
       lifecycles &&
       (signal =>
         lifecycles.run(signal).catch(error => {
-          if (!holding?.isAway()) log.warn({ error: String(error) }, 'message traces could not be read or removed');
+          if (!holding?.isUnavailable())
+            log.warn({ error: String(error) }, 'message traces could not be read or removed');
         })),
     activate() {
       if (sdk) sdk.start();

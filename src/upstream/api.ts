@@ -6,7 +6,7 @@ import { UpstreamError } from './errors.ts';
 import { type CursorPage, eventsPath, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
-/** Public entry point of this module: all requests to the service. */
+/** Public entry point of this module: read access to the service. */
 export type { Priority } from './call.ts';
 export { isSaneId } from './call.ts';
 export {
@@ -15,7 +15,7 @@ export {
   DLQ_FILTERS,
   type DlqQuery,
   FilterContradiction,
-  filterValueFault,
+  filterValueError,
   type ReportedFields,
 } from './dlq-filter.ts';
 export type { ListPage } from './paginate.ts';
@@ -25,7 +25,7 @@ export type { Writer } from './writer.ts';
 export type DlqListQuery = DlqQuery & { readonly source?: 'workflow' };
 
 export interface EventQuery {
-  /** Milliseconds since the Unix epoch, both inclusive. */
+  /** `fromDate` and `toDate` are inclusive (ms since the Unix epoch). */
   readonly fromDate?: number;
   readonly toDate?: number;
   readonly messageId?: string;
@@ -51,7 +51,7 @@ export interface Reader {
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
-/** Number of pages after which the page size is doubled again, so that a few large rows do not multiply a walk's requests for good. */
+/** Number of pages after which a reduced page size is doubled, so that a few large rows do not slow down the rest of a walk. */
 const PAGES_TO_GROW = 16;
 
 /** Page size that every service accepts; some reject larger ones. */
@@ -94,8 +94,8 @@ class PageSize {
   }
 
   /**
-   * Reads one page; returns it with the number of requested rows. A page that is too large or rejected is requested again
-   * with half the rows, or with as many as every service accepts.
+   * Reads one page; returns it with the number of requested rows. A page that is too large is requested again with half the
+   * rows, a rejected one with `SMALL_PAGE` rows.
    */
   async read(get: (rows: number) => Promise<unknown>): Promise<{ readonly body: unknown; readonly requested: number }> {
     let accepted = this.#max;
@@ -111,7 +111,7 @@ class PageSize {
         if (!(error instanceof UpstreamError)) throw error;
         if (error.tooLarge && requested > 1) {
           requested = Math.floor(requested / 2);
-          // A concurrent read may have reduced it further.
+          // A concurrent read may have reduced `rows` further.
           this.#set(Math.min(this.rows, requested));
         } else if (wasRefused(error) && requested > SMALL_PAGE) {
           requested = SMALL_PAGE;
@@ -122,7 +122,7 @@ class PageSize {
   }
 }
 
-/** Page sizes of an account, shared by all its readers. */
+/** Creates the page sizes of an account, which all its readers share. */
 export const createPageSizes = () => ({ dlq: new PageSize(100), events: new PageSize(1000) });
 
 interface ReaderDeps {
@@ -201,7 +201,7 @@ function countRejected({ onRejected }: ReaderDeps, list: List, rejected: number,
   if (rejected > 0) onRejected(list, rejected);
 }
 
-/** Counts a response that is not a list; other errors do not concern the list. */
+/** Counts a response that is not a list. Other errors, such as timeouts, are not counted. */
 function countMissing({ onMissing }: ReaderDeps, list: List, error: unknown): void {
   if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
 }
@@ -225,14 +225,14 @@ async function* pagesOf<Row>(
         return get(deps, { endpoint, path, query: search, largest: MAX_BODY_BYTES, signal });
       })
       .catch(error => {
-        // A single row is too large.
+        // Even a page of one row is too large: count that row as rejected.
         if (error instanceof UpstreamError && error.tooLarge) deps.onRejected(endpoint, 1);
         throw error;
       });
     const page = wire.toPage(body, list);
     if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
     if (page.rows.length > requested * MAX_EXCESS) {
-      const message = `GET ${path}: ${page.rows.length} rows where ${requested} were requested`;
+      const message = `GET ${path}: ${page.rows.length} rows, only ${requested} were requested`;
       throw new UpstreamError('invalid_response', message);
     }
     const rows = (await mapInSlices(page.rows, toRow)).filter(row => row !== undefined);

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
 import { unlessAborted } from '../kit/clock.ts';
-import { createTurns } from '../kit/turns.ts';
+import { createYielder } from '../kit/yielder.ts';
 import { UpstreamError } from './errors.ts';
 
 export interface BodyBounds {
@@ -11,11 +11,11 @@ export interface BodyBounds {
   readonly largest: number;
 }
 
-/** Smaller texts are parsed unchecked: the worst case takes tens of milliseconds (characters). */
+/** Texts up to this length (characters) are parsed without a check: the worst case takes tens of milliseconds. */
 const SMALL = 1024 * 1024;
-/** Maximum number of list elements and object members in a larger text; 100,000 flow-control keys have 900,000. */
+/** Maximum number of list elements and object members in a larger text. A list of 100,000 flow-control keys has 900,000. */
 const MAX_VALUES = 1_000_000;
-/** JSON.parse is slow for deep nesting: 4 s for 32 MiB of brackets. */
+/** Maximum depth of nesting. JSON.parse is slow for deeper texts: 4 s for 32 MiB of brackets. */
 const MAX_DEPTH = 200;
 
 /** Yields the chunks of a body and calls `onBytes` for each. Throws UpstreamError (`tooLarge`) above `largest` bytes. */
@@ -36,7 +36,7 @@ export async function* bounded(
   }
 }
 
-/** Each chunk waits for the event loop once, which takes long in a busy process (bytes). */
+/** Size of a decompressed chunk (bytes). Each chunk waits for a turn of the event loop, so small chunks are slow in a busy process. */
 const DECOMPRESSED_CHUNK = 128 * 1024;
 
 async function* decompressed(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
@@ -48,7 +48,7 @@ async function* decompressed(packed: AsyncIterable<Buffer>, what: string): Async
     yield* gunzip as AsyncIterable<Buffer>;
   } catch (cause) {
     const isZlib = cause instanceof Error && 'code' in cause && String(cause.code).startsWith('Z_');
-    throw isZlib ? new UpstreamError('invalid_response', `${what}: gzip damaged`, { cause }) : cause;
+    throw isZlib ? new UpstreamError('invalid_response', `${what}: invalid gzip data`, { cause }) : cause;
   } finally {
     gunzip.destroy();
   }
@@ -62,7 +62,7 @@ function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBo
 
 const BACKSLASH = 0x5c;
 /** Shared by all accounts, so that several large responses do not add up to one long block of the event loop. */
-const turns = createTurns();
+const turns = createYielder();
 
 /** Returns the position of the quote that ends the string starting at `from`; the text's length if it is unterminated. */
 function endOfString(text: string, from: number): number {
@@ -75,7 +75,7 @@ function endOfString(text: string, from: number): number {
 }
 
 /**
- * Returns why a text must not be passed to JSON.parse; undefined if it may. 32 MiB of empty objects would block the process
+ * Returns why a text must not be passed to JSON.parse; undefined if it may be. 32 MiB of empty objects would block the process
  * for seconds and use a gigabyte of memory.
  */
 function excessIn(text: string): string | undefined {
@@ -121,13 +121,13 @@ async function parse(text: string, what: string): Promise<unknown> {
   }
 }
 
-/** At most `MAX_LARGE` bodies above this length are read concurrently, across all accounts, to bound memory (characters). */
+/** To bound memory, at most `MAX_LARGE` bodies longer than this (characters) are read concurrently, across all accounts. */
 const LARGE = 4 * 1024 * 1024;
 const MAX_LARGE = 2;
 const waiting = new Set<() => void>();
 let free = MAX_LARGE;
 
-function leave(): void {
+function releaseSlot(): void {
   const [next] = waiting;
   if (next) {
     waiting.delete(next);
@@ -135,8 +135,8 @@ function leave(): void {
   } else free += 1;
 }
 
-/** Waits until a body may become large. Rejects with the signal's reason. */
-async function enter(signal: AbortSignal): Promise<void> {
+/** Waits until fewer than `MAX_LARGE` large bodies are being read. Rejects with the signal's reason. */
+async function acquireSlot(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (free > 0) {
     free -= 1;
@@ -147,7 +147,7 @@ async function enter(signal: AbortSignal): Promise<void> {
   try {
     await unlessAborted(promise, signal);
   } catch (error) {
-    if (!waiting.delete(resolve)) leave();
+    if (!waiting.delete(resolve)) releaseSlot();
     throw error;
   }
 }
@@ -166,12 +166,12 @@ export async function readBody(
     for await (const chunk of decoded(packed, encoding.toLowerCase(), bounds)) {
       text += decoder.write(chunk);
       if (isLarge || text.length <= LARGE) continue;
-      await enter(signal);
+      await acquireSlot(signal);
       isLarge = true;
     }
     return await parse(text + decoder.end(), bounds.what);
   } finally {
-    if (isLarge) leave();
+    if (isLarge) releaseSlot();
   }
 }
 

@@ -14,9 +14,9 @@ export interface DailyUsage {
 const DAY = 86_400_000;
 /** Maximum wait that the service can request (ms). */
 const MAX_PAUSE = 900_000;
-/** Longer waits fail the request instead of delaying a round (ms). */
+/** Maximum wait of a request (ms). A longer wait fails the request instead of delaying its round. */
 const MAX_DELAY = 30_000;
-/** A request precedes one of the next rank unless the latter has waited this much longer (ms). */
+/** A request runs before one of the next lower priority, unless the latter has waited this much longer (ms). */
 const AGING_MS = 5000;
 
 interface Waiter {
@@ -26,7 +26,7 @@ interface Waiter {
   refuse(error: UpstreamError): void;
 }
 
-/** Queue of requests that wait for the budget. `onEmpty` is called when the last waiting request is withdrawn. */
+/** Creates a queue of requests that wait for the budget. `onEmpty` is called when the last waiting request is aborted. */
 function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: () => void) {
   const waiting: Waiter[] = [];
 
@@ -90,9 +90,9 @@ function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: 
       // A clock that was far ahead would otherwise block the budget until that day.
       if (today > day || today < day - 1) day = today;
     },
-    /** Tokens per millisecond; below the configured rate if the day's requests would run out early. */
+    /** Returns the refill rate (tokens per ms): below the configured rate if the day's requests would run out early. */
     rate: () => Math.min(requestsPerSecond / 1000, Math.max(1, forReading - used) / (DAY - (clock.now() % DAY))),
-    /** Takes one of the day's requests. Throws UpstreamError `refused` if they are used up. */
+    /** Uses one of the day's requests. Throws UpstreamError `refused` if none is left. */
     take(priority: Priority): void {
       const max = priority === 'action' ? requestsPerDay : forReading;
       if (used >= max) {
@@ -108,7 +108,7 @@ function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: 
   };
 }
 
-/** `before`: requests counted by an earlier process. */
+/** Creates the request budget of an account. `before`: requests counted by an earlier process. */
 export function createBudget(
   options: BudgetOptions,
   clock: Clock,
@@ -136,7 +136,7 @@ export function createBudget(
 
   const pauseLeft = () => Math.max(0, pausedUntil - clock.monotonic());
 
-  /** Returns why requests may not even wait now; undefined if they may. */
+  /** Returns the error for a pause that is too long to wait for; undefined if requests may wait. */
   function longPause(): UpstreamError | undefined {
     const left = pauseLeft();
     if (left <= MAX_DELAY) return undefined;
@@ -200,7 +200,7 @@ export function createBudget(
       const tooLong = longPause();
       if (tooLong) queue.refuseAll(tooLong);
     },
-    /** Remaining requests of this UTC day, including those reserved for actions. */
+    /** Returns the remaining requests of this UTC day, including the reserve for actions. */
     remaining(): number {
       refill();
       return day.remaining();
@@ -213,8 +213,8 @@ export function createBudget(
 }
 
 /**
- * Makes each request wait for the budget. A wait requested by one response applies to all requests. A retry waits no longer
- * than the rest of its time.
+ * Makes each request wait for the budget. A pause requested by one response applies to all requests. A retry waits at most for
+ * the remaining time of its request.
  */
 export const withBudget =
   (budget: Budget) =>
@@ -223,9 +223,9 @@ export const withBudget =
     const run = (waiting: AbortSignal) =>
       budget.run(request.priority, waiting, async () => {
         try {
-          const answer = await call(request, headers);
-          if (answer.wait !== undefined) budget.pause(answer.wait);
-          return answer;
+          const response = await call(request, headers);
+          if (response.wait !== undefined) budget.pause(response.wait);
+          return response;
         } catch (error) {
           if (error instanceof UpstreamError && error.retryAfter !== undefined) budget.pause(error.retryAfter);
           throw error;

@@ -11,7 +11,7 @@ import { type Addresses, createSend } from './send.ts';
 import type { ServiceClock } from './service-clock.ts';
 import { type TokenSource, withBearer } from './token.ts';
 
-export interface ClientDeps {
+export interface UpstreamClientDeps {
   readonly addresses: Addresses;
   /** Path of the event log, or `auto`, the default. */
   readonly eventsPath?: string;
@@ -35,7 +35,7 @@ export interface ClientDeps {
   readonly onTokenRejected: (rejected: boolean) => void;
 }
 
-export function createClient(deps: ClientDeps) {
+export function createClient(deps: UpstreamClientDeps) {
   const { addresses, dispatcher, timeout, meter, clock } = deps;
   const send = createSend({
     addresses,
@@ -46,7 +46,7 @@ export function createClient(deps: ClientDeps) {
     secrets: deps.secrets,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
   });
-  // From the inside out: every attempt is counted and uses the budget; a token known to be rejected uses none.
+  // Innermost first. Every attempt is counted and uses the budget, but a request with a token known to be rejected is not attempted.
   const layers = [
     withObservation(deps, addresses),
     withBudget(deps.budget),

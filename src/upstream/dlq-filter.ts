@@ -47,7 +47,7 @@ type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs'
 
 type Compare = (entry: DlqEntry) => Comparison;
 
-/** The documentation does not define whether dates filter by creation or by entry into the queue, so a match of either is enough. */
+/** Compares dates. The documentation does not define whether they filter by creation or by entry into the queue: either may match. */
 function compareTime(parameter: Time, bound: number): Compare {
   const isWithin = (time: number | undefined) =>
     time !== undefined && (parameter === 'fromDate' ? time >= bound : time <= bound);
@@ -58,7 +58,7 @@ function compareTime(parameter: Time, bound: number): Compare {
   };
 }
 
-/** The service accepts several values separated by commas. */
+/** Compares a field with the values of a parameter. The service accepts several values separated by commas. */
 function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): Compare {
   const normal = NORMAL[parameter] ?? ((text: string) => text);
   const wanted = new Set([wantedText, ...wantedText.split(',')].flatMap(text => [text, normal(text.trim())]));
@@ -83,7 +83,7 @@ const parametersOf = (match: DlqQuery) => Object.keys(match) as DlqFilter[];
 /** Fields found in an account's rows, by the parameter that is compared with them. */
 export type ReportedFields = ReturnType<typeof createReportedFields>;
 
-/** `matches`: of all filters; only fields that they use are recorded. */
+/** `matches`: the queries of all filters. Only fields that these queries use are recorded. */
 export function createReportedFields(matches: readonly DlqQuery[]) {
   const parameters = matches.flatMap(parametersOf).filter(parameter => !isTime(parameter));
   const missing = new Set<Exclude<DlqFilter, Time>>(parameters);
@@ -113,8 +113,8 @@ const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter:
 };
 
 /**
- * Services omit unset fields. A row without a field therefore contradicts the filter if another row has the field, and
- * proves nothing if none has (`reported`).
+ * Creates a check of the rows that a service lists for a filter. Services omit unset fields: a row without a field contradicts
+ * the filter only if another row of the account has the field (`reported`).
  */
 export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
   const checks = parametersOf(match).map(parameter => ({
@@ -156,7 +156,7 @@ const LATEST = 8.64e15;
 const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
 
 /** Describes the allowed values if the service cannot accept this one; undefined if it can. */
-export function filterValueFault(parameter: DlqFilter, value: string | number): string | undefined {
+export function filterValueError(parameter: DlqFilter, value: string | number): string | undefined {
   if (String(value).trim() === '') return 'must not be empty';
   if (isTime(parameter)) {
     const isMillis = /^\d{1,16}$/.test(String(value)) && Number(value) <= LATEST;

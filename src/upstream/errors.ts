@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** Outcomes of a request to the service. The set is closed: these are the values of the metric label `outcome`. */
-export const OUTCOMES = [
+export const REQUEST_OUTCOMES = [
   'ok',
   'not_found',
   'unauthorized',
@@ -15,9 +15,9 @@ export const OUTCOMES = [
   'bug',
 ] as const;
 
-export type Outcome = (typeof OUTCOMES)[number];
+export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
 /** Reasons of a failed request. `refused`: the agent did not send it, or the service rejected it as invalid. */
-export type Reason = Exclude<Outcome, 'ok'>;
+export type Reason = Exclude<RequestOutcome, 'ok'>;
 
 const RETRYABLE: ReadonlySet<Reason> = new Set(['rate_limited', 'server', 'network', 'timeout']);
 
@@ -25,7 +25,7 @@ const RETRYABLE: ReadonlySet<Reason> = new Set(['rate_limited', 'server', 'netwo
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly reason: Reason;
-  /** How long the service asks to wait before the next attempt (ms). */
+  /** How long the service asks the agent to wait before the next attempt (ms). */
   readonly retryAfter: number | undefined;
   /** Whether the response exceeded the size limit; a smaller page may fit. */
   readonly tooLarge: boolean;
@@ -65,7 +65,7 @@ export const statusText = (status: number, serviceError: string | undefined) =>
 /** Extracts the service's explanation from a message that ends with `statusText`. */
 export const serviceErrorIn = (message: string): string | undefined => /: status \d{3}: (.+)$/.exec(message)?.[1];
 
-/** Returns the failure that an HTTP status means; undefined for success. Redirects are never followed, so they are failures. */
+/** Returns the failure reason for an HTTP status; undefined for success. Redirects are never followed, so they count as failures. */
 export function reasonOfStatus(status: number): Reason | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (status < 400) return 'invalid_response';
@@ -81,7 +81,7 @@ export function outcomeOf(error: unknown): Reason {
   return error instanceof UpstreamError ? error.reason : 'bug';
 }
 
-/** Wait after a rejected request if the service does not specify one (ms). */
+/** Wait after a rejected request if the service does not specify a wait (ms). */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');
@@ -99,13 +99,13 @@ function burstReset(headers: IncomingHttpHeaders, now: number): number | undefin
   const value = Number(text(headers['burst-ratelimit-reset']) || Number.NaN);
   if (!Number.isFinite(value)) return undefined;
   const ms = (value > 1e11 ? value : value * 1000) - now;
-  // Whole seconds and clock differences: a past time means soon.
+  // A time in the past results from rounding to seconds or from clock skew.
   return ms > 0 ? Math.min(ms, 60_000) : DEFAULT_WAIT;
 }
 
 /**
- * Returns how long a response asks to pause all requests (ms): its Retry-After, the reset of an exhausted burst limit, or
- * one second after a 429. Undefined if it does not ask. `now` is wall time (ms).
+ * Returns how long a response asks the agent to pause all requests (ms): its Retry-After, the reset of an exhausted burst
+ * limit, or one second after a 429. Undefined if it requests no pause. `now` is wall time (ms).
  */
 export function requestedWait(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
   if (status === 429) return retryAfter(headers) ?? burstReset(headers, now) ?? DEFAULT_WAIT;

@@ -3,7 +3,7 @@ import type { Counter, Histogram } from '../kit/counter.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Call, Endpoint } from './call.ts';
-import { type Outcome, outcomeOf, UpstreamError } from './errors.ts';
+import { outcomeOf, type RequestOutcome, UpstreamError } from './errors.ts';
 import type { Addresses } from './send.ts';
 
 export interface RequestMeter {
@@ -28,7 +28,7 @@ export function observeRequest<T>(
     readonly template: string;
     readonly query?: URLSearchParams;
   },
-  work: (ended: (outcome: Outcome, status: number | undefined) => void, span: Span) => Promise<T>,
+  work: (ended: (outcome: RequestOutcome, status: number | undefined) => void, span: Span) => Promise<T>,
 ): Promise<T> {
   const { endpoint, method, base, template, query } = request;
   const attributes = {
@@ -54,9 +54,9 @@ export const withObservation =
   (request, headers) =>
     observeRequest(observing, { ...request, base: addresses[request.address] }, async (ended, span) => {
       try {
-        const answer = await call(request, { ...headers, ...observing.tracer.headers() });
-        ended('ok', answer.status);
-        return answer;
+        const response = await call(request, { ...headers, ...observing.tracer.headers() });
+        ended('ok', response.status);
+        return response;
       } catch (error) {
         if (request.signal.aborted) span.set({ outcome: 'stopped' });
         else ended(outcomeOf(error), error instanceof UpstreamError ? error.status : undefined);

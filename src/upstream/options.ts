@@ -8,7 +8,7 @@ import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/
 const REGION = '{region}';
 
 const regionalUrl = z.string().refine(text => httpUrl.safeParse(text.replace(REGION, 'region')).success, {
-  error: 'must be an http or https address without user, query or fragment, which may hold {region}',
+  error: 'must be an http or https address without user, query or fragment, and may contain {region}',
 });
 
 const isProxy = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? '');
@@ -18,7 +18,7 @@ const proxy = z
   .union([z.strictObject({ env: z.string().min(1) }), z.string()], { error: 'must be { env: NAME } or an address' })
   .transform((value, context) => {
     if (typeof value !== 'string') return value;
-    // May contain a password.
+    // The address may contain a password.
     if (isProxy(value)) return { literal: new Secret(value) };
     context.addIssue({ code: 'custom', message: NO_PROXY_ADDRESS });
     return z.NEVER;
@@ -27,7 +27,7 @@ const proxy = z
 export type ProxySetting = z.output<typeof proxy>;
 
 /** Returns why a proxy setting cannot be used; undefined if it can. */
-export function faultOfProxy(setting: ProxySetting, env: Env): string | undefined {
+export function proxyError(setting: ProxySetting, env: Env): string | undefined {
   if ('literal' in setting) return undefined;
   const text = env[setting.env];
   if (!text) return `the environment variable ${setting.env} is not set`;
@@ -39,21 +39,21 @@ export const upstreamOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'URL of an HTTP proxy, with user and password if needed: `{ env: HTTPS_PROXY }` or the URL itself. HTTP_PROXY and HTTPS_PROXY are ignored unless referenced here.',
+      'HTTP proxy: `{ env: HTTPS_PROXY }` or a URL, with user and password if needed. HTTP_PROXY and HTTPS_PROXY are ignored unless named here.',
     ),
   noProxy: z
     .array(z.string().min(1))
     .default([])
-    .describe('Hosts to connect to directly, without the proxy: `host`, `.domain`, `host:port` or `*`.'),
+    .describe('Hosts to connect to directly: `host`, `.domain`, `host:port` or `*`.'),
   caFile: z
     .string()
     .min(1)
     .nullable()
     .default(null)
-    .describe('PEM file of additional CA certificates to trust. Read only at start.'),
+    .describe('PEM file of additional CA certificates. Reloaded when it changes.'),
   connectTimeout: Duration.prefault('5s').describe('Timeout for connecting to the service.'),
   timeout: Duration.prefault('30s').describe(
-    'Timeout for a request to the service, including connecting and retries, but not the wait for the request budget before the first attempt.',
+    'Timeout for a request, including connecting and retries, but not the initial wait for the request budget.',
   ),
 });
 
@@ -74,14 +74,14 @@ const budgetOptions = z.strictObject({
     .min(1)
     .max(10_000)
     .default(10)
-    .describe('Requests that may be sent at once after an idle period (size of the token bucket).'),
+    .describe('Number of requests that may be sent at once after an idle period.'),
   concurrency: z.int().min(1).max(1000).default(4).describe('Maximum number of requests in flight.'),
   requestsPerDay: z
     .int()
     .min(1)
     .default(200_000)
     .describe(
-      'Maximum number of requests per UTC day, spread over the day by lowering the rate. A tenth is reserved for auto-cancel; when the rest is used up, collection pauses until 00:00 UTC.',
+      'Maximum number of requests per UTC day, with a tenth reserved for auto-cancel. The rate is lowered so that they last all day.',
     ),
 });
 
@@ -121,24 +121,24 @@ const rotateTokenPath = z
 const pathOptions = z.strictObject({
   events: eventsPath
     .default('auto')
-    .describe(
-      'Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the service answers 404 or 405; the working path is remembered until the agent restarts.',
-    ),
+    .describe('Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the service responds with 404 or 405.'),
   flowControlKey: keyPath
     .default(`/v2/flowControl/${KEY}`)
     .describe(`Path of a single flow-control key. Some versions of the service use \`/v2/keys/rotate/${KEY}\`.`),
   rotateToken: rotateTokenPath
     .default('/svc/user/rotatetoken')
     .describe(
-      'Path of the token reset, below `management.baseUrl`; used only by `rotate-token`. Later versions of the service use `/v2/qstash/rotate-token/ACCOUNT_ID`.',
+      'Path of the token reset, below `management.baseUrl`. Later versions of the service use `/v2/qstash/rotate-token/ACCOUNT_ID`.',
     ),
 });
 
 const retentionOptions = z.strictObject({
   dlq: Duration.nullable()
     .default(null)
-    .describe('Retention of the dead-letter queue on your plan. Enables time-to-expiry metrics.'),
-  events: Duration.nullable().default(null).describe('Retention of the event log on your plan.'),
+    .describe('Retention of the dead-letter queue. Enables `delivery_dlq_retention_seconds` and alerts about expiry.'),
+  events: Duration.nullable()
+    .default(null)
+    .describe('Retention of the event log, which limits `backfill` and `rules backtest`.'),
 });
 
 /** Limits by configuration key: the metric names in camel case. */
@@ -158,9 +158,9 @@ const managementOptions = z.strictObject({
   username: z
     .string()
     .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without spaces and colons' })
-    .describe('User name of the login.'),
+    .describe('User name.'),
   password: secret.describe(
-    'Password of the login: `{ env: NAME }`, `{ file: PATH }` (rewritten when a reset returns a new password) or the text itself (works, with a warning).',
+    'Password: `{ env: NAME }` or `{ file: PATH }`. The file is rewritten when a reset returns a new password.',
   ),
 });
 
@@ -178,14 +178,12 @@ export const accountOptions = z
     name: z
       .string()
       .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
-      .describe('Value of the `account` label; must be unique.'),
+      .describe('Value of the label `account`; unique.'),
     baseUrl: httpUrl.describe('Base URL of the service, without `/v2`.'),
     regionalBaseUrl: regionalUrl
       .nullable()
       .default(null)
-      .describe(
-        'Base URL of the regional operations (single flow-control keys, cancelling); may contain `{region}`. Default: `baseUrl`.',
-      ),
+      .describe('Base URL for cancels and single flow-control keys; may contain `{region}`. Default: `baseUrl`.'),
     region: z
       .string()
       .regex(/^[A-Za-z0-9-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 -' })
@@ -193,13 +191,13 @@ export const accountOptions = z
       .default(null)
       .describe('Replaces `{region}` in `regionalBaseUrl`.'),
     token: secret.describe(
-      'Bearer token: `{ env: NAME }`, `{ file: PATH }` (re-read when it changes) or the text itself (works, with a warning).',
+      'Bearer token: `{ env: NAME }` or `{ file: PATH }`. The file is read again when it changes.',
     ),
     actionToken: secret
       .nullable()
       .default(null)
       .describe(
-        'Token with write permission, in the same notation as `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may cancel (`approve` or `enforce`). Default: `token`.',
+        'Token with write permission, if `token` is read-only. Loaded only if a rule may cancel, and used only for that. Default: `token`.',
       ),
     management: managementOptions
       .nullable()
@@ -207,17 +205,13 @@ export const accountOptions = z
       .describe('Login to the account management API, used only by `rotate-token`.'),
     labels: labelsOptions
       .default({})
-      .describe('Extra labels on `delivery_account_info`, to join with in PromQL: `{ team: payments }`.'),
-    retention: retentionOptions.prefault({}).describe('Retention times of your plan, if known.'),
+      .describe('Extra labels on `delivery_account_info`, such as `{ team: payments }`, to join with in PromQL.'),
+    retention: retentionOptions.prefault({}),
     limits: limitsOptions
       .prefault({})
-      .describe(
-        `Limits of your plan, if known: \`{ dlqSize: 10000, requestsPerDay: 500000 }\`. Exposed as \`delivery_account_max_*\`; the record of a token reset takes precedence. Keys: ${[...LIMITS.keys()].map(key => `\`${key}\``).join(', ')}.`,
-      ),
-    budget: budgetOptions
-      .prefault({})
-      .describe('Request budget of this account, shared by its collectors and auto-cancel.'),
-    paths: pathOptions.prefault({}).describe('Paths of operations, if your service uses different ones.'),
+      .describe('Limits of your plan, such as `{ dlqSize: 10000 }`. Limits recorded by a token reset take precedence.'),
+    budget: budgetOptions.prefault({}).describe('Request budget, shared by collectors and auto-cancel.'),
+    paths: pathOptions.prefault({}).describe('Paths, if your service uses different ones.'),
   })
   .superRefine(({ regionalBaseUrl, region, management, paths }, context) => {
     if (management && rotatesKeys(`${management.baseUrl.replace(/\/+$/, '')}${paths.rotateToken}`)) {

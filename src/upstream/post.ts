@@ -14,10 +14,10 @@ const TIMEOUT = 10_000;
 /** Maximum bytes read from a response so that its connection can be reused; a longer response closes the connection. */
 const MAX_READ = 64 * 1024;
 
-/** Characters of a response that are kept, enough for a receiver's error message. */
+/** Maximum length of a response that is kept (characters): enough for a receiver's error message. */
 const MAX_KEPT = 1024;
 
-/** Returns the start of a body. If the body fails, its status still counts. */
+/** Returns the start of a body, even if reading it fails, because the status of the response is still valid. */
 async function startOf(body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string> {
   let text = '';
   let read = 0;
@@ -42,7 +42,7 @@ export type ReceiverClient = ReturnType<typeof createPost>;
 
 export function createPost(timeout = TIMEOUT) {
   const dispatcher = createDispatcher({ connectTimeout: timeout });
-  const ask = (
+  const send = (
     url: string,
     { signal, ...options }: { readonly method: 'GET' | 'POST'; readonly signal: AbortSignal } & Partial<PostRequest>,
   ) =>
@@ -58,9 +58,9 @@ export function createPost(timeout = TIMEOUT) {
     });
   return {
     /** Sends one POST. Rejects if there is no response in time. */
-    post: (url: string, request: PostRequest) => ask(url, { ...request, method: 'POST' }),
+    post: (url: string, request: PostRequest) => send(url, { ...request, method: 'POST' }),
     /** Sends one GET. Rejects if there is no response in time. */
-    get: (url: string, signal: AbortSignal) => ask(url, { method: 'GET', signal }),
+    get: (url: string, signal: AbortSignal) => send(url, { method: 'GET', signal }),
     close: (): Promise<void> => dispatcher.destroy(),
   };
 }

@@ -18,7 +18,7 @@ export interface SendDeps {
   readonly timeout: number;
   /** Wall time (ms since the Unix epoch). */
   readonly now: () => number;
-  /** Measures the clock difference from every response, including failed ones. */
+  /** Measures the clock skew from every response, including failed ones. */
   readonly serviceClock?: ServiceClock | undefined;
   /** Called with the bytes of bodies as they arrive, even if the request fails. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
@@ -26,7 +26,7 @@ export interface SendDeps {
   readonly secrets?: (() => readonly string[]) | undefined;
 }
 
-/** undici ignores the signal while connecting: stop waiting for the request, and discard its response if one arrives. */
+/** Stops waiting for a request when the signal is aborted, because undici ignores the signal while connecting. Discards a later response. */
 export async function untilAborted(
   request: Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,
@@ -63,14 +63,14 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
   return new UpstreamError('network', `${what}: ${code}`, { cause: error });
 }
 
-/** Bytes of an error response that are read, compressed and decompressed; characters of its text that are shown. */
+/** Maximum size of an error response, compressed and decompressed (bytes); maximum length of its error text (characters). */
 const MAX_ERROR_BYTES = 16 * 1024;
 const MAX_SHOWN = 200;
 
 const ErrorBody = z.object({ error: z.string() });
 
 /**
- * Reads the documented body `{error}` of an error response; undefined for any other, long or delayed body. Never throws.
+ * Reads the documented body `{error}` of an error response; undefined for any other body or a long or delayed one. Never throws.
  * Without `secrets` the body is only drained, so that the connection can be reused.
  */
 async function readErrorText(
@@ -105,11 +105,11 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
           headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
           signal: deadline,
         });
-        const answer = await untilAborted(request, deadline);
-        const { statusCode: status, headers: received } = answer;
+        const response = await untilAborted(request, deadline);
+        const { statusCode: status, headers: received } = response;
         serviceClock?.observe(received.date, startedAt, now());
         const bounds = { what, largest };
-        const packed = bounded(answer.body, bounds, bytes => onBytes(endpoint, bytes));
+        const packed = bounded(response.body, bounds, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(status);
         const wait = requestedWait(status, received, now());
         const encoding = String(received['content-encoding'] ?? 'identity');

@@ -7,7 +7,7 @@ import { statusText, UpstreamError } from './errors.ts';
 export interface TokenSource {
   /** Returns the current token. Throws UpstreamError `unauthorized` if there is no token. */
   (): Promise<Secret>;
-  /** Start of a token reset in progress (ms since the Unix epoch); undefined if none is. */
+  /** Returns the start of a token reset in progress (ms since the Unix epoch); undefined if no reset is in progress. */
   beingReplacedSince?(): Promise<number | undefined>;
 }
 
@@ -16,7 +16,7 @@ export const fixedToken =
   async () =>
     token;
 
-/** Path of the file that marks a reset in progress. It lies next to the token file (links resolved) until the new token is in place. */
+/** Returns the path of the file that marks a reset in progress: next to the token file (links resolved). */
 export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;
 
 async function beingReplacedSince(path: string): Promise<number | undefined> {
@@ -28,7 +28,7 @@ async function beingReplacedSince(path: string): Promise<number | undefined> {
   }
 }
 
-/** Reads the token from a file, again whenever the file has changed. */
+/** Reads the token from a file, and rereads the file whenever it has changed. */
 export function fileToken(path: string): TokenSource {
   let known: { version: string; token: Secret | undefined } | undefined;
   const read = async () => {
@@ -41,22 +41,22 @@ export function fileToken(path: string): TokenSource {
     } catch (cause) {
       throw new UpstreamError('unauthorized', `the token file ${path} can't be read`, { cause });
     }
-    if (!known.token) throw new UpstreamError('unauthorized', `the token file ${path} holds no token`);
+    if (!known.token) throw new UpstreamError('unauthorized', `the token file ${path} contains no token`);
     return known.token;
   };
   return Object.assign(read, { beingReplacedSince: () => beingReplacedSince(path) });
 }
 
-/** Throws an Error if the environment variable does not contain a token. */
+/** Creates the token source of a setting. Throws an Error if the environment variable does not contain a token. */
 export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   if ('file' in setting) return fileToken(setting.file);
   if ('literal' in setting) return fixedToken(setting.literal);
   const token = toToken(env[setting.env] ?? '');
-  if (!token) throw new Error(`the environment variable ${setting.env} holds no token`);
+  if (!token) throw new Error(`the environment variable ${setting.env} contains no token`);
   return fixedToken(token);
 }
 
-/** Interval at which a rejected token is retried, because it may be allowed again (ms). */
+/** Interval at which a rejected token is retried (ms), because the service may accept it again. */
 export const RECHECK_AFTER = 300_000;
 
 /** Maximum wait for a token reset in progress, and the polling interval (ms). */
@@ -65,7 +65,7 @@ const POLL_EVERY = 50;
 
 /**
  * Adds the account's bearer token, reading it for each request because the file may change. After a 401, requests with the
- * same token are limited to one every five minutes; another token is tried immediately. A reset in progress is awaited.
+ * same token are limited to one every five minutes; another token is tried immediately. Waits for a token reset in progress.
  */
 export const withBearer =
   (token: TokenSource, clock: Clock, onRejected: (rejected: boolean) => void) =>
@@ -96,14 +96,14 @@ export const withBearer =
             const message = `the service rejects the token; it is retried every 5 minutes${why}`;
             throw new UpstreamError('unauthorized', message, { serviceError });
           }
-          // Set before the response, so that only one of the waiting requests retries the token.
+          // Set before the response arrives, so that only one of the waiting requests retries the token.
           refused.at = clock.monotonic();
         }
         try {
-          const answer = await call(request, { ...headers, authorization: `Bearer ${sent}` });
+          const response = await call(request, { ...headers, authorization: `Bearer ${sent}` });
           if (refused) onRejected(false);
           refused = undefined;
-          return answer;
+          return response;
         } catch (error) {
           if (!isUnauthorized(error)) throw error;
           // The token may have been replaced while the request was in flight; one retry is enough.

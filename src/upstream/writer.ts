@@ -3,7 +3,7 @@ import { withDeadline } from '../kit/clock.ts';
 import type { CancelResponse } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
 import { isSaneId } from './call.ts';
-import { type Outcome, reasonOfStatus, requestedWait, UpstreamError } from './errors.ts';
+import { type RequestOutcome, reasonOfStatus, requestedWait, UpstreamError } from './errors.ts';
 import { type Observing, observeRequest } from './observed.ts';
 import { type Addresses, toUpstreamError } from './send.ts';
 import type { TokenSource } from './token.ts';
@@ -12,9 +12,9 @@ import type { TokenSource } from './token.ts';
 export interface Writer {
   /**
    * Sends at most one DELETE for the failure callback of this dead letter. `not_sent` is certain; every uncertain result is
-   * `unknown`. Does not throw for failures of the service, the network or the signal. `signal` ends the wait for the budget
-   * and a connection, and later the wait for the response. `stop` is called right before the request is written; if it
-   * returns a reason, the request is not sent.
+   * `unknown`. Does not throw for failures of the service or the network, or if aborted. Aborting `signal` ends the wait for
+   * the budget, a connection or the response. `stop` is called right before the request is written; if it returns a reason,
+   * the request is not sent.
    */
   cancel(id: string, signal: AbortSignal, stop: () => string | undefined): Promise<CancelResponse>;
 }
@@ -40,7 +40,7 @@ interface Exchange {
   /** Whether a byte of the request may have been sent. */
   readonly isSent: boolean;
   /** The response, possibly incomplete. */
-  readonly answer: { readonly status: number; readonly headers: Head } | undefined;
+  readonly response: { readonly status: number; readonly headers: Head } | undefined;
   /** Why the response is incomplete; undefined if it is complete. */
   readonly error: unknown;
   /** The reason that `stop` returned. */
@@ -48,8 +48,9 @@ interface Exchange {
 }
 
 /**
- * Uses a dispatch handler, because undici calls it right before a request is written: earlier failures were certainly not
- * sent. Undici also repeats requests that a connection returned (HTTP/2 refused stream, GOAWAY); the handler prevents that.
+ * Sends the request with a dispatch handler, because undici calls it right before a request is written: after an earlier
+ * failure the request was certainly not sent. Undici also resends requests that the server did not process (HTTP/2 refused
+ * stream, GOAWAY); the handler prevents that.
  */
 function exchange(
   dispatcher: Dispatcher,
@@ -61,14 +62,14 @@ function exchange(
 ): Promise<Exchange> {
   return new Promise(resolve => {
     let running: Dispatcher.DispatchController | undefined;
-    let answer: Exchange['answer'];
+    let response: Exchange['response'];
     let size = 0;
     let hasEnded = false;
     let stopped: string | undefined;
     const end = (error?: unknown) => {
       hasEnded = true;
       signal.removeEventListener('abort', onAbort);
-      resolve({ isSent: running !== undefined, answer, error, stopped });
+      resolve({ isSent: running !== undefined, response, error, stopped });
     };
     const onAbort = () => {
       end(signal.reason);
@@ -93,13 +94,13 @@ function exchange(
         },
         onResponseStart(_controller, status, received) {
           // A status below 200 is informational, not a response.
-          if (status >= 200) answer = { status, headers: received };
+          if (status >= 200) response = { status, headers: received };
         },
         onResponseData(controller, chunk) {
           size += chunk.length;
           onBytes(chunk.length);
           if (size <= MAX_BODY_BYTES) return;
-          // The status is known, and the rest of the body is not needed.
+          // The status has arrived, and the rest of the body is not needed.
           end();
           controller.abort(new UpstreamError('invalid_response', `${WHAT}: response above ${MAX_BODY_BYTES} bytes`));
         },
@@ -112,13 +113,13 @@ function exchange(
 
 const ACCEPTED: readonly number[] = [200, 202, 204, 302];
 
-/** Returns the meaning of a response, regardless of its Location. */
+/** Returns the meaning of a status. The Location of a redirect is ignored. */
 function meaningOf(status: number, retryAfter: number | undefined): CancelResponse {
   if (ACCEPTED.includes(status)) return { kind: 'accepted', status };
   if (status === 400) return { kind: 'refused', status };
   if (status === 404) return { kind: 'missing', status };
   if (status === 429) return { kind: 'limited', status, retryAfter };
-  // A proxy may send 408.
+  // 408 may come from a proxy that has already forwarded the request.
   return { kind: status > 400 && status < 500 && status !== 408 ? 'denied' : 'unknown', status };
 }
 
@@ -133,24 +134,24 @@ export function createWriter(deps: WriterDeps): Writer {
     bearer: string,
     signal: AbortSignal,
     stop: () => string | undefined,
-  ): Promise<[CancelResponse, Outcome | undefined]> {
+  ): Promise<[CancelResponse, RequestOutcome | undefined]> {
     const url = new URL(base + TEMPLATE.replace('{dlqId}', encodeURIComponent(id)));
     const headers = { accept: 'application/json', authorization: `Bearer ${bearer}`, ...tracer.headers() };
-    const { isSent, answer, error, stopped } = await withDeadline(timeout, signal, deadline =>
+    const { isSent, response, error, stopped } = await withDeadline(timeout, signal, deadline =>
       exchange(dispatcher, url, headers, deadline, bytes => meter.bytes.inc({ endpoint: 'cancel' }, bytes), stop),
     );
     if (stopped !== undefined) return [notSent(stopped), undefined];
-    const wait = answer && requestedWait(answer.status, answer.headers, clock.now());
+    const wait = response && requestedWait(response.status, response.headers, clock.now());
     if (wait !== undefined) budget.pause(wait);
     if (!isSent && signal.aborted) return [notSent('stopped while connecting'), undefined];
     if (error !== undefined) {
       const { reason, message } = toUpstreamError(error, WHAT);
       if (!isSent) return [notSent(message), reason];
-      return [{ kind: 'unknown', status: answer?.status }, signal.aborted ? 'timeout' : reason];
+      return [{ kind: 'unknown', status: response?.status }, signal.aborted ? 'timeout' : reason];
     }
-    if (!answer) return [{ kind: 'unknown', status: undefined }, 'invalid_response'];
-    const meaning = meaningOf(answer.status, wait);
-    const failure = reasonOfStatus(answer.status);
+    if (!response) return [{ kind: 'unknown', status: undefined }, 'invalid_response'];
+    const meaning = meaningOf(response.status, wait);
+    const failure = reasonOfStatus(response.status);
     return [meaning, meaning.kind === 'accepted' ? 'ok' : (failure ?? 'invalid_response')];
   }
 

@@ -62,7 +62,7 @@ async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
     inFlight,
     config,
     running: () => supervisor.state().running.map(({ name }) => name),
-    /** Openings and stops of accounts, in order. */
+    /** Returns openings and stops of accounts in order. */
     changes: () => rest('open', 'stop'),
     requests: (name: string) => course.filter(line => line === `request ${name}`).length,
     commits: (name: string) => database.course.filter(line => line === `one committed ${name}`).length,
@@ -83,7 +83,7 @@ async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
   };
 }
 
-it('runs the accounts it owns and logs gained and lost accounts in one line per change', async () => {
+it('a replica runs the accounts it owns and logs gained and lost accounts in one line per change', async () => {
   const { clock, database, supervisor, changes, handOvers, running } = await setUp(['a', 'b', 'c']);
   for (const account of ['a', 'b']) database.place(account, 'one');
   database.place('c', 'two');
@@ -110,7 +110,7 @@ it('runs the accounts it owns and logs gained and lost accounts in one line per 
   ]);
 });
 
-it('saves an account before it releases the lease, and closes lost accounts before it opens gained ones', async () => {
+it('saves an account before it releases its lease, and closes lost accounts before it opens gained ones', async () => {
   const { clock, database, supervisor, changes, commits } = await setUp(['a', 'b']);
   database.place('b', 'two');
   supervisor.start();
@@ -125,7 +125,7 @@ it('saves an account before it releases the lease, and closes lost accounts befo
   expect(of('a').slice(-2)).toEqual(['one committed a', 'one released a']);
 });
 
-it('stops a lost account immediately while another account is being opened', async () => {
+it('closes a lost account immediately while another account is being opened', async () => {
   const scene = await setUp(['a', 'b', 'c']);
   const { clock, database, supervisor, openings, inFlight, hold, running, requests, commits, handOvers } = scene;
   for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
@@ -136,13 +136,13 @@ it('stops a lost account immediately while another account is being opened', asy
   database.place('c', 'one');
   await clock.advance(INTERVAL);
   expect(openings.map(({ settings }) => settings.name)).toEqual(['a', 'b', 'c']);
-  database.isAway = true;
+  database.isUnavailable = true;
   await clock.advance(2 * LEASE);
-  database.isAway = false;
+  database.isUnavailable = false;
   database.place('a', 'two');
   await database.join('two').replicas.renew(['a']);
   await clock.advance(INTERVAL);
-  // Closing it waits for the account that is being opened.
+  // Closing the supervisor waits for the account that is being opened.
   expect(running()).toEqual(['a', 'b']);
   const [a] = openings;
   expect(inFlight.get('a')).toBe(0);
@@ -160,7 +160,7 @@ it('stops a lost account immediately while another account is being opened', asy
   expect(scene.errors().filter(({ level }) => level === 'error')).toEqual([]);
 });
 
-it('closes an account lost while another is being closed before it releases the lease', async () => {
+it('if an account is lost while another is being closed, closes the account before releasing its lease', async () => {
   const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
   supervisor.start();
   await clock.advance(1000);
@@ -192,7 +192,7 @@ it('closes an account lost while another is being closed before it releases the 
   expect(requests('a')).toBeGreaterThan(before);
 });
 
-it('leaves the alerts of an account lost during a reload to the next holder', async () => {
+it('does not resolve alerts of an account lost during a reload, but leaves them to the next holder', async () => {
   const { clock, database, supervisor, config, hold } = await setUp(['a', 'b']);
   const when = { above: { metric: 'delivery_flow_control_keys', value: 0 } };
   const alerts = { enabled: true, evaluateEvery: '1s', rules: [{ name: 'Keys', when }] };
@@ -226,7 +226,7 @@ it('releases an account that fails to open, keeps the others running and retries
   supervisor.start();
   await clock.advance(0);
   expect(running()).toEqual(names.filter(name => !damaged.has(name)));
-  // One attempt per account: damaged ones do not affect others.
+  // There is one attempt per account: damaged ones do not affect others.
   expect(changes()).toHaveLength(8);
   expect(database.holders().has('n2')).toBe(false);
   const failures = () => log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields);
@@ -234,7 +234,7 @@ it('releases an account that fails to open, keeps the others running and retries
     { account: 'n2', error: 'Error: damaged', seconds: 15 },
     { account: 'n5', error: 'Error: damaged', seconds: 15 },
   ]);
-  // Shown as failed, because no other replica has opened them.
+  // The accounts are shown as failed, because no other replica has opened them.
   expect(supervisor.state().running).toHaveLength(6);
   expect(supervisor.state().accounts).toHaveLength(8);
   await clock.advance(30 * MINUTE);
@@ -247,18 +247,18 @@ it('releases an account that fails to open, keeps the others running and retries
   expect(new Set(changes()).size).toBe(8);
 });
 
-it('keeps accounts that failed to open without the database, and opens them once it is available', async () => {
+it('keeps the leases of accounts that failed to open while the database was unavailable, and opens them once it is available', async () => {
   const { clock, database, damaged, supervisor, hold, running, errors } = await setUp(['a', 'b']);
   for (const name of ['a', 'b']) damaged.add(name);
   const open = ['open a', 'open b'].map(hold);
   supervisor.start();
   await clock.advance(0);
-  database.isAway = true;
+  database.isUnavailable = true;
   for (const go of open) go();
   await settle();
   expect(running()).toEqual([]);
   damaged.clear();
-  database.isAway = false;
+  database.isUnavailable = false;
   await clock.advance(INTERVAL);
   expect(running()).toEqual(['a', 'b']);
   expect(database.course.filter(line => line.includes('released'))).toEqual([]);
@@ -268,7 +268,7 @@ it('keeps accounts that failed to open without the database, and opens them once
 it.each([
   ['fails', true],
   ['succeeds', false],
-])('reports no failure when an account is lost while it is opened and the opening %s', async (_, fails) => {
+])('reports no failure for an account that is lost while it is being opened (opening %s)', async (_, fails) => {
   const { clock, database, damaged, supervisor, running, hold, requests, commits, errors } = await setUp(['a', 'b']);
   for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
   database.place('a', 'two');
@@ -294,7 +294,7 @@ it.each([
   expect(errors()).toEqual([]);
 });
 
-it('waits for a reload in progress, and a reload for it', async () => {
+it('a handover waits for a reload in progress, and a reload waits for a handover', async () => {
   const { clock, database, supervisor, config, hold, running, changes } = await setUp(['a', 'b']);
   database.place('b', 'two');
   const port = Promise.withResolvers<void>();
@@ -323,7 +323,7 @@ it('waits for a reload in progress, and a reload for it', async () => {
   expect(running()).toEqual(['a', 'b']);
 });
 
-it('opens no further account after it is stopped, and waits for the one in progress', async () => {
+it('opens no further account after a stop, and waits for the account that is being opened', async () => {
   const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
   database.place('b', 'two');
   const open = hold('open a');

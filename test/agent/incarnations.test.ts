@@ -196,8 +196,8 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
     return: ({ name }) => rival.return(name),
     'refuse commits': () => Object.assign(world, { refusesCommits: true }),
     'accept commits': () => Object.assign(world, { refusesCommits: false }),
-    away: () => shared && Object.assign(shared, { isAway: true }),
-    back: () => shared && Object.assign(shared, { isAway: false }),
+    away: () => shared && Object.assign(shared, { isUnavailable: true }),
+    back: () => shared && Object.assign(shared, { isUnavailable: false }),
   };
   for (const each of steps) await (effects[each.kind] as (step: Step) => unknown)(each);
 
@@ -238,7 +238,7 @@ beforeEach(() => {
 
 afterEach(() => vi.restoreAllMocks());
 
-it('never lets two incarnations of an account overlap or act after their end', async () => {
+it('incarnations of an account never overlap and do nothing after they have ended', async () => {
   await fc.assert(
     fc.asyncProperty(life, async life => {
       expect(await live(life)).toEqual([]);

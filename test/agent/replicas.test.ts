@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { json, serve } from '../support/http-service.ts';
 import { createReplicas, LEASE, type StartedReplica } from '../support/replicas.ts';
 
-/** A service with one key per account, and replicas that poll it. */
+/** Starts a service with one key per account, and replicas that poll it. */
 async function setUp() {
   /** `replica account` of every request, in order. */
   const calls: string[] = [];
@@ -46,7 +46,7 @@ async function setUp() {
   return { ...replicas, calls, atNext, configOf, start, shown };
 }
 
-it('opens gained accounts, closes lost ones, and serves from the start', async () => {
+it('opens gained accounts, closes lost ones, and is ready immediately after startup', async () => {
   const { database, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'a', 'b']) database.place(name, 'one');
   database.place('c', 'two');
@@ -69,7 +69,7 @@ it('opens gained accounts, closes lost ones, and serves from the start', async (
   );
 });
 
-it('opens owned configured accounts in a reload and closes accounts that are no longer configured', async () => {
+it('a reload opens accounts added to the configuration, and closes and releases removed ones', async () => {
   const { database, configOf, start, shown } = await setUp();
   database.place('b', 'two');
   const one = await start('one', ['a', 'b']);
@@ -82,7 +82,7 @@ it('opens owned configured accounts in a reload and closes accounts that are no 
   expect(await one.agent.reload()).toEqual({ changed: ['accounts: b changed, c changed'] });
 });
 
-it('completes a reload and a handover at the same time', async () => {
+it('completes a reload and a handover that run concurrently', async () => {
   const { database, configOf, start, shown } = await setUp();
   const names = ['a', 'b', 'c', 'd'];
   for (const name of names) database.place(name, 'one');
@@ -128,7 +128,7 @@ it('releases all accounts after saving them when it is stopped', async () => {
   await eventually(async () => expect(await shown(two)).toEqual([['a', 'b']]));
 });
 
-it('sends no request for an account that moved to another replica while the process was paused', async () => {
+it('sends no request for an account that moved to another replica while this process was paused', async () => {
   const { database, time, calls, atNext, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'b']) database.place(name, 'one');
   let paused = 0;
@@ -156,11 +156,11 @@ it('sends no request for an account that moved to another replica while the proc
   expect(database.course.slice(gained)).not.toContain('one committed a');
 });
 
-it('continues polling while the database is unavailable, even after its leases expire, and after recovery', async () => {
+it('keeps its accounts and keeps polling during and after a database outage that is longer than a lease', async () => {
   const { database, calls, start, shown } = await setUp();
   const one = await start('one', ['a', 'b']);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
-  database.isAway = true;
+  database.isUnavailable = true;
   const course = database.course.length;
   const until = systemClock.monotonic() + 2 * LEASE;
   await eventually(() => expect(systemClock.monotonic()).toBeGreaterThan(until));
@@ -169,7 +169,7 @@ it('continues polling while the database is unavailable, even after its leases e
   // On a busy machine, data with an interval of 20 ms may be stale for a moment.
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
   expect(database.course.slice(course)).toEqual([]);
-  database.isAway = false;
+  database.isUnavailable = false;
   const reads = () => calls.length;
   const before = reads();
   await eventually(() => expect(reads()).toBeGreaterThan(before + 10));
@@ -177,7 +177,7 @@ it('continues polling while the database is unavailable, even after its leases e
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
 });
 
-it('runs all accounts except one with damaged rows, which it releases', async () => {
+it('runs all accounts except one with damaged rows, and releases that account', async () => {
   const { database, start, shown } = await setUp();
   await database.rows.commit('b', [{ key: 'budget/spent', value: 'no JSON' }]);
   const one = await start('one', ['a', 'b', 'c', 'd']);
@@ -186,7 +186,7 @@ it('runs all accounts except one with damaged rows, which it releases', async ()
   expect(database.holders().has('b')).toBe(false);
 });
 
-it('leaves an account that it failed to open to the replica that opened it', async () => {
+it('stops reporting an account that it failed to open once another replica has opened it', async () => {
   const { database, start, shown } = await setUp();
   const key = 'budget/spent';
   await database.rows.commit('b', [{ key, value: 'no JSON' }]);

@@ -28,7 +28,10 @@ const word = fc
   })
   .map(({ id, says, episode }) => `${id}${says}${episode}`);
 const walk = fc.uniqueArray(word, { maxLength: 5, selector: text => text[0] }).map(words => words.join(' '));
-/** One step of a simulation; repeated kinds are more likely. `words`: entries of later walks, if they change. */
+/**
+ * One step of a simulation. Kinds that are listed repeatedly are more likely. `words`: entries of later walks, if they
+ * change.
+ */
 const step = fc.record({
   kind: fc.constantFrom(
     ...([
@@ -49,7 +52,7 @@ const step = fc.record({
     ...(['store fails', 'resets', 'clock steps', 'stopped', 'stale', 'paused'] as const),
   ),
   words: fc.option(walk, { freq: 3, nil: undefined }),
-  /** Additional walks, or commits before the store fails. */
+  /** Number of additional walks, or of commits before the store fails. */
   count: fc.nat(4),
   ms: fc.constantFrom(SECOND, 5 * SECOND, MINUTE, 6 * MINUTE, HOUR, DAY),
   back: fc.boolean(),
@@ -58,20 +61,20 @@ const step = fc.record({
 });
 const answer = fc.constantFrom('302!', '302!', '302', '400', '404', '429', '500', '500', '500!', 'timeout!', 'unsent');
 
-/** Reasons of account stages, which are checked before those of a callback. */
+/** Reasons of account stages, which are checked before callback stages. */
 const ACCOUNT_REASONS = ACCOUNT_STAGES.flatMap(({ reasons }) => Object.keys(reasons));
 
 type Scene = Awaited<ReturnType<typeof createScene>>;
 
 /**
- * Checks the invariants before a request is sent. `reached`: number of requests by action that may have reached the service.
- * `uses`: times of requests, independent of clock changes.
+ * Checks the invariants before a request is sent. `reached`: number of requests by action that may have reached the
+ * service. `uses`: times of requests, unaffected by clock changes.
  */
 function check(scene: Scene, id: string, reached: Map<string, number>, uses: number[]): void {
   const { state } = scene.journal();
   const open = [...state.actions.values()].filter(({ target, isOpen }) => target.id === id && isOpen);
   // The intent is stored and has no response yet.
-  expect(open.map(({ attempts }) => attempts.at(-1)?.answer)).toEqual([undefined]);
+  expect(open.map(({ attempts }) => attempts.at(-1)?.response)).toEqual([undefined]);
   const action = open[0]?.id ?? '';
   const explained = scene.explain(id);
   expect([explained?.action, explained?.findings[0]?.verdict]).toEqual([action, 'stuck']);
@@ -91,7 +94,7 @@ async function happen(
   { kind, count, ms, back, id, state }: typeof step extends fc.Arbitrary<infer T> ? T : never,
   words: string,
 ) {
-  // A run fails with its store.
+  // A run fails if its store fails.
   const walkOn = () => scene.walk(words).catch(() => undefined);
   const journal = scene.journal();
   if (kind === 'walk') for (let walks = 0; walks <= count; walks += 1) await walkOn();
@@ -127,7 +130,7 @@ it('cancels are sent only for stuck callbacks, after an intent and within limits
       const reached = new Map<string, number>();
       const uses: number[] = [];
       let isAhead = false;
-      /** Collected here, because expected errors are ignored. */
+      /** Violations are collected, because errors of a run may be expected and are ignored. */
       const wrong: unknown[] = [];
       scene.onSend = id => {
         sent += 1;
@@ -142,7 +145,7 @@ it('cancels are sent only for stuck callbacks, after an intent and within limits
       for (const each of steps) {
         words = each.words ?? words;
         isAhead ||= each.kind === 'clock steps' && !each.back;
-        // The next process cannot distinguish a clock that was set forward from elapsed time.
+        // The next process cannot tell a clock that was set forward from elapsed time.
         if (each.kind === 'dies' && isAhead) [uses.length, isAhead] = [0, false];
         scene.answers = [...answers.take(20)];
         await happen(scene, each, words);
@@ -158,7 +161,7 @@ it('cancels are sent only for stuck callbacks, after an intent and within limits
     }),
     { numRuns: 80 },
   );
-  // All cases occurred. The numbers vary with the seed: usually about 320, 10 and 50.
+  // Check that all cases occurred. The counts vary with the seed: usually about 320, 10 and 50.
   expect(sent).toBeGreaterThan(200);
   expect(second).toBeGreaterThan(2);
   expect(recovered).toBeGreaterThan(5);

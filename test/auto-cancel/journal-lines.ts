@@ -14,7 +14,10 @@ export const TARGET: JournalTarget = {
 };
 const about = { action: 'x', rule: 'jobs', target: TARGET, evidence: [] };
 
-/** Parses a line: `marked 30`, `intent 1`, `intent 2 blind`, `answered 1 unknown`, `ended confirmed`. `at`: its number in the journal. */
+/**
+ * Parses a line: `marked 30`, `intent 1`, `intent 2 blind`, `answered 1 unknown`, `ended confirmed`. `at`: the line's
+ * number in the journal.
+ */
 export function line(words: string, at: number): JournalEntry {
   const [step, one = '', two = ''] = words.split(' ');
   switch (step) {
@@ -62,7 +65,8 @@ export function summaryOf(action: Action | undefined): string {
     approvedBy && `approved by ${approvedBy}`,
     isPlanned && 'planned',
     ...attempts.map(
-      ({ number, at, answer, answeredAt }) => `#${number}@${at}${answer ? ` ${answer.kind}@${answeredAt}` : ''}`,
+      ({ number, at, response, respondedAt }) =>
+        `#${number}@${at}${response ? ` ${response.kind}@${respondedAt}` : ''}`,
     ),
     isOpen && 'open',
     ended,

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { recorded } from '../../src/status/recording.ts';
-import { OUTCOMES } from '../../src/upstream/errors.ts';
+import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 
 const page = readFileSync('docs/log.md', 'utf8');
 const sources = globSync('src/**/*.ts').map(file => readFileSync(file, 'utf8'));
@@ -14,19 +14,19 @@ function codeInFirstCells(heading: string): string[] {
   return cells.flatMap(cell => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code));
 }
 
-it('finds every message that the log page explains in the source', () => {
+it('docs/log.md explains only messages that occur in the source', () => {
   const messages = codeInFirstCells('Lines that need action');
   expect(messages.length).toBeGreaterThan(60);
   expect(messages.filter(message => !sources.some(text => text.includes(`'${message}'`)))).toEqual([]);
 });
 
-it('explains every reason of a failed round', () => {
+it('docs/log.md explains exactly the reasons of failed rounds', () => {
   // Rounds also fail when the store does.
-  const reasons = [...OUTCOMES.filter(outcome => outcome !== 'ok'), 'store'];
+  const reasons = [...REQUEST_OUTCOMES.filter(outcome => outcome !== 'ok'), 'store'];
   expect(codeInFirstCells('Reasons').toSorted()).toEqual(reasons.toSorted());
 });
 
-it('explains every message of level warn and error', () => {
+it('docs/log.md explains every message of level warn and error', () => {
   const calls =
     /\b(?:[lL]og\.(?:warn|error)|logBound|failures\.note|(?<!\.)note)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)/g;
   const logged = sources
@@ -37,7 +37,7 @@ it('explains every message of level warn and error', () => {
   expect([...new Set(logged)].filter(message => !explained.includes(message))).toEqual([]);
 });
 
-it('lists every family of the history on the page of the store', () => {
+it('docs/store.md lists every family in the history', () => {
   const store = readFileSync('docs/store.md', 'utf8');
   const names = recorded.map(({ family }) => family.name.replace('delivery_', ''));
   expect(names.filter(name => !store.includes(`\`${name}\``))).toEqual([]);

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { environmentFaults } from '../../src/cli/otlp-environment.ts';
+import { environmentErrors } from '../../src/cli/otlp-environment.ts';
 import { parseConfig } from '../../src/config/load.ts';
 
 function faults(sections: object, env: Record<string, string>): string[] {
   const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'of-no-use' }];
-  return environmentFaults(parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', {}).config, env);
+  return environmentErrors(parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', {}).config, env);
 }
 
 const GRPC = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
@@ -18,14 +18,14 @@ it('reports unsupported OpenTelemetry variables of each enabled signal', () => {
   expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' })).toHaveLength(1);
   const [secret] = faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'secret-canary' });
   expect(secret).toBe(
-    'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is not an http or https address, to which metrics could be sent',
+    'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT must be an http or https address, because metrics are sent to it',
   );
   expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })).toEqual([
-    'OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https address, to which traces could be sent',
+    'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https address, because traces are sent to it',
   ]);
 });
 
-it('reports nothing for disabled signals and supported values', () => {
+it('reports no variables for disabled signals and supported values', () => {
   expect(faults({}, GRPC)).toEqual([]);
   expect(faults({ tracing, push }, {})).toEqual([]);
   expect(faults({ tracing, push }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatFault, parseConfig } from '../../src/config/load.ts';
+import { formatError, parseConfig } from '../../src/config/load.ts';
 
 const ENV = { TOKEN: 'token-canary', ACTION_TOKEN: 'action-canary' };
 const ACCOUNT = 'accounts: [{ name: production, baseUrl: "http://127.0.0.1:1", token: { env: TOKEN } }]\n';
@@ -7,7 +7,7 @@ const load = (autoCancel: string, accounts = ACCOUNT) =>
   parseConfig(`${accounts}autoCancel:\n${autoCancel}`, 'x.yaml', ENV);
 const HOUR = 3_600_000;
 
-it('is off and has no rules by default', () => {
+it('auto-cancel is off and has no rules by default', () => {
   const { config, warnings } = parseConfig(ACCOUNT, 'x.yaml', ENV);
   expect(config.autoCancel).toEqual({
     mode: 'off',
@@ -97,7 +97,7 @@ it('parses a blind rule, a time in `expires`, and statuses as numbers or text', 
   });
 });
 
-it('inProgressFor must exceed the time of all retries and attempts', () => {
+it('inProgressFor must exceed the total time of all retries and attempts', () => {
   const rule = (stuckWhen: string) =>
     load(`  rules: [{ name: r, match: { label: { in: [x] } }, stuckWhen: ${stuckWhen} }]`);
   expect(() => rule('{ inProgressFor: 33h }')).not.toThrow();
@@ -119,15 +119,15 @@ const acting = (mode: string) => `
 const account = (name: string, actionToken = '') =>
   `{ name: ${name}, baseUrl: "http://127.0.0.1:1/${name}", token: { env: TOKEN }${actionToken} }`;
 
-it('warns if the reading token would be used for cancels, and only then', () => {
+it('warns that cancels would use the reading token, but not in mode plan', () => {
   const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;
-  expect(load(acting('enforce'), accounts).warnings.map(formatFault)).toEqual([
+  expect(load(acting('enforce'), accounts).warnings.map(formatError)).toEqual([
     'x.yaml:1:12: accounts[0].actionToken: is not set: auto-cancel uses `token` to cancel',
   ]);
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });
 
-it('warns about an alert that can never pause a rule that may act', () => {
+it('warns about an alert in pauseWhileAlerts that can never pause a rule that may act', () => {
   const warnings = (rules: string, labels = '') => {
     const off = ', actionToken: { env: ACTION_TOKEN }, collect: { flowControl: { enabled: false } }';
     const alerts = `alerts:
@@ -135,7 +135,7 @@ it('warns about an alert that can never pause a rule that may act', () => {
   rules: [{ name: Busy, when: { above: { metric: delivery_flow_control_waitlist_size, value: 9${labels} } } }]
 `;
     const accounts = `${alerts}accounts: [${account('a', off)}, ${account('b', ', actionToken: { env: ACTION_TOKEN }')}]\n`;
-    return load(`  pauseWhileAlerts: [Busy]${rules}`, accounts).warnings.map(formatFault);
+    return load(`  pauseWhileAlerts: [Busy]${rules}`, accounts).warnings.map(formatError);
   };
   const acts = (name: string) => acting('enforce').replace('[a]', `[${name}]`);
   expect(warnings(acts('a'))).toEqual([
@@ -146,7 +146,7 @@ it('warns about an alert that can never pause a rule that may act', () => {
   expect(warnings(acting('plan'))).toEqual([]);
 });
 
-it('the action token is read only if auto-cancel may act, and is never shown', () => {
+it('reads the action token only if auto-cancel may act, and never shows it', () => {
   const missing = `accounts: [${account('a', ', actionToken: { env: NOT_SET }')}]\n`;
   expect(load(acting('plan'), missing).warnings).toEqual([]);
   expect(() => load(acting('enforce'), missing)).toThrow(
@@ -161,7 +161,7 @@ it('the action token is read only if auto-cancel may act, and is never shown', (
   expect(load(acting('enforce'), there).warnings).toEqual([]);
 });
 
-it('secrets are not read without an environment', () => {
+it('reads no secrets without an environment', () => {
   expect(parseConfig(ACCOUNT, 'x.yaml').warnings).toEqual([]);
   expect(() => parseConfig(ACCOUNT, 'x.yaml', {})).toThrow('the environment variable TOKEN is not set');
 });

@@ -63,11 +63,11 @@ const PLANTS: readonly Plant[] = [
   ['a token that is not set', 'accounts.1.token', { env: 'NOT_SET' }],
   ['a token of two kinds', 'accounts.2.token', { env: 'TOKEN', file: 'x' }],
   ['an overlap that is too long', 'accounts.1.collect.events.overlap', '9h'],
-  ['a wrong interval next to it', 'accounts.1.collect.events.every', 'soon'],
+  ['an invalid interval next to it', 'accounts.1.collect.events.every', 'soon'],
   ['an objective without an error budget', 'accounts.2.objectives', { delivered: 1 }],
   ['a target beyond its window', 'objectives', { onTimeWithin: '2d', window: '1d' }],
   ['a schedule without a name', 'schedules.0.name', undefined],
-  ['a schedule that never comes', 'schedules.0.cron', '0 2 31 2 *'],
+  ['a schedule that never occurs', 'schedules.0.cron', '0 2 31 2 *'],
   ['a schedule of an unknown account', 'schedules.0.accounts', ['nowhere']],
   ['a schedule without criteria', 'schedules.0.match', {}],
   ['a filter without a name', 'accounts.0.collect.dlq.filters.1', { match: { url: 'x' } }],
@@ -75,10 +75,10 @@ const PLANTS: readonly Plant[] = [
   ['an unknown account of an alert', 'alerts.rules.0.when.above.labels.account', 'nobody'],
   ['a wrong duration of an alert', 'alerts.rules.0.for', 'soon'],
   ['an unknown collector', 'alerts.rules.1.when.stale.collector', 'queue'],
-  ['an alert about nothing', 'alerts.rules.2.when', {}],
-  ['an alert twice', 'alerts.rules.3.name', 'Stale'],
+  ['an alert without a condition', 'alerts.rules.2.when', {}],
+  ['a duplicate alert', 'alerts.rules.3.name', 'Stale'],
   ['a secret that is not set', 'alerts.notifiers.0.webhook.secret', { env: 'NOT_SET' }],
-  ['an invalid hook', 'alerts.notifiers.0.webhook.url', 'nowhere'],
+  ['an invalid webhook', 'alerts.notifiers.0.webhook.url', 'nowhere'],
   ['an unknown format', 'alerts.notifiers.0.webhook.format', 'teams'],
   ['a group by an invalid label', 'alerts.notifiers.0.webhook.groupBy', ['a b']],
   ['a silence of an unknown alert', 'alerts.silences.0.match.alertname', 'Missing'],
@@ -90,12 +90,12 @@ const PLANTS: readonly Plant[] = [
   ['an unknown alert', 'autoCancel.pauseWhileAlerts.1', 'Missing'],
   ['an unknown account of a rule', 'autoCancel.rules.0.accounts.1', 'nobody'],
   ['an unknown notifier', 'autoCancel.rules.0.notify.1', 'nowhere'],
-  ['a bad pattern', 'autoCancel.rules.0.match.label.matches', '('],
-  ['no end', 'autoCancel.rules.0.expires', undefined],
-  ['a span that healthy callbacks may take', 'autoCancel.rules.0.stuckWhen', { inProgressFor: '1h' }],
+  ['an invalid pattern', 'autoCancel.rules.0.match.label.matches', '('],
+  ['a rule without end', 'autoCancel.rules.0.expires', undefined],
+  ['a duration that healthy callbacks may take', 'autoCancel.rules.0.stuckWhen', { inProgressFor: '1h' }],
   ['an unknown key of a rule', 'autoCancel.rules.1.colour', 'red'],
   ['a duplicate rule name', 'autoCancel.rules.1.name', 'r'],
-  ['an unknown evidence', 'autoCancel.rules.1.evidence', 'guess'],
+  ['unknown evidence', 'autoCancel.rules.1.evidence', 'guess'],
   ['a wrong number of retries', 'autoCancel.rules.1.stuckWhen.assumeMaxRetries', 'many'],
   ['a wrong duration of a rule', 'autoCancel.rules.1.grace', 'soon'],
 ];
@@ -115,15 +115,15 @@ function faultsOf(plants: readonly Plant[]): string[] {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     // Lists of existing names depend on other faults.
-    return error.faults.map(({ path, message }) => `${path}: ${message.replace(/; there are: .*/, '')}`);
+    return error.errors.map(({ path, message }) => `${path}: ${message.replace(/; there are: .*/, '')}`);
   }
 }
 
-it('reports no faults in a valid configuration', () => expect(faultsOf([])).toEqual([]));
+it('reports no errors in a valid configuration', () => expect(faultsOf([])).toEqual([]));
 
-it.each(PLANTS)('reports exactly one fault for %s', (...plant) => expect(faultsOf([plant])).toHaveLength(1));
+it.each(PLANTS)('reports exactly one error for %s', (...plant) => expect(faultsOf([plant])).toHaveLength(1));
 
-it('reports all faults independently of each other', () => {
+it('reports all errors independently of each other', () => {
   const alone = new Map(PLANTS.map(plant => [plant, faultsOf([plant])]));
   fc.assert(
     fc.property(fc.shuffledSubarray([...PLANTS], { minLength: 2 }), plants => {
@@ -134,9 +134,12 @@ it('reports all faults independently of each other', () => {
   );
 });
 
-it.each(['__proto__', '__defineGetter__', 'constructor', 'toString'])('%s is an unknown key like any other', key => {
-  const text = `${JSON.stringify(key)}: 1\naccounts: [{ name: a, baseUrl: 'https://a.example', token: { env: TOKEN } }]`;
-  const check = () => parseConfig(text, 'x.yaml', { TOKEN: 't' }, 0);
-  expect(check).toThrow(ConfigError);
-  expect(check).toThrow(`x.yaml:1:1: ${key}: unknown key; allowed here: server, `);
-});
+it.each(['__proto__', '__defineGetter__', 'constructor', 'toString'])(
+  'reports the key %s as unknown like any other key',
+  key => {
+    const text = `${JSON.stringify(key)}: 1\naccounts: [{ name: a, baseUrl: 'https://a.example', token: { env: TOKEN } }]`;
+    const check = () => parseConfig(text, 'x.yaml', { TOKEN: 't' }, 0);
+    expect(check).toThrow(ConfigError);
+    expect(check).toThrow(`x.yaml:1:1: ${key}: unknown key; allowed here: server, `);
+  },
+);

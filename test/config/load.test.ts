@@ -2,7 +2,7 @@ import { globSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { formatFault, loadConfig, parseConfig } from '../../src/config/load.ts';
+import { formatError, loadConfig, parseConfig } from '../../src/config/load.ts';
 import { Config } from '../../src/config/schema.ts';
 import { afterThisTest } from '../support/client.ts';
 import { faultText } from './fault-text.ts';
@@ -16,21 +16,21 @@ function temporary(): string {
 }
 
 describe('invalid configurations', () => {
-  it.each(globSync('test/config/bad/*.yaml').sort())('%s', path => {
+  it.each(globSync('test/config/bad/*.yaml').sort())('reports the errors of %s', path => {
     const name = basename(path);
     const message = faultText(() => loadConfig(path, ENV)).replaceAll(path, name);
     expect(message).not.toContain('canary');
     expect(message).toMatchSnapshot();
   });
 
-  it('a missing file', () =>
+  it('reports a missing file', () =>
     expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe("nowhere.yaml:1:1: can't be read: ENOENT"));
 });
 
-describe('doubtful configurations are accepted with warnings', () => {
-  it.each(globSync('test/config/doubtful/*.yaml').sort())('%s', path => {
+describe('doubtful configurations', () => {
+  it.each(globSync('test/config/doubtful/*.yaml').sort())('accepts %s with warnings', path => {
     const { warnings } = loadConfig(path, ENV, Date.UTC(2026, 0, 1));
-    const text = warnings.map(formatFault).join('\n').replaceAll(path, basename(path));
+    const text = warnings.map(formatError).join('\n').replaceAll(path, basename(path));
     expect(text).not.toContain('canary');
     expect(text).toMatchSnapshot();
   });
@@ -39,7 +39,7 @@ describe('doubtful configurations are accepted with warnings', () => {
 describe('valid configurations', () => {
   const minimal = 'accounts: [{ name: a, baseUrl: "https://delivery.example.com", token: { env: TOKEN } }]';
 
-  it('need only accounts with name, baseUrl and token', () => {
+  it('a valid configuration needs only accounts with name, baseUrl and token', () => {
     const { config, warnings } = parseConfig(minimal, 'x.yaml', ENV);
     expect(warnings).toEqual([]);
     expect(config.server).toEqual({
@@ -72,23 +72,23 @@ describe('valid configurations', () => {
     expect(config.staleness).toEqual({ markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 });
   });
 
-  it('have a hash that changes with the text', () => {
+  it('a configuration has a hash that changes with its text', () => {
     const hash = (text: string) => parseConfig(text, 'x.yaml', ENV).hash;
     expect(hash(minimal)).toMatch(/^[0-9a-f]{16}$/);
     expect(hash(minimal)).toBe(hash(minimal));
     expect(hash(`${minimal}\n`)).not.toBe(hash(minimal));
   });
 
-  it('warn about a token in the file with its position and do not print it', () => {
+  it('warns about a token in the file with its position, without printing it', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: token-canary }\n';
     const loaded = parseConfig(text, 'x.yaml', {});
-    expect(loaded.warnings.map(warning => formatFault(warning))).toEqual([
+    expect(loaded.warnings.map(warning => formatError(warning))).toEqual([
       'x.yaml:2:52: accounts[0].token: the token is written in this file; { env: NAME } or { file: PATH } keep it out',
     ]);
     expect(JSON.stringify(loaded)).not.toContain('canary');
   });
 
-  it('are rejected if a token file is missing or contains no token', () => {
+  it('rejects a configuration if a token file is missing or contains no token', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { file: /nonexistent/token } }\n';
     expect(faultText(() => parseConfig(text, 'x.yaml', {}))).toBe(
       "x.yaml:2:52: accounts[0].token: /nonexistent/token can't be read",
@@ -106,7 +106,7 @@ describe('valid configurations', () => {
     }
   });
 
-  it('give each account complete collect, upstream and objectives with its overrides', () => {
+  it('resolves collect, upstream and objectives of each account, including overrides', () => {
     const text = `
 objectives: { delivered: 0.9, onTimeWithin: 1m }
 upstream: { timeout: 7s, proxy: http://user:proxy-canary@proxy.example:3128, noProxy: [a.example] }
@@ -135,7 +135,7 @@ accounts:
     expect(JSON.stringify(config)).not.toContain('canary');
   });
 
-  it('include accounts from other files, and name those files in errors', () => {
+  it('includes accounts from other files, and names those files in errors', () => {
     const load = (files: Record<string, string>, more = '') => {
       const folder = temporary();
       mkdirSync(join(folder, 'accounts.d'));
@@ -147,7 +147,7 @@ accounts:
     const good = load({ '2.yaml': one('c'), '1.yaml': one('b') });
     const { config, warnings, hash } = good.load();
     expect(config.accounts.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
-    expect(warnings.map(formatFault)).toEqual([`${good.folder}/main.yaml:2:37: accountFiles[1]: matches no file`]);
+    expect(warnings.map(formatError)).toEqual([`${good.folder}/main.yaml:2:37: accountFiles[1]: matches no file`]);
     writeFileSync(join(good.folder, 'accounts.d', '1.yaml'), one('d'));
     expect(good.load().hash).not.toBe(hash);
 
@@ -166,7 +166,7 @@ accounts:
       '1.yaml:2:23: [1].baseUrl: must be an http or https address without user, query or fragment',
       '1.yaml:2:39: [1].token: the environment variable UNSET is not set',
       expect.stringMatching(/^1\.yaml:2:\d+: \[1\]\.colour: unknown key; allowed here: name, /),
-      '2.yaml:1:11: [0].name: must be unique; a exists already',
+      '2.yaml:1:11: [0].name: must be unique; a already exists',
     ]);
     const notLists = load({ '1.yaml': 'accounts: []', '2.yaml': 'a: [' });
     expect(faultText(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
@@ -174,15 +174,15 @@ accounts:
     );
   });
 
-  describe('warn about a budget that is too small', () => {
+  describe('small budgets', () => {
     const warnings = (rest: string) =>
-      parseConfig(minimal.replace('token:', `${rest}, token:`), 'x.yaml', ENV).warnings.map(formatFault);
+      parseConfig(minimal.replace('token:', `${rest}, token:`), 'x.yaml', ENV).warnings.map(formatError);
     const warning = (least: number, allowed: number) =>
       `x.yaml:1:90: accounts[0].budget.requestsPerDay: reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${allowed} for reading: rounds will wait, and data will be older than configured`;
     const leastOf = (rest: string) =>
       Number(/at least (\d+)/.exec(warnings(`budget: { requestsPerDay: 1 }, collect: ${rest}`)[0] ?? '')?.[1]);
 
-    it('per day, with a tenth reserved for actions', () => {
+    it('warns about a budget that is too small per day, with a tenth reserved for actions', () => {
       // Every 15 s the keys and the tail of the log, every 30 s new entries of the queue, every 10 min the complete
       // queue.
       const least = leastOf('{}');
@@ -193,13 +193,13 @@ accounts:
       expect(warnings(`budget: { requestsPerDay: ${enough - 1} }`)).toEqual([warning(least, least - 1)]);
     });
 
-    it('per second', () => {
+    it('warns about a budget that is too small per second', () => {
       expect(warnings('budget: { requestsPerSecond: 0.1 }')).toEqual([
         expect.stringContaining('but the budget allows 8640 for reading'),
       ]);
     });
 
-    it('including complete walks of the queue and of each filter', () => {
+    it('counts complete walks of the queue and of each filter when it checks the budget', () => {
       const filters = Array.from({ length: 50 }, (_, index) => `{ name: f${index}, match: { queueName: q${index} } }`);
       const few = leastOf('{ dlq: { rescanEvery: 10m } }');
       // A walk every 10 minutes is 144 a day.

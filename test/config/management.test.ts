@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatFault, parseConfig } from '../../src/config/load.ts';
+import { formatError, parseConfig } from '../../src/config/load.ts';
 
 const load = (management: string, env: Readonly<Record<string, string>> = {}) =>
   parseConfig(
@@ -8,7 +8,7 @@ const load = (management: string, env: Readonly<Record<string, string>> = {}) =>
     { TOKEN: 't', ...env },
   );
 
-const warningsOf = (...args: Parameters<typeof load>) => load(...args).warnings.map(formatFault);
+const warningsOf = (...args: Parameters<typeof load>) => load(...args).warnings.map(formatError);
 
 it('the management login is optional, and the agent runs without its password', () => {
   expect(load('null').config.accounts[0]?.management).toBeNull();
@@ -22,7 +22,7 @@ it('the management login is optional, and the agent runs without its password', 
   ]);
 });
 
-it('a password in the file is redacted, with a warning', () => {
+it('a management password in the file is redacted, with a warning', () => {
   const management = '{ baseUrl: http://127.0.0.1:2, username: u, password: password-canary }';
   expect(warningsOf(management)).toEqual([
     'x.yaml:3:73: accounts[0].management.password: the password is written in this file; { env: NAME } or { file: PATH } keep it out',
@@ -30,7 +30,7 @@ it('a password in the file is redacted, with a warning', () => {
   expect(JSON.stringify(load(management))).not.toContain('canary');
 });
 
-it('errors name their position and the allowed keys', () => {
+it('errors in the management section name their position and the allowed keys', () => {
   expect(() => load('{ baseUrl: ftp://x, username: "a:b", pasword: canary }')).toThrow(
     [
       'x.yaml:3:19: accounts[0].management.password: is required: must be { env: NAME }, { file: PATH } or the secret itself as text',

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { formatFault, parseConfig } from '../../src/config/load.ts';
+import { formatError, parseConfig } from '../../src/config/load.ts';
 
 const warningsOf = (config: object) =>
-  parseConfig(JSON.stringify(config, null, 2), 'x.yaml', { T: 'x' }).warnings.map(formatFault);
+  parseConfig(JSON.stringify(config, null, 2), 'x.yaml', { T: 'x' }).warnings.map(formatError);
 const account = (more: object) => ({
   accounts: [{ name: 'a', baseUrl: 'https://h.example', token: { env: 'T' }, ...more }],
 });
 
 describe('http to another host', () => {
-  it('causes a warning for each secret sent there, with its position and without the URL', () => {
+  it('http to another host causes a warning for each secret sent there, with its position and without the URL', () => {
     const password = { env: 'T' };
     expect(
       warningsOf({
@@ -36,7 +36,7 @@ describe('http to another host', () => {
     ]);
   });
 
-  it('names line and column', () =>
+  it('the warning about http to another host contains line and column', () =>
     expect(warningsOf(account({ baseUrl: 'http://h.example' }))).toEqual([
       'x.yaml:5:18: accounts[0].baseUrl: is http to another host: it sends the token unencrypted; use https',
     ]));
@@ -49,14 +49,14 @@ describe('http to another host', () => {
     'http://[::1]:1',
     'http://[0:0::1]',
     'https://h.example',
-  ])('is not used by %s', baseUrl => expect(warningsOf(account({ baseUrl }))).toEqual([]));
+  ])('does not warn about the base URL %s', baseUrl => expect(warningsOf(account({ baseUrl }))).toEqual([]));
 
   it.each(['http://localhost.example', 'http://127.0.0.1.example', 'http://[::2]', 'http://0.0.0.0', 'HTTP://h'])(
-    'is used by %s',
+    'warns about the base URL %s',
     baseUrl => expect(warningsOf(account({ baseUrl }))).toHaveLength(1),
   );
 
-  it('is allowed for traces without headers', () =>
+  it('does not warn about http for traces without headers', () =>
     expect(warningsOf({ ...account({}), tracing: { enabled: true, endpoint: 'http://otlp.example:4318' } })).toEqual(
       [],
     ));
@@ -71,7 +71,7 @@ describe('configured OTLP headers', () => {
     );
   const other = 'https://other.example';
 
-  it('are reported as not sent if the environment names another endpoint', () => {
+  it('OTLP headers are reported as not sent if the environment names another endpoint', () => {
     expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: other })).toEqual(
       ['tracing', 'push.metrics'].map(
         section =>
@@ -83,7 +83,7 @@ describe('configured OTLP headers', () => {
     ]);
   });
 
-  it('are not reported if they are sent, missing or disabled', () => {
+  it('OTLP headers are not reported if they are sent, missing or disabled', () => {
     expect(warnings({})).toEqual([]);
     expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example' })).toEqual([]);
     const without = {

@@ -2,7 +2,7 @@ import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { formatFault, parseConfig } from '../../src/config/load.ts';
+import { formatError, parseConfig } from '../../src/config/load.ts';
 import { readWebConfig } from '../../src/config/web-config.ts';
 import { newFolder } from '../support/folder.ts';
 import { faultText } from './fault-text.ts';
@@ -19,19 +19,19 @@ function read(content: string, now?: number) {
   const file = join(folder, 'web.yaml');
   writeFileSync(file, content);
   const { config, warnings } = readWebConfig(file, now);
-  return { folder, config, warned: warnings.map(formatFault).join('\n').replaceAll(file, 'web.yaml') };
+  return { folder, config, warned: warnings.map(formatError).join('\n').replaceAll(file, 'web.yaml') };
 }
 
 const TLS = 'tls_server_config: { cert_file: tls/server.pem, key_file: tls/server.key';
 
 describe('invalid web-config files', () => {
-  it.each(globSync('test/config/bad-web/*.yaml').sort())('%s', path => {
+  it.each(globSync('test/config/bad-web/*.yaml').sort())('reports the errors of %s', path => {
     const message = faultText(() => readWebConfig(path)).replaceAll(path, basename(path));
     expect(message).not.toMatch(/canary|X0h1gDsPszWURQaxFh|PRIVATE/);
     expect(message).toMatchSnapshot();
   });
 
-  it('a missing file, a folder and a file that is too large', () => {
+  it('reports a missing file, a folder and a file that is too large', () => {
     expect(faultText(() => readWebConfig('nowhere.yaml'))).toBe("nowhere.yaml:1:1: can't be read: ENOENT");
     expect(faultText(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
     const file = join(newFolder(), 'web.yaml');
@@ -39,7 +39,7 @@ describe('invalid web-config files', () => {
     expect(faultText(() => readWebConfig(file))).toBe(`${file}:1:1: can't be read: it has more than 1048576 bytes`);
   });
 
-  it('are reported as errors of the configuration that names them', () => {
+  it('errors of a web-config file are reported as errors of the configuration that names it', () => {
     const file = 'test/config/bad-web/http2.yaml';
     const text = `server: { webConfigFile: ${file} }\naccounts: [{ name: a, baseUrl: https://x.example, token: { env: T } }]`;
     expect(faultText(() => parseConfig(text, 'x.yaml', { T: 'x' }))).toMatch(
@@ -51,7 +51,7 @@ describe('invalid web-config files', () => {
 });
 
 describe('valid web-config files', () => {
-  it('may use every option of the format', () => {
+  it('a web-config file may use every option of the format', () => {
     const { folder, config, warned } = read(`
 tls_server_config:
   cert_file: tls/server.pem
@@ -98,7 +98,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
     }
   });
 
-  it('may use every supported cipher suite and curve name of Go', () => {
+  it('a web-config file may use every cipher suite and curve name that Go supports', () => {
     const suites = [...readFileSync('src/config/web-tls.ts', 'utf8').matchAll(/^ {2}(TLS_\w+):/gm)].map(
       ([, name]) => name,
     );
@@ -107,7 +107,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
     expect(read(`${TLS}, curve_preferences: [CurveP256, CurveP384, CurveP521, X25519] }`).warned).toBe('');
   });
 
-  it('may contain certificate and key inline', () => {
+  it('a web-config file may contain certificate and key inline', () => {
     const inline = { cert: pem('server.pem'), key: pem('server.key'), client_ca: pem('authority.pem') };
     const { config } = read(
       JSON.stringify({ tls_server_config: { ...inline, client_auth_type: 'VerifyClientCertIfGiven' } }),
@@ -115,7 +115,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
     expect([config.tls?.cert, config.tls?.clientCa]).toEqual([inline.cert, inline.client_ca]);
   });
 
-  it('cause warnings if they protect less than they seem to', () => {
+  it('warns about a web-config file that protects less than it seems to', () => {
     expect(
       read(`${TLS}, client_auth_type: RequireAnyClientCert }\nbasic_auth_users:
   cheap: ${HASH.replace('$10$', '$08$')}

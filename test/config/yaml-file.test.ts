@@ -30,7 +30,7 @@ describe('YAML errors name their position and the fix', () => {
       '1:9: variables are not expanded here; write a secret as { env: L }',
     ],
     ['a variable in brackets', `a: [$${'{L}'}]`, '1:5: variables are not expanded here'],
-    ['a key twice', 'a: 1\na: 2', '2:1: duplicate key'],
+    ['a duplicate key', 'a: 1\na: 2', '2:1: duplicate key'],
     ['two colons', 'a: b: c\n', '1:4: must be one value: put text that contains a colon and a space in quotes'],
     ['an at sign', 'a: @x', '1:4: is not expected here: text that begins with'],
     ['a template', 'a: {{x}}/y', 'goes in quotes'],
@@ -41,9 +41,9 @@ describe('YAML errors name their position and the fix', () => {
     ['an escape', 'a: "\\q"', 'in single quotes it does not'],
     ['a tag', 'a: !x y', '1:4: tags are not allowed'],
     ['an alias', 'a: *x', '1:4: aliases are not allowed'],
-  ])('%s', (_what, text, expected) => {
-    const { faults } = readYaml(text, 'x.yaml');
-    const reported = faults.map(({ line, column, message }) => `${line}:${column}: ${message}`);
+  ])('reports the position of a YAML error and the fix: %s', (_what, text, expected) => {
+    const { errors } = readYaml(text, 'x.yaml');
+    const reported = errors.map(({ line, column, message }) => `${line}:${column}: ${message}`);
     expect(reported.join('\n')).toContain(expected);
     // One error is reported once.
     expect(reported).toHaveLength(1);

@@ -10,7 +10,7 @@ import {
   Service,
   ServiceAccount,
 } from 'kubernetes-models/v1';
-import { ConfigError, formatFault, parseConfig } from '../../src/config/load.ts';
+import { ConfigError, formatError, parseConfig } from '../../src/config/load.ts';
 import { parseListen } from '../../src/http/options.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -186,7 +186,7 @@ function lintAgent(
     }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    faults.push(...error.faults.map(formatFault));
+    faults.push(...error.errors.map(formatError));
   }
   return faults;
 }

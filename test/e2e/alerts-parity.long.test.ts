@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { ShownAlert } from '../../src/status/served.ts';
+import type { ShownAlert } from '../../src/rules/alerting.ts';
 import { createAgent } from '../support/agent.ts';
 import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -47,10 +47,12 @@ const RULES = [
   { name: 'Blind', when: { stale: { collector: 'flow_control', round: 'list' } } },
 ];
 
-/** Names of these rules: `rules print` also prints the shipped alerts. */
+/** Names of these rules, because `rules print` also prints the shipped alerts. */
 const CONFIGURED: ReadonlySet<string> = new Set(RULES.map(({ name }) => name));
 
-/** When each alert was first and last seen firing (ms), by name and labels. `to` is undefined while it fires. */
+/**
+ * When each alert was first and last seen firing (ms), by name and labels. `to` is undefined while the alert is firing.
+ */
 type Seen = Map<string, { from: number; to: number | undefined }[]>;
 
 function recordFiring(seen: Seen, now: number, firing: readonly string[]): void {
@@ -71,8 +73,8 @@ function nameOf({ alertname = '', job: _job, ...labels }: Readonly<Record<string
   return `${alertname} ${others.map(pair => pair.join('=')).join(' ')}`;
 }
 
-describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with the printed rules', () => {
-  it('fire and resolve the same alerts within two intervals', async () => {
+describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
+  it('the agent and a Prometheus with the printed rules fire and resolve the same alerts within two intervals', async () => {
     const emulator = await emulateEmpty();
     const { state } = emulator;
     const agent = createAgent(
@@ -128,7 +130,7 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
       recordFiring(ours, now, firing(alerts));
       recordFiring(theirs, now, firing(answer.alerts));
     }
-    /** Polls both for a number of seconds. */
+    /** Polls the agent and Prometheus for a number of seconds. */
     async function watch(seconds: number): Promise<void> {
       const until = performance.now() + seconds * SECOND;
       while (performance.now() < until) {
@@ -138,7 +140,7 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
     }
 
     state.setWaitlist('steady', 3);
-    // Windows fill, and alerts that only fire at the start are resolved.
+    // Windows fill up, and alerts that only fire at startup resolve.
     await watch(18);
     const old = state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
     state.setWaitlist('pile', 50);
@@ -149,7 +151,7 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
       await watch(1);
     }
     await watch(6);
-    // One collector cannot be read: its alerts keep firing although their series disappear.
+    // One collector fails: its alerts keep firing although their series disappear.
     const repair = emulator.faults.add({ endpoint: 'GET /v2/flowControl', kind: 'status', status: 500 });
     await watch(12);
     repair();
@@ -165,7 +167,7 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
       expect(spans.length, `${name}: ${JSON.stringify([spans, others])}`).toBe(others.length);
       for (const [index, { from, to }] of spans.entries()) {
         const other = others[index];
-        // The exact time between two polls is unknown.
+        // When a change happened between two polls is unknown.
         const tolerance = 2 * INTERVAL + slowest;
         // Prometheus starts a little later than the agent.
         if (index > 0 || from > 3 * INTERVAL)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { backfillPast, judgePast, loadPrometheus } from '../support/past-log.ts';
+import { backfillPast, checkPast, loadPrometheus } from '../support/past-log.ts';
 import { requireProgram } from '../support/prometheus.ts';
 
 const MINUTE = 60_000;
@@ -11,7 +11,7 @@ it.skipIf(!hasPrometheus)('backfill loads each minute of the event log into Prom
   expect(past.backfilled).toMatchObject({ code: 0 });
   const prometheus = await loadPrometheus(past);
   try {
-    expect(await judgePast(prometheus, past)).toBeGreaterThan(500);
+    expect(await checkPast(prometheus, past)).toBeGreaterThan(500);
   } finally {
     await prometheus.stop();
   }

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { BOUNDS } from '../../src/collectors/events/tally.ts';
+import { BUCKET_BOUNDS } from '../../src/collectors/events/tally.ts';
 import { createAgent } from '../support/agent.ts';
 import { createChance } from '../support/chance.ts';
 import { emulateEmpty } from '../support/emulate.ts';
@@ -31,7 +31,7 @@ async function kill(agent: Agent, scrape: () => Promise<unknown>): Promise<void>
   }
 }
 
-/** Reloads the account with changed labels repeatedly. */
+/** Repeatedly reloads the account with changed labels. */
 async function reload(agent: Agent, scrape: () => Promise<unknown>): Promise<void> {
   const config = JSON.parse(readFileSync(agent.configFile, 'utf8'));
   const reloads = () => (agent.process.stderr().match(/"configuration reloaded"/g) ?? []).length;
@@ -49,7 +49,7 @@ async function reload(agent: Agent, scrape: () => Promise<unknown>): Promise<voi
 it.each([
   [`killed ${KILLS} times by SIGKILL`, kill],
   [`with ${RELOADS} reloads that change the account`, reload],
-])('counts every event and message exactly, %s', async (_what, interrupt) => {
+])('the agent counts every event and message exactly, %s', async (_what, interrupt) => {
   const emulator = await emulateEmpty({
     dialect: {
       logLateShare: 0.3,
@@ -79,7 +79,7 @@ it.each([
     },
     { DELIVERY_TOKEN: emulator.token },
   );
-  /** Highest value of each series that must not decrease, by name and labels. */
+  /** Highest value so far of each series that must not decrease, by name and labels. */
   const highest = new Map<string, number>();
   async function scrape() {
     const { families } = await agent.scrape();
@@ -141,7 +141,7 @@ it.each([
     Object.fromEntries(Object.entries(emulator.state.countEvents()).filter(([, count]) => count > 0)),
   );
   expect(by('delivery_messages_finished_total', 'outcome')).toEqual(truth.finished);
-  // The series of `__other__` exists from the start, at 0.
+  // The series of `__other__` exists from startup, with the value 0.
   const destinations = samples.flatMap(({ labels, value }) => (value > 0 ? (labels.destination ?? []) : []));
   expect(new Set(destinations)).toEqual(new Set(['/:kind/:id']));
   const answers = samples.filter(({ name, value }) => name === 'delivery_attempts_total' && value > 0);
@@ -149,22 +149,22 @@ it.each([
     Object.fromEntries(answers.map(({ labels, value }) => [`${labels.result} ${labels.status_class}`, value])),
   ).toEqual(truth.answers);
   expect(buckets('delivery_message_time_to_deliver_seconds')).toEqual(
-    bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver),
+    bucketsOf(truth.timeToDeliver, BUCKET_BOUNDS.timeToDeliver),
   );
-  expect(buckets('delivery_message_queue_wait_seconds')).toEqual(bucketsOf(truth.queueWait, BOUNDS.queueWait));
+  expect(buckets('delivery_message_queue_wait_seconds')).toEqual(bucketsOf(truth.queueWait, BUCKET_BOUNDS.queueWait));
   for (const result of ['success', 'error']) {
-    const expected = bucketsOf(truth.attempt[result] ?? [], BOUNDS.attempt);
+    const expected = bucketsOf(truth.attempt[result] ?? [], BUCKET_BOUNDS.attempt);
     expect(buckets('delivery_attempt_duration_seconds', { result })).toEqual(expected);
   }
   for (const outcome of ['delivered', 'failed', 'cancelled']) {
-    const expected = bucketsOf(truth.attempts[outcome] ?? [], BOUNDS.attempts, 1);
+    const expected = bucketsOf(truth.attempts[outcome] ?? [], BUCKET_BOUNDS.attempts, 1);
     expect(buckets('delivery_message_attempts', { outcome })).toEqual(expected);
   }
   const value = (name: string) => samples.find(sample => sample.name === name)?.value;
   expect(value('delivery_messages_in_flight')).toBe(truth.inFlight.length);
   expect(value('delivery_event_log_gaps_total')).toBe(0);
   expect(value('delivery_event_log_late_total')).toBe(0);
-  // The log did delay and duplicate events.
+  // Check that the log delayed and duplicated events.
   expect(value('delivery_event_log_duplicates_total')).toBeGreaterThan(100);
   expect(emulator.state.calls()['GET /v2/events']).toBeGreaterThan(100);
 });

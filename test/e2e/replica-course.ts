@@ -3,14 +3,14 @@ import { expect } from 'vitest';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Postgres } from '../support/postgres.ts';
-import type { Isolation } from '../support/replica-judge.ts';
+import type { Isolation } from '../support/replica-checks.ts';
 import { startStallMeter } from '../support/stall-meter.ts';
 import { allDone, allHeld, checkCourse } from './replica-proof.ts';
 import { type ReplicaProcess, type SceneOptions, setScene } from './replica-scene.ts';
 import { watchReplicas } from './replica-watch.ts';
 
 const now = () => performance.now();
-/** Messages of each account per second. */
+/** Messages per second of each account. */
 const TRAFFIC = 1;
 
 export interface CourseOptions extends SceneOptions {
@@ -47,7 +47,10 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
   let resolved = 0;
   let isFiring = false;
 
-  /** Changes alerts and callbacks, disturbs the replicas, and waits until everything was sent and cancelled. */
+  /**
+   * Changes alerts and callbacks, disturbs the replicas, and waits until every alert was sent and every callback
+   * cancelled.
+   */
   async function step(what: string, disturb: () => Promise<unknown>): Promise<void> {
     const start = now();
     // Every step has traffic.

@@ -1,19 +1,19 @@
 import { expect } from 'vitest';
 import { atThisLoad, eventually } from '../support/eventually.ts';
 import {
+  checkDeletes,
+  checkNotifications,
+  checkOneAtATime,
   gapsOf,
   type Isolation,
   isIsolated,
-  judgeDeletes,
-  judgeOneAtATime,
-  judgeTold,
   type Poll,
-} from '../support/replica-judge.ts';
+} from '../support/replica-checks.ts';
 import type { StallMeter } from '../support/stall-meter.ts';
 import { CONCURRENCY, REQUESTS_PER_DAY, type Scene } from './replica-scene.ts';
 import { scrapeReplica, type watchReplicas } from './replica-watch.ts';
 
-/** Maximum age of the saved daily budget when a replica is killed (ms). */
+/** Maximum age of the stored daily budget when a replica is killed (ms). */
 const BUDGET_SAVED_EVERY = 15_000;
 
 /** Disturbances of the replicas. Times in ms of the monotonic clock. */
@@ -22,8 +22,8 @@ export interface Course {
   readonly quiet: { readonly from: number; readonly to: number };
   readonly isolations: readonly Isolation[];
   /**
-   * Periods in which replicas were killed, paused, or cut off for longer than their leases. Requests and
-   * notifications from shortly before may be unrecorded.
+   * Periods in which replicas were killed, paused, or cut off for longer than their leases. Requests and notifications
+   * shortly before such a period may be unrecorded.
    */
   readonly losses: readonly Isolation[];
   /** Returns how often each account was gained. */
@@ -37,7 +37,7 @@ export const allHeld = (scene: Scene, watch: ReturnType<typeof watchReplicas>) =
   eventually(async () => {
     const holders = await watch.holders();
     expect([...holders].filter(([, by]) => by.length !== 1)).toEqual([]);
-    // Shares are even; the agent-wide state counts as one more account.
+    // Shares are even. Agent-wide state counts as an additional account.
     const shares = scene.running().map(({ name }) => [...holders.values()].filter(([by]) => by === name).length);
     expect(Math.max(...shares) - Math.min(...shares), `shares ${shares}`).toBeLessThanOrEqual(2);
   });
@@ -60,9 +60,9 @@ export const allCounted = (scene: Scene) =>
   });
 
 /**
- * Waits until the alerts changed by `stir` were sent and every stuck callback is cancelled. Fails on a duplicate.
- * Alerts sent by isolated replicas are ignored: an isolated replica cannot know about a takeover, and a duplicate is
- * better than a lost alert.
+ * Waits until the alerts changed by `stir` have been sent and every stuck callback is cancelled. Fails on a duplicate.
+ * Alerts sent by isolated replicas are ignored: an isolated replica cannot detect a takeover, and a duplicate is better
+ * than a lost alert.
  */
 export async function allDone(
   scene: Scene,
@@ -94,7 +94,7 @@ function checkGaps(
   { quiet, from, to, stalls }: { quiet: Course['quiet']; from: number; to: number; stalls: StallMeter },
 ) {
   const length = (gap: { from: number; to: number }) => gap.to - gap.from;
-  // The usual interval on this machine, including jitter and other work of the replicas.
+  // The normal interval on this machine, including jitter and other work of the replicas.
   const [usual] = gapsOf(polls, scene.names, quiet.from, quiet.to);
   const interval = Math.max(scene.every, usual ? length(usual) : 0);
   const gaps = gapsOf(polls, scene.names, from, to);
@@ -122,9 +122,9 @@ async function checkBudget(scene: Scene, losses: Course['losses'], epochs: Reado
     const counted = spent.get(account) ?? 0;
     asked += own.length;
     known += counted;
-    // Rounds continue while the numbers are read.
+    // Rounds continue while the test reads the numbers.
     const newer = own.filter(({ end }) => end > performance.now() - 5000).length;
-    // Requests that were counted but aborted before their first byte: possible whenever a replica releases an
+    // Requests that were counted but aborted before their first byte, which is possible whenever a replica releases an
     // account.
     const givenUp = counted - own.length;
     if (givenUp > CONCURRENCY * (epochs.get(account) ?? 0) || -givenUp > mayBeLost + newer) {
@@ -146,11 +146,11 @@ export async function checkCourse(
   const budget = await checkBudget(scene, course.losses, epochs);
   const polls = scene.polls();
   const outages = scene.isolations();
-  const one = judgeOneAtATime(polls, epochs, [...course.isolations, ...outages]);
+  const one = checkOneAtATime(polls, epochs, [...course.isolations, ...outages]);
   const gaps = checkGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
-  const deletes = judgeDeletes(polls);
+  const deletes = checkDeletes(polls);
   const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));
-  const told = judgeTold(toldOutside, [...course.losses, ...outages]);
+  const told = checkNotifications(toldOutside, [...course.losses, ...outages]);
   const numbers = {
     replicas: scene.replicas.length,
     accounts: scene.names.length,

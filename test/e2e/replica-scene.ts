@@ -5,14 +5,14 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { type TrueEvent, truthOf } from '../support/event-truth.ts';
 import { serve } from '../support/http-service.ts';
 import type { Postgres } from '../support/postgres.ts';
-import type { Isolation, Poll, Told } from '../support/replica-judge.ts';
+import type { Isolation, Poll, ReceivedNotification } from '../support/replica-checks.ts';
 import { type Passed, startServiceProxy } from '../support/service-proxy.ts';
 import { cancelStuck } from '../support/stuck-rule.ts';
 import { startTcpLink, type TcpLink } from '../support/tcp-link.ts';
 
 export interface SceneOptions {
   readonly accounts: number;
-  /** Seconds. */
+  /** Lease and interval in seconds. */
   readonly lease: number;
   readonly every: number;
 }
@@ -26,7 +26,7 @@ export interface ReplicaProcess {
   isEnded: boolean;
 }
 
-/** One in this many accounts has alerts, and another one has callbacks that get stuck. */
+/** One in this many accounts has alerts, and another one in this many has callbacks that get stuck. */
 const ONE_IN = 5;
 /** Number of dead letters that makes an alert fire. */
 const MANY = 20;
@@ -36,7 +36,7 @@ export const CONCURRENCY = 8;
 
 /** Starts a webhook receiver that records which replica sent each alert. */
 async function startHook() {
-  const told: Told[] = [];
+  const told: ReceivedNotification[] = [];
   const service = await serve((request, response) => {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
@@ -109,7 +109,7 @@ function life(messageId: string, start: number): TrueEvent[] {
 
 const pathOf = (messageId: string) => (messageId.endsWith('0') ? '/jobs' : '/users');
 
-/** Isolation periods in the log of a replica, on the clock of this process. */
+/** Returns the isolation periods in a replica's log, on the clock of this process. */
 function isolationsIn(replica: string, log: string): Isolation[] {
   const found: { replica: string; from: number; to: number }[] = [];
   for (const [line] of log.matchAll(/^.*"msg":"database (?:un)?available.*$/gm)) {
@@ -185,7 +185,7 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     running: () => replicas.filter(({ isPaused, isEnded }) => !isPaused && !isEnded),
     /** Periods in which replicas logged that the database was unavailable. */
     isolations: (): Isolation[] => replicas.flatMap(({ name, agent }) => isolationsIn(name, agent.process.stderr())),
-    /** All requests to the service so far. Requests in flight end now. */
+    /** Returns all requests to the service so far. Requests in flight are treated as ending now. */
     polls(): Poll[] {
       const now = performance.now();
       return log.map(({ by, authorization, end, ...rest }) => ({
@@ -195,7 +195,7 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
         end: Math.min(end, now),
       }));
     },
-    /** Adds messages of each account over the next `ms` milliseconds. */
+    /** Adds messages to each account over the next `ms` milliseconds. */
     addTraffic(aSecond: number, ms: number) {
       const start = Date.now() + 500;
       for (const [index, name] of names.entries()) {
@@ -213,7 +213,7 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
       }
       return start + ms;
     },
-    /** Expected values of account counters, by series. */
+    /** Returns the expected account counters by series. */
     expected() {
       const counters = new Map<string, number>();
       for (const [account, all] of truth) {

@@ -1,8 +1,8 @@
 import { afterThisTest } from '../support/client.ts';
-import { watchCounters } from '../support/replica-judge.ts';
+import { watchCounters } from '../support/replica-checks.ts';
 import type { ReplicaProcess, Scene } from './replica-scene.ts';
 
-/** Counters of accounts are stored and must never decrease. Process counters start with the process. */
+/** Account counters are stored and must never decrease. Process counters reset with the process. */
 const STORED = /^delivery_(?!watch_|auto_cancel_)/;
 const LEADER = 'delivery_watch_leader{account="';
 
@@ -17,7 +17,7 @@ export interface ReplicaMetrics {
 
 const accountIn = (series: string) => /account="([^"]*)"/.exec(series)?.[1] ?? '';
 
-/** Parses a thousand lines per millisecond: the general parser would dominate the test. */
+/** Parses a thousand lines per millisecond. The general parser would dominate the test's run time. */
 export function parseMetrics(text: string): ReplicaMetrics {
   const counters = new Map<string, number>();
   const held = new Set<string>();

@@ -4,7 +4,7 @@ import { delimiter, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LABEL_VALUES } from '../../src/collectors/index.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
-import { OUTCOMES } from '../../src/upstream/errors.ts';
+import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { knownSeries } from '../mixin/known-series.ts';
 import { parsePromql } from '../mixin/parse-promql.ts';
 import { mainFile } from '../support/bundle.ts';
@@ -18,7 +18,7 @@ const unique = (texts: readonly string[]) => [...new Set(texts)];
 const ofKind = (kind: string) => unique(runbookCode.filter(code => code.kind === kind).map(({ text }) => text));
 
 describe('code in runbooks', () => {
-  it('is of a kind that these tests execute', () => {
+  it('all code in runbooks is of a kind that these tests execute', () => {
     expect(runbookCode.filter(({ kind }) => kind === 'unknown')).toEqual([]);
     expect([ofKind('shell').length, ofKind('promql').length].every(count => count > 5)).toBe(true);
   });
@@ -29,20 +29,20 @@ describe('code in runbooks', () => {
     ['a block without a language', '```\ndelivery-watch plan\n```\n'],
     ['a block of another language', '```bash\ndelivery-watch plan\n```\n'],
     ['a command of another program', '`systemctl restart delivery-watch`'],
-  ])('%s is detected', (_what, text) => {
+  ])('code in runbooks is reported as unknown: %s', (_what, text) => {
     expect(codeIn('x', text)).toMatchObject([{ kind: 'unknown' }]);
   });
 
-  it('DeliveryBlind names every request outcome that keeps the agent from its data', () => {
+  it('the runbook DeliveryBlind lists every request outcome that leaves the agent without data', () => {
     const named = runbookCode.flatMap(({ runbook, text }) => (runbook === 'DeliveryBlind' ? [text] : []));
     // Successful responses.
     const successful = ['ok', 'not_found'];
     expect(named).toEqual(
-      expect.arrayContaining([...OUTCOMES.filter(outcome => !successful.includes(outcome)), 'store']),
+      expect.arrayContaining([...REQUEST_OUTCOMES.filter(outcome => !successful.includes(outcome)), 'store']),
     );
   });
 
-  it('a block is split into lines', () => {
+  it('a code block in a runbook is split into lines', () => {
     expect(
       codeIn('x', 'a\n\n```sh\none\ntwo\n```\n\n```promql\nup\n```\n`match`\n').map(({ text, kind }) => [text, kind]),
     ).toEqual([
@@ -55,7 +55,7 @@ describe('code in runbooks', () => {
 });
 
 describe('PromQL in runbooks', () => {
-  it.each(ofKind('promql'))('%s', expr => {
+  it.each(ofKind('promql'))('PromQL in runbooks is valid and uses existing metrics and labels: %s', expr => {
     const { faults, selectors, groupedBy } = parsePromql(expr);
     expect(faults).toEqual([]);
     expect(selectors.length).toBeGreaterThan(0);
@@ -67,7 +67,7 @@ describe('PromQL in runbooks', () => {
       for (const [label, matcher] of Object.entries(matchers)) {
         const values =
           LABEL_VALUES.get(name)?.[label] ??
-          (name === 'delivery_watch_api_requests_total' && label === 'outcome' ? OUTCOMES : undefined);
+          (name === 'delivery_watch_api_requests_total' && label === 'outcome' ? REQUEST_OUTCOMES : undefined);
         const [, value = ''] = /^="(.*)"$/.exec(matcher) ?? [];
         if (values && value) expect(values).toContain(value);
       }
@@ -140,7 +140,7 @@ describe('commands in runbooks', () => {
 
   const hasCurl = requireProgram('curl');
   const commands = ofKind('shell').filter(command => hasCurl || !command.startsWith('curl '));
-  it.each(commands)('%s', async written => {
+  it.each(commands)('a command in runbooks works: %s', async written => {
     const command = Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), written);
     // Remaining words in capitals are placeholders without a value.
     expect(command.replaceAll(folder, '').match(/\b[A-Z]{3,}(_[A-Z]+)*\b/g)).toBeNull();

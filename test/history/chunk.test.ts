@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { before, decodeChunk, encodeChunk, openChunk, STEPS, thin } from '../../src/history/chunk.ts';
+import { before, decodeChunk, encodeChunk, openChunk, SAMPLE_STEPS, thin } from '../../src/history/chunk.ts';
 import { labelsOf, metricOf, seriesName } from '../../src/history/series-name.ts';
 import { runs } from '../support/runs.ts';
 
@@ -54,7 +54,7 @@ const expected = (all: readonly ReadonlyMap<string, number>[]) =>
   }));
 
 describe('an hour of samples', () => {
-  it('returns every sample from memory, from the store and when continued after a restart', () => {
+  it('a chunk returns every sample from memory, after a round trip through the store, and when resumed after a restart', () => {
     fc.assert(
       fc.property(samples, fc.nat(), (all, cut) => {
         expect(read(chunkOf(all))).toEqual(expected(all));
@@ -68,9 +68,9 @@ describe('an hour of samples', () => {
     );
   });
 
-  it('keeps the remaining samples unchanged when thinned or cut', () => {
+  it('a chunk keeps the remaining samples unchanged when it is thinned or cut', () => {
     fc.assert(
-      fc.property(samples, fc.constantFrom(...STEPS), fc.nat(), (all, step, cut) => {
+      fc.property(samples, fc.constantFrom(...SAMPLE_STEPS), fc.nat(), (all, step, cut) => {
         const thinned = decodeChunk(encodeChunk(thin(chunkOf(all), step)));
         const slot = (index: number) => Math.floor(atOf(index) / (step * MINUTE));
         const kept = expected(all).filter((_, index) => index === 0 || slot(index) > slot(index - 1));
@@ -99,14 +99,14 @@ describe('an hour of samples', () => {
     ['times in descending order', pack({ step: 1, times: [5, 4], series: [['a', [1, 1]]] })],
     ['the same time twice', pack({ step: 1, times: [5, 5], series: [['a', [1, 1]]] })],
     ['no samples', pack({ step: 1, times: [], series: [['a', []]] })],
-    ['a bomb', pack(' '.repeat(2 ** 25))],
+    ['a decompression bomb', pack(' '.repeat(2 ** 25))],
     ['more samples than an hour has minutes', pack({ step: 1, times: [...Array(61).keys()], series: [] })],
-  ])('is not decoded from %s', (_what, text) => {
+  ])('decodeChunk rejects %s', (_what, text) => {
     expect(() => decodeChunk(text)).toThrow();
   });
 });
 
-it('a series name encodes arbitrary labels in one line', () => {
+it('a series name encodes arbitrary labels on one line', () => {
   fc.assert(
     fc.property(
       fc.dictionary(fc.constantFrom('x', 'le', 'flow_control_key'), fc.string({ unit: 'binary' })),

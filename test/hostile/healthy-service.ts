@@ -21,12 +21,12 @@ export const HEALTHY = {
   waiting: { orders: 7, 'mail "eu"\n': 0, 'a\\b': 3 },
 } as const;
 
-const LONGEST_PAGE = 100;
+const MAX_PAGE = 100;
 
 /** Returns the page of `total` rows that starts at `cursor`. */
 function page(list: string, { query }: ListRequest, total: number, row: (index: number) => object): object {
   const start = Number(query.get('cursor') ?? 0);
-  const end = Math.min(total, start + Math.min(LONGEST_PAGE, Number(query.get('count') ?? LONGEST_PAGE)));
+  const end = Math.min(total, start + Math.min(MAX_PAGE, Number(query.get('count') ?? MAX_PAGE)));
   const rows = Array.from({ length: Math.max(0, end - start) }, (_, index) => row(start + index));
   return { [list]: rows, ...(end < total ? { cursor: String(end) } : {}) };
 }

@@ -41,13 +41,13 @@ const ACCEPT = {
 const agent = new Agent({ keepAlive: true });
 
 /** Response timeout (ms). */
-const LONGEST_ANSWER_MS = atThisLoad(120_000);
+const RESPONSE_TIMEOUT_MS = atThisLoad(120_000);
 
 /** Sends a GET request. Decompresses gzip strictly, including its checksum and length. */
 export function read(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Reading> {
   const start = performance.now();
   return new Promise((resolve, reject) => {
-    const request = get(url, { agent, headers, timeout: LONGEST_ANSWER_MS }, response => {
+    const request = get(url, { agent, headers, timeout: RESPONSE_TIMEOUT_MS }, response => {
       const chunks: Buffer[] = [];
       response.on('data', chunk => chunks.push(chunk));
       response.on('error', reject);
@@ -67,7 +67,7 @@ export function read(url: string, headers: Readonly<Record<string, string>> = {}
         }
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`no response within ${LONGEST_ANSWER_MS} ms`)));
+    request.on('timeout', () => request.destroy(new Error(`no response within ${RESPONSE_TIMEOUT_MS} ms`)));
     request.on('error', (error: NodeJS.ErrnoException) => {
       // The server may close an idle connection just before its reuse. Prometheus also retries then.
       if (request.reusedSocket && error.code === 'ECONNRESET') resolve(read(url, headers));

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Outcome } from '../../src/upstream/errors.ts';
+import type { RequestOutcome } from '../../src/upstream/errors.ts';
 
 /** Lists that the agent reads, by their names in metrics. */
 export const LISTS = ['dlq', 'events', 'flow_control'] as const;
@@ -40,7 +40,7 @@ export interface ListRequest {
 export type Answer = (listRequest: ListRequest, response: ServerResponse, request: IncomingMessage) => void;
 
 /** Result of a round: `ok` or the `reason` of its failure. `unending` rounds do not end during a test. */
-export type Ending = Outcome | 'unending';
+export type Ending = RequestOutcome | 'unending';
 
 /** One kind of hostile, broken or unusual service. */
 export interface HostileService {

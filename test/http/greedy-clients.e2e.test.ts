@@ -125,8 +125,8 @@ const boundsIn = (log: string) =>
     .sort();
 
 describe.skipIf(process.platform !== 'linux')('clients that use too many resources', () => {
-  it('300 clients that never read or drip a header cost little memory, delay no other client, and are disconnected', async () => {
-    const agent = await startLargeAgent({ answerWithin: 8000, headersWithin: 4000 });
+  it('300 clients that read nothing or send headers slowly use little memory, delay no other client, and are disconnected', async () => {
+    const agent = await startLargeAgent({ responseWithin: 8000, headersWithin: 4000 });
     const scrape = async () => {
       const response = await fetch(`${agent.url}/metrics`, { headers: { 'accept-encoding': 'identity' } });
       return [response.status, (await response.text()).length > 4.5 * MB];
@@ -152,7 +152,7 @@ describe.skipIf(process.platform !== 'linux')('clients that use too many resourc
     expect(boundsIn(agent.log())).toEqual(['answers', 'requests']);
   });
 
-  it('rejects connections above maxConnections, logs it once, and accepts new ones when they are closed', async () => {
+  it('rejects connections above maxConnections, logs it once, and accepts new ones when others close', async () => {
     const agent = await startLargeAgent({ maxConnections: 5 });
     const sockets = await Promise.all(
       Array.from({ length: 20 }, async () => {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { hashSync } from 'bcryptjs';
 import { describe, expect, it } from 'vitest';
-import { createPasswords, type PasswordThread, type Verdict } from '../../src/http/passwords.ts';
+import { createPasswords, type PasswordResult, type PasswordThread } from '../../src/http/passwords.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -23,13 +23,13 @@ function create(cost = 6) {
     guesses += 1;
     return { user, password: `guess ${guesses}` };
   }
-  const check = async (given: { user: string; password: string }, client = 'a'): Promise<Verdict> =>
+  const check = async (given: { user: string; password: string }, client = 'a'): Promise<PasswordResult> =>
     passwords.check(users, given, client);
   return { users, passwords, check, guess };
 }
 
 describe('passwords', () => {
-  it('are compared in another thread', async () => {
+  it('passwords are verified in another thread', async () => {
     const { check, guess } = create(9);
     await check(guess());
     const [all, own] = [process.cpuUsage(), process.threadCpuUsage()];
@@ -38,7 +38,7 @@ describe('passwords', () => {
     expect(here / spent).toBeLessThan(0.5);
   });
 
-  it('are cached when right, until their hash changes', async () => {
+  it('correct passwords are cached until their hash changes', async () => {
     const { users, passwords, check } = create();
     expect(await check(right('alice'))).toBe('right');
     expect(passwords.check(users, right('alice'), 'b')).toBe('right');
@@ -48,14 +48,14 @@ describe('passwords', () => {
     expect(await passwords.check(new Map(), right('alice'), 'a')).toBe('wrong');
   });
 
-  it('are compared once for concurrent requests with the same password', async () => {
+  it('concurrent requests with the same password verify it once', async () => {
     const { passwords, users } = create();
     const verdicts = Array.from({ length: 1000 }, () => passwords.check(users, right('alice'), 'a'));
     expect(new Set(verdicts).size).toBe(1);
     expect(await verdicts[0]).toBe('right');
   });
 
-  it('of unknown users take as long to compare', async () => {
+  it('verifying a password takes as long for unknown users as for known ones', async () => {
     const { users, passwords, check, guess } = create(7);
     await check(right('alice'));
     const cost = async (user: string) => {
@@ -75,7 +75,7 @@ describe('passwords', () => {
     }
   });
 
-  it('are rejected if one client guesses thousands, without blocking other clients', async () => {
+  it('password checks of a client that guesses thousands of passwords are rejected without blocking other clients', async () => {
     const { check, guess } = create();
     const first = await check(right('bob'));
     const flood = Array.from({ length: 10_000 }, () => check(guess(), 'flood'));
@@ -90,7 +90,7 @@ describe('passwords', () => {
     expect([verdicts.get('wrong')?.length, verdicts.get('crowded')?.length]).toEqual([17, 10_000 - 17]);
   });
 
-  it('are rejected from very many clients at once', async () => {
+  it('password checks are rejected if very many clients guess passwords concurrently', async () => {
     const { check, guess } = create(4);
     const flood = await Promise.all(Array.from({ length: 400 }, (_, client) => check(guess(), `client ${client}`)));
     expect(Map.groupBy(flood, verdict => verdict).get('full')?.length).toBe(400 - 257);
@@ -119,8 +119,8 @@ function failing(): PasswordThread {
   throw new Error('ERR_WORKER_INIT_FAILED');
 }
 
-describe('a password thread', () => {
-  it('that cannot be started rejects checks, and the next check starts another', async () => {
+describe('password threads', () => {
+  it('if a password thread fails to start, its checks are rejected and the next check starts another thread', async () => {
     const { check, started, log } = createWith(systemClock, failing, failing, realThread);
     for (let time = 0; time < 2; time += 1) await expect(check('alice')).rejects.toThrow('ERR_WORKER_INIT_FAILED');
     expect(await check('alice')).toBe('right');
@@ -136,15 +136,18 @@ describe('a password thread', () => {
       'require("node:worker_threads").parentPort.on("message", () => process.exit())',
       'exited',
     ],
-  ])('that %s rejects its check, and a waiting check starts another', async (_how, code, error) => {
-    const { check, started } = createWith(systemClock, threadOf(code), realThread);
-    const [first, second] = await Promise.allSettled([check('alice'), check('bob')]);
-    expect(String((first as PromiseRejectedResult).reason)).toContain(error);
-    expect(second).toEqual({ status: 'fulfilled', value: 'right' });
-    expect(started()).toBe(2);
-  });
+  ])(
+    'if a password thread %s, its check is rejected and a waiting check starts another thread',
+    async (_how, code, error) => {
+      const { check, started } = createWith(systemClock, threadOf(code), realThread);
+      const [first, second] = await Promise.allSettled([check('alice'), check('bob')]);
+      expect(String((first as PromiseRejectedResult).reason)).toContain(error);
+      expect(second).toEqual({ status: 'fulfilled', value: 'right' });
+      expect(started()).toBe(2);
+    },
+  );
 
-  it('that hangs is replaced at its deadline, and a check that waits too long is rejected', async () => {
+  it('a password thread that hangs is replaced at its deadline, and a check that waits too long is rejected', async () => {
     const clock = createManualClock();
     const { check, started } = createWith(clock, hanging, hanging, realThread);
     const reasonOf = (user: string) => check(user).catch((error: Error) => error.message);

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { askPeer, createPeerKey } from '../../src/http/peer.ts';
+import { createPeerKey, requestPeer } from '../../src/http/peer.ts';
 import type { Served } from '../../src/status/served.ts';
 import { eventually } from '../support/eventually.ts';
 import { openPort } from '../support/port.ts';
@@ -10,11 +10,11 @@ const KEY = createPeerKey('secret of the store');
 const EXPLAIN = '/api/v1/explain?id=1-0';
 const never = new AbortController().signal;
 const signed = (target = EXPLAIN, key = KEY) => ({ headers: { authorization: key.sign(target) } });
-const ask = (url: string, more: Partial<Parameters<typeof askPeer>[0]> = {}, signal = never) =>
-  askPeer({ url, id: '1-0', isSentOn: true, isLocal: false, ...more }, KEY, signal);
+const ask = (url: string, more: Partial<Parameters<typeof requestPeer>[0]> = {}, signal = never) =>
+  requestPeer({ url, key: KEY, id: '1-0', isSentOn: true, isLocal: false, ...more }, signal);
 
-describe('a signed request', () => {
-  it('gets only explanations without a password', async () => {
+describe('signed requests', () => {
+  it('a signed request without a password is accepted only by GET /api/v1/explain', async () => {
     const { status, ask } = await serve(USERS, { peerKey: KEY, explain: async () => [{ account: 'a' }] });
     expect(await ask(EXPLAIN, signed())).toMatchObject({ status: 200, text: '[{"account":"a"}]' });
     expect(await status(EXPLAIN)).toBe(401);
@@ -30,25 +30,25 @@ describe('a signed request', () => {
     ['by another key', createPeerKey('another')],
     ['eleven minutes ago', createPeerKey('secret of the store', () => Date.now() - 660_000)],
     ['in eleven minutes', createPeerKey('secret of the store', () => Date.now() + 660_000)],
-  ])('is rejected when signed %s', async (_when, key) => {
+  ])('a signed request is rejected if it was signed %s', async (_when, key) => {
     const { status } = await serve(USERS, { peerKey: KEY });
     expect(await status(EXPLAIN, signed(EXPLAIN, key))).toBe(401);
   });
 
   it.each(['', 'Delivery-Watch', 'Delivery-Watch 1.', `Delivery-Watch ${Date.now()}.${'A'.repeat(43)}`, 'Basic x'])(
-    'is rejected with the header %j, as without any',
+    'a request with the authorization header %j is rejected like one without the header',
     async authorization => {
       const { status } = await serve(USERS, { peerKey: KEY });
       expect(await status(EXPLAIN, { headers: { authorization } })).toBe(401);
     },
   );
 
-  it('is rejected by an agent without a key', async () => {
+  it('a signed request is rejected by an agent without a peer key', async () => {
     const { status } = await serve(USERS);
     expect(await status(EXPLAIN, signed())).toBe(401);
   });
 
-  it('may use any host, because a browser cannot sign it', async () => {
+  it('a signed request is exempt from the host check, because browsers cannot sign requests', async () => {
     const { status } = await serve(
       {},
       { peerKey: KEY, explain: async () => [1] },
@@ -57,14 +57,14 @@ describe('a signed request', () => {
     expect([await status(EXPLAIN), await status(EXPLAIN, signed())]).toEqual([421, 200]);
   });
 
-  it('does not replace a client certificate', async () => {
+  it('a signature does not replace a required client certificate', async () => {
     const { ask } = await serve(CLIENTS, { peerKey: KEY, explain: async () => [1] });
     await expect(ask(EXPLAIN, signed())).rejects.toThrow();
   });
 });
 
 describe('askPeer', () => {
-  it('returns the explanations, or an empty list if the agent does not track the callback', async () => {
+  it('askPeer returns the explanations, or an empty list if the agent does not track the callback', async () => {
     let found: readonly unknown[] = [{ account: 'a' }];
     const explain = vi.fn<Served['explain']>(async () => found);
     const { server } = await serve(USERS, { peerKey: KEY, explain });
@@ -77,7 +77,7 @@ describe('askPeer', () => {
     ]);
   });
 
-  it('verifies the certificate of an agent on another machine', async () => {
+  it('askPeer verifies the certificate of an agent on another machine', async () => {
     const { server } = await serve(tlsWith(), { peerKey: KEY, explain: async () => [1] });
     await expect(ask(server.url)).rejects.toThrow(/certificate/);
     expect(await ask(server.url, { isLocal: true })).toEqual([1]);
@@ -90,12 +90,12 @@ describe('askPeer', () => {
     ['sends invalid JSON', (_, response) => response.end('<html>'), /JSON/],
     ['sends an object', (_, response) => response.end('{}'), /invalid response/],
     ['sends more than a megabyte', (_, response) => response.end('x'.repeat(2 ** 21)), /more than 1048576 bytes/],
-    ['cuts the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
-  ])('rejects when the agent %s', async (_what, listener, message) => {
+    ['closes the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
+  ])('askPeer rejects if the other agent %s', async (_what, listener, message) => {
     await expect(ask(await openPort(listener))).rejects.toThrow(message);
   });
 
-  it('ends its request when its signal is aborted', async () => {
+  it('askPeer aborts its request when its signal is aborted', async () => {
     let [open, closed] = [0, 0];
     const url = await openPort(request => {
       open += 1;
@@ -113,17 +113,17 @@ describe('askPeer', () => {
 });
 
 describe('GET /api/v1/explain', () => {
-  it('does not look up an account that is not configured', async () => {
+  it('GET /api/v1/explain does not look up an account that is not configured', async () => {
     const explain = vi.fn<Served['explain']>(async () => []);
     const { ask } = await serve({}, { explain });
     expect(await ask(`${EXPLAIN}&account=nobody`)).toMatchObject({
       status: 404,
-      text: '{"error":"no account of that name is configured"}',
+      text: '{"error":"no account with that name is configured"}',
     });
     expect(explain).not.toHaveBeenCalled();
   });
 
-  it('responds with 503 and Retry-After while too many requests wait for other replicas', async () => {
+  it('GET /api/v1/explain responds with 503 and Retry-After while too many requests wait for other replicas', async () => {
     const { ask } = await serve({}, { explain: async () => 'busy' });
     const { status, headers, text } = await ask(EXPLAIN, ALICE);
     expect([status, headers['retry-after'], JSON.parse(text).error]).toEqual([
@@ -133,7 +133,7 @@ describe('GET /api/v1/explain', () => {
     ]);
   });
 
-  it('aborts the look-up when its client disconnects', async () => {
+  it('GET /api/v1/explain aborts the look-up when its client disconnects', async () => {
     const signals: AbortSignal[] = [];
     const { server } = await serve(
       {},
@@ -165,7 +165,7 @@ it.each(['/accounts/nobody', '/api/v1/accounts/nobody', '/api/v1/accounts/nobody
           self: { id: 'one', url: '' },
           refresh: record('refresh'),
           placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
-          awaySince: () => undefined,
+          unavailableSince: () => undefined,
         },
         history: record('history'),
         account: () => void calls.push('account'),

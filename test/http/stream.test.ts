@@ -16,7 +16,7 @@ async function open() {
   const seen = { changed: false, checks: 0, cut: 0 };
   const streams = createStreams({
     clock,
-    takenWithin: 30_000,
+    readWithin: 30_000,
     onCut: () => {
       seen.cut += 1;
     },
@@ -48,8 +48,8 @@ async function open() {
 
 const event = (at: string) => `event: changed\ndata: {"at":"${at}"}\n\n`;
 
-describe('the event stream', () => {
-  it('sends an event on changes at most every two seconds, and at least every fifteen', async () => {
+describe('server-sent events', () => {
+  it('the event stream sends changes at most every two seconds, and an event at least every 15 seconds', async () => {
     const { clock, seen, listen } = await open();
     const { response, next } = await listen();
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -68,7 +68,7 @@ describe('the event stream', () => {
     expect(await next()).toBe(event('2026-01-01T00:00:18.000Z'));
   });
 
-  it('costs nothing without clients, and one timer for any number of clients', async () => {
+  it('the event stream uses no timer without clients, and one timer for any number of clients', async () => {
     const { clock, seen, listen } = await open();
     await clock.advance(60_000);
     expect([seen.checks, clock.sleepers]).toEqual([0, 0]);
@@ -87,7 +87,7 @@ describe('the event stream', () => {
     expect(await again.next()).toContain('changed');
   });
 
-  it('is limited to 64 clients, and accepts another when one disconnects', async () => {
+  it('the event stream is limited to 64 clients, and accepts another client when one disconnects', async () => {
     const { listen } = await open();
     const all = await Promise.all(Array.from({ length: 64 }, () => listen()));
     const { response, next } = await listen();
@@ -99,7 +99,7 @@ describe('the event stream', () => {
     expect(status).toBe(200);
   });
 
-  it('is not opened for a client that disconnected before its password was checked', async () => {
+  it('the event stream is not opened for a client that disconnected before its password was checked', async () => {
     const { clock, streams } = await open();
     const left = Promise.withResolvers<void>();
     const late = createServer(async (request, response) => {
@@ -116,14 +116,14 @@ describe('the event stream', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('is not written to after the port closes', async () => {
+  it('nothing is written to the event stream after the port closes', async () => {
     const { clock, streams, listen } = await open();
     await listen();
     streams.close();
     expect(clock.sleepers).toBe(0);
   });
 
-  it('ends immediately when the port closes', async () => {
+  it('the event stream ends immediately when the port closes', async () => {
     const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, emptyServed, createTestLog());
     const response = await fetch(`${server.url}/api/v1/stream`);
     const text = response.text();
@@ -131,14 +131,14 @@ describe('the event stream', () => {
     expect(await text).toBe('retry: 3000\n\n');
   });
 
-  it('rejects POST and ends on HEAD', async () => {
+  it('the event stream rejects POST and ends on HEAD', async () => {
     const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, emptyServed, createTestLog());
     afterThisTest(() => server.close());
     const ask = async (method: string) => (await fetch(`${server.url}/api/v1/stream`, { method })).status;
     expect([await ask('HEAD'), await ask('POST')]).toEqual([200, 405]);
   });
 
-  it('disconnects a client that reads nothing for half a minute, but not a slow one', async () => {
+  it('the event stream disconnects a client that reads nothing for half a minute, but not a slow one', async () => {
     const { clock, streams, seen } = await open();
     const client = (unread: () => number) => {
       const socket = new PassThrough();

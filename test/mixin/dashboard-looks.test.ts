@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { DASHBOARDS } from '../../mixin/alert.ts';
-import { RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
+import { DELIVERY_RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import { FLOW_STATES } from '../../src/model/flow-state.ts';
 import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
-import { CALLBACK_STATES, EVENT_STATES, OUTCOMES } from '../../src/model/message.ts';
-import { OUTCOMES as REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
+import { CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../../src/model/message.ts';
+import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { parsePromql } from './parse-promql.ts';
 import { dashboards, type Panel, panelsOf } from './read-dashboards.ts';
 
@@ -28,7 +28,7 @@ const REPEATS_TICKS = ['dtdurations', 'dtdurationms', 'dthms', 'clocks'];
 describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
   const panels = panelsOf(dashboard);
 
-  it('have a legend and a tooltip with all series', () => {
+  it('panels have a legend and a tooltip with all series', () => {
     for (const { title, options } of panels.filter(({ type }) => SHOWS_LINES.includes(type))) {
       expect(options.legend, title).toMatchObject({ showLegend: true, placement: 'bottom' });
       expect(options.tooltip?.mode, title).toBe('multi');
@@ -38,7 +38,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('have a name for every series', () => {
+  it('every series in a panel has a name', () => {
     for (const { title, type, targets } of panels.filter(({ type }) => type !== 'table')) {
       for (const { expr, legendFormat } of targets) {
         const isOne = type === 'stat' && /^(sum|count|time\(\)|0 \*)/.test(expr);
@@ -51,13 +51,13 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('show the worst account in stat panels, never a mean', () => {
+  it('stat panels show the worst account, never a mean', () => {
     for (const { expr } of panels.filter(({ type }) => type === 'stat').flatMap(({ targets }) => targets)) {
       expect(expr).not.toMatch(/\bavg\b|sum\(.*\) \/ sum\(/s);
     }
   });
 
-  it('select the top ten once per time range', () => {
+  it('panels select the top ten once per time range', () => {
     for (const { expr, instant } of panels.flatMap(({ targets }) => targets)) {
       if (!/\b(topk|bottomk)\(/.test(expr)) continue;
       if (instant) expect(expr).not.toContain('@ end()');
@@ -65,7 +65,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('query one value for stats and tables and a range for graphs', () => {
+  it('stat and table panels use instant queries, graphs use range queries', () => {
     for (const { title, type, targets } of panels) {
       const showsLast = ['stat', 'table'].includes(type);
       for (const { instant, range, format, exemplar = false } of targets) {
@@ -79,7 +79,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('start axes at zero and have a soft maximum', () => {
+  it('graph axes start at zero and have a soft maximum', () => {
     for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'timeseries')) {
       const { min, unit = '', custom } = fieldConfig.defaults;
       expect(min, title).toBe(0);
@@ -91,7 +91,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('have a unit on the heatmap axis and counts in its cells', () => {
+  it('heatmaps have a unit on the axis and counts in their cells', () => {
     for (const { title, options, fieldConfig } of panels.filter(({ type }) => type === 'heatmap')) {
       expect(options.yAxis?.unit, title).toBe('s');
       expect(options.cellValues?.unit, title).toBe('locale');
@@ -100,7 +100,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('name the columns of tables, sort them and hide the time', () => {
+  it('tables name their columns, sort them and hide the time', () => {
     for (const { title, targets, transformations = [], options, fieldConfig } of panels.filter(
       ({ type }) => type === 'table',
     )) {
@@ -123,14 +123,14 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('have a text for missing data and no invented zero', () => {
+  it('panels show a text instead of zero if data is missing', () => {
     for (const { expr } of panels.flatMap(({ targets }) => targets)) expect(expr).not.toMatch(/vector\(/);
     for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'stat' || type === 'table')) {
       expect(fieldConfig.defaults.noValue, title).toMatch(/./);
     }
   });
 
-  it('use named colours, which exist in both themes', () => {
+  it('panels use only named colours, which work in both themes', () => {
     const colours = valuesOf(dashboard, ['color', 'fixedColor', 'iconColor']).filter(
       value => typeof value === 'string',
     );
@@ -138,7 +138,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     for (const colour of colours) expect(colour).toMatch(NAMED);
   });
 
-  it('link rows and series of accounts to account dashboards', () => {
+  it('panels link rows and series of an account to its dashboard', () => {
     const links = valuesOf(panels, ['links']).flat() as { readonly url: string }[];
     expect(links.length).toBeGreaterThan(1);
     const allowed = Object.values(DASHBOARDS).map(uid => `/d/${uid}?`);
@@ -169,15 +169,15 @@ describe('colours', () => {
   const panel = (title: string) => panels.filter(panel => panel.title === title);
 
   it.each([
-    ['Ended messages', OUTCOMES],
+    ['Ended messages', MESSAGE_OUTCOMES],
     ['Events by state', EVENT_STATES],
-    ['Attempt duration, p95', RESULTS],
+    ['Attempt duration, p95', DELIVERY_RESULTS],
     ['Attempts by status class', STATUS_CLASSES],
     ['Requests by outcome', REQUEST_OUTCOMES],
     ['Failure callbacks by state', CALLBACK_STATES],
     ['Keys by state', FLOW_STATES],
     ['Actions by outcome', FINAL_OUTCOMES],
-  ])('%s: every name has a colour, shared only by synonyms', (title, words) => {
+  ])('every name in the panel "%s" has a distinct colour, except that synonyms share one', (title, words) => {
     const [one] = panel(title);
     if (!one) throw new Error(`there is no panel ${title}`);
     const colours = words.map(word => colourOf(one, word));
@@ -196,7 +196,7 @@ describe('colours', () => {
     }
   });
 
-  it('timelines show a text and a colour for each state', () => {
+  it('state timelines have a text and a colour for each state', () => {
     const words = (title: string) => panel(title)[0]?.fieldConfig.defaults.mappings?.[0]?.options;
     expect(words('Rounds')).toMatchObject({ 0: { text: 'failed', color: 'red' }, 1: { text: 'ok', color: 'green' } });
     expect(words('Breakers and pauses')).toMatchObject({ 0: { color: 'green' }, 1: { text: 'stopped', color: 'red' } });
@@ -209,7 +209,7 @@ describe('colours', () => {
     expect(words('State')).toMatchObject({ 0: { text: 'OK', color: 'green' }, 2: { text: 'CRITICAL', color: 'red' } });
   });
 
-  it('every family of auto-cancel has a panel', () => {
+  it('every auto-cancel metric appears in a panel', () => {
     const shown = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)).join('\n');
     for (const { name } of Object.values(autoCancelFamilies)) expect(shown).toContain(name);
   });

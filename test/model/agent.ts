@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Account, type AccountDeps, openAccount } from '../../src/agent/account.ts';
 import type { AccountSettings } from '../../src/agent/account-client.ts';
-import type { Base } from '../../src/agent/parts.ts';
+import type { AgentBase } from '../../src/agent/parts.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createSecretValues } from '../../src/config/secrets.ts';
@@ -13,7 +13,7 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
-import { createHolding, withLeaseCheck } from '../../src/replicas/holding.ts';
+import { createLeaseHolder, withLeaseCheck } from '../../src/replicas/holding.ts';
 import { createAgentLog } from '../../src/status/problem-log.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
@@ -38,31 +38,31 @@ export type Actor = RoundActor | 'acting';
 
 export const actors = new AsyncLocalStorage<Actor>();
 
-/** An account opened by a process. A process that loses its lease and acquires it again opens another one. */
+/** An account opened by a process. A process that loses its lease and acquires it again opens the account again. */
 export interface Process extends Asking {
   /** The configuration in use, which a reload replaces. */
   readonly config: Config;
   /**
-   * The previous instance, closed by a reload in the same operating-system process. Its numbers are exposed until this
-   * one has read.
+   * The previous instance, closed by a reload of the same operating-system process. Its numbers stay exposed until this
+   * instance completes a read.
    */
   readonly before: Process | undefined;
   readonly startedAt: number;
   readonly clock: Clock;
-  /** Clock changes while the account was open: their times and sizes. */
+  /** Time and size of each clock change while the account was open. */
   readonly steps: { readonly at: number; readonly by: number; readonly wallBefore: number }[];
-  /** Rounds, acting and evaluating have started. */
+  /** Whether its loops for rounds, auto-cancel and evaluation have started. */
   readonly isRunning: boolean;
   readonly isClosed: boolean;
   /** Number of received responses other than 401. */
   accepted: number;
-  /** Remaining time without another holder (ms). */
+  /** Remaining lease time, in which no other holder is possible (ms). */
   leaseLeft(): number;
   scrape(): string;
-  /** Start of the last completely read round, by the process's own clock. */
+  /** Returns the start of the last complete round, by the process's own clock. */
   observedAt(collector: string, round: string): number | undefined;
   firing(): readonly string[];
-  /** Start of the latest evaluation of its alerts. Its end may wait for the store. */
+  /** Start of the latest evaluation of its alerts. The evaluation may still be waiting for the store. */
   readonly evaluatedAt: number;
 }
 
@@ -72,18 +72,18 @@ export interface Host {
   readonly life: ProcessLife;
   /** The account while it is open or opening here. */
   readonly account: Process | undefined;
-  /** Whether it has started. */
+  /** Whether the process has started completely. */
   readonly isUp: boolean;
-  /** Replaces the configuration. If it rejects, the previous one stays active. */
+  /** Replaces the configuration. If it rejects, the previous configuration stays active. */
   reload(config: Config): Promise<void>;
-  /** Ends like after SIGTERM. */
+  /** Ends the process as SIGTERM does. */
   close(): Promise<void>;
 }
 
 export interface Machine {
   readonly time: Time;
   readonly service: Service;
-  /** Difference of the wall clock to the world's time (ms). */
+  /** Offset of the wall clock from the world's time (ms). */
   offset: number;
   /** Whether replicas share the store. */
   readonly isShared: boolean;
@@ -91,7 +91,7 @@ export interface Machine {
 }
 
 export interface HostHooks {
-  /** Called before its first action. */
+  /** Called before the first action of a process. */
   begun(host: Host): void;
   step(host: Host): void;
   isCutOff(host: Host): boolean;
@@ -106,8 +106,8 @@ export interface HostHooks {
 }
 
 /**
- * Longer than the agent's intervals, so that a run takes fewer steps and more can happen between two checks. The
- * oracles do not check histories.
+ * Longer than the agent's default intervals, so that a run takes fewer steps and more can happen between two checks.
+ * The oracles do not check the history.
  */
 const INTERVALS = { save: 60 * SECOND, act: 10 * SECOND, orders: 5 * SECOND, sample: 3600 * SECOND, retry: 5 * SECOND };
 
@@ -153,7 +153,7 @@ const NO_PROCESS_METRICS = {
   configRead: () => undefined,
 } as unknown as ProcessMetrics;
 
-/** Resolves after the parts are built; never if the process dies before. */
+/** Starts a process. Resolves once its parts are built; never resolves if the process dies first. */
 export async function startHost(config: Config, id: string, machine: Machine, hooks: HostHooks): Promise<Host> {
   const life = createProcessLife();
   return owners.run(life, () => createHost(config, id, life, machine, hooks));
@@ -199,10 +199,10 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   };
   const opened = hooks.store(client, host);
   const { replicas } = opened;
-  const holding = replicas && createHolding({ replicas, accounts: [ACCOUNT], clock, random, log });
+  const holding = replicas && createLeaseHolder({ replicas, accounts: [ACCOUNT], clock, random, log });
   const store: Store = holding ? withLeaseCheck(opened, holding) : opened;
 
-  /** Identifies rounds, evaluations and acting by their spans. */
+  /** Identifies rounds, evaluations and auto-cancel runs by their spans. */
   const quiet = createQuietTracer(write);
   const tracer: Tracer & { use(): void } = {
     ...quiet,
@@ -212,7 +212,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
       const { collector, round } = attributes as { readonly collector?: string; readonly round?: string };
       if (of && name === 'evaluate alerts')
         return quiet.span(name, attributes, span => evaluated(of, work(span)), kind);
-      // The round of the account's plan sends no request.
+      // The round that reads the account's plan sends no request.
       if (!of || !name.startsWith('collect ') || !collector || !round || collector === 'account')
         return quiet.span(name, attributes, work, kind);
       const actor: RoundActor = { collector, round };
@@ -251,7 +251,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     if (last) next.before = closed;
     process = next;
     const dispatcher = machine.service.dispatcherFor(next);
-    // The plan of the account is a row of the store, as with PostgreSQL.
+    // With PostgreSQL, the plan of the account is a row of the store.
     const stored = { ...deps.config, store: { ...deps.config.store, kind: 'postgres' as const } };
     const dispatchers = { for: () => dispatcher };
     try {
@@ -294,7 +294,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     return exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString();
   }
 
-  const base: Base = {
+  const base: AgentBase = {
     env: {},
     clock,
     random,

@@ -15,10 +15,10 @@ export interface Client {
 /** A process of the agent. */
 export interface AgentClient extends Client {
   readonly id: string;
-  /** Called before and after each commit. The process may die there, and its later actions never happen. */
+  /** Called before and after each commit. The process may die there; its later actions never happen. */
   step(): void;
   monotonic(): number;
-  /** Whether only this process cannot reach the store. */
+  /** Whether this process, and no other, is cut off from the store. */
   isCutOff(): boolean;
 }
 
@@ -34,19 +34,25 @@ export interface RowChange {
 export type OutsideStore = Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
 
 export interface Disk {
-  /** Commits are rejected until this time. */
+  /** Commits fail until this time. */
   failsUntil: number;
   /** Duration of each request of an agent (ms), until `slowUntil`. */
   latency: number;
   slowUntil: number;
   rows(account: string): ReadonlyMap<string, string>;
-  /** `isShared`: replicas share the store with leases. A commit waits for `committed` and rejects if it does. */
+  /**
+   * Returns the store of a process. `isShared`: replicas share the store with leases. A commit waits for `committed`
+   * and rejects if `committed` rejects.
+   */
   storeFor(
     agent: AgentClient,
     isShared: boolean,
     committed: (account: string, changes: readonly Change[]) => Promise<void>,
   ): Store;
-  /** `latency`: time until the operator receives a response (ms). `on` is called within each request. */
+  /**
+   * Returns the store of an operator's command. `latency`: time until the operator receives a response (ms). `on` is
+   * called during each request.
+   */
   outsideFor(operator: Client & { readonly latency: number }, on: { read(): void; committed(): void }): OutsideStore;
   readonly counts: { commits: number; refused: number };
 }
@@ -137,12 +143,12 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
     },
     storeFor(agent, isShared, committed) {
       let last: Promise<unknown> = Promise.resolve();
-      const isAway = () => agent.isCutOff() || time.now < self.failsUntil;
+      const isUnavailable = () => agent.isCutOff() || time.now < self.failsUntil;
       const { id, monotonic, awake } = agent;
-      const leased = isShared ? leases.of({ id, monotonic, awake, isAway }) : undefined;
+      const leased = isShared ? leases.of({ id, monotonic, awake, isUnavailable }) : undefined;
       const delayed = () => (time.now < self.slowUntil ? pass(self.latency) : undefined);
 
-      /** The rows may be outdated when the response arrives. */
+      /** The rows may have changed before the response arrives. */
       async function read<T>(work: () => T): Promise<T> {
         await agent.awake();
         refuseIf(agent.isCutOff(), 'away');

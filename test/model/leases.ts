@@ -27,8 +27,8 @@ export interface OwnLeases {
 }
 
 export interface LeaseTable {
-  /** `awake`: resolves when the process runs. `isAway`: the database rejects requests. */
-  of(deps: { id: string; monotonic(): number; awake(): Promise<void>; isAway(): boolean }): OwnLeases;
+  /** `awake`: resolves when the process runs. `isUnavailable`: the database rejects requests. */
+  of(deps: { id: string; monotonic(): number; awake(): Promise<void>; isUnavailable(): boolean }): OwnLeases;
 }
 
 export function createLeaseTable(time: Time): LeaseTable {
@@ -53,7 +53,7 @@ export function createLeaseTable(time: Time): LeaseTable {
   const holders = () =>
     new Map([...leases].flatMap(([account, { holder }]) => (holder === undefined ? [] : [[account, holder] as const])));
 
-  function of({ id, monotonic, awake, isAway }: Parameters<LeaseTable['of']>[0]): OwnLeases {
+  function of({ id, monotonic, awake, isUnavailable }: Parameters<LeaseTable['of']>[0]): OwnLeases {
     const own = new Map<string, { readonly epoch: number; isLost: boolean }>();
     let askedAt: number | undefined;
     let sharing: ReturnType<Replicas['sharing']>;
@@ -65,7 +65,7 @@ export function createLeaseTable(time: Time): LeaseTable {
 
     async function request(): Promise<void> {
       await awake();
-      if (isAway()) throw new StoreError('away', 'the store');
+      if (isUnavailable()) throw new StoreError('away', 'the store');
     }
 
     const replicas: Replicas = {

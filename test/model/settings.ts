@@ -7,11 +7,11 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 /** Start of the world (ms since the Unix epoch). */
 export const START = Date.UTC(2026, 2, 1);
-/** Part of tokens, addresses, headers and bodies. It must never occur in output. */
+/** Part of tokens, addresses, headers and bodies, which must never occur in output. */
 export const CANARY = 'canary-7f3a';
 export const ACCOUNT = 'production';
-/** Longest duration of a callback that ends by itself, below the wait of every rule. */
-export const LONGEST_HEALTHY = 8 * MINUTE;
+/** Longest duration of a callback that ends on its own (ms); shorter than the wait of every rule. */
+export const MAX_HEALTHY = 8 * MINUTE;
 
 const moment = (ms: number) => new Date(START + ms).toISOString();
 
@@ -31,11 +31,13 @@ const RULES = {
 type RuleName = keyof typeof RULES;
 
 const STUCK_WHEN = 'assumeMaxRetries: 2, assumeTimeout: 2m, pastRetryWindow: 1.5, maxGap: 10m';
-/** Three walks suffice. Only for callbacks that never end by themselves. */
+/** Conditions that need only three walks. Used only for callbacks that never end on their own. */
 const QUICKLY =
   'inProgressFor: 5m, snapshots: 2, assumeMaxRetries: 0, assumeTimeout: 1m, pastRetryWindow: 1.5, maxGap: 10m';
 
-/** A rule named `name` with the settings of `as`, so that a name may have other settings after a restart. */
+/**
+ * Formats a rule named `name` with the settings of `as`, so that a name can have different settings after a restart.
+ */
 function rule(name: RuleName, as: RuleName = name): string {
   const expires = as === 'short' ? `'${moment(3 * HOUR)}'` : `'${moment(1000 * HOUR)}'`;
   const idle = as === 'idle' ? ', idleFor: 4m' : '';
@@ -56,7 +58,7 @@ interface Policy {
   readonly more?: string;
 }
 
-/** Configurations of auto-cancel. */
+/** Configurations of the auto-cancel section. */
 const POLICIES: readonly Policy[] = [
   { rules: [rule('jobs')] },
   { rules: [rule('idle')] },
@@ -77,7 +79,7 @@ const POLICIES: readonly Policy[] = [
   { rules: [rule('blind')] },
 ];
 
-/** Configurations of reading. */
+/** Configurations of the collectors. */
 const READING = [
   {
     budget: '{ requestsPerSecond: 50, burst: 50, concurrency: 4, requestsPerDay: 10000000 }',
@@ -106,7 +108,7 @@ export const ALERTS = [
 export interface Settings {
   readonly policy: number;
   readonly reading: number;
-  /** Callbacks count as stuck after five minutes instead of thirteen. */
+  /** Whether callbacks count as stuck after five minutes instead of thirteen. */
   readonly isQuick?: boolean | undefined;
 }
 

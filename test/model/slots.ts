@@ -1,4 +1,4 @@
-/** The machines that run the agent. Each restarts its process after an end, a kill or a failed start. */
+/** The machines that run the agent. Each restarts its process after an exit, a kill or a failed start. */
 import type { Config } from '../../src/config/schema.ts';
 import type { Host, HostHooks, Machine, Process } from './agent.ts';
 import { startHost } from './agent.ts';
@@ -11,13 +11,13 @@ export interface Slot {
   settings: Settings;
   /** The process, from its start to its death. */
   readonly host: Host | undefined;
-  /** Number of steps until the process is killed. */
+  /** Number of steps after which the process is killed. */
   deathIn: number;
   /** Delay of the next start (ms). */
   downFor: number;
   /** Called once, after the next death. */
   onDeath: () => void;
-  /** The process cannot reach the store until this time. */
+  /** Time until which the process cannot reach the store. */
   cutOffUntil: number;
 }
 
@@ -25,15 +25,15 @@ export type Who = 'holder' | 'other';
 
 export interface Slots {
   readonly all: readonly Slot[];
-  /** The machine with the open account, or the first. */
+  /** Returns the machine with the open account; the first machine if none has it open. */
   holder(): Slot;
-  /** `other`: a machine other than the holder, if there is one. */
+  /** Returns the machine that has the account open; for `other`, a different machine if one exists. */
   slotFor(who: Who): Slot;
-  /** Starts all. */
+  /** Starts all machines. */
   start(): Promise<void>;
-  /** Sends SIGTERM, then SIGKILL if that takes too long. */
+  /** Sends SIGTERM, then SIGKILL if the process does not exit in time. */
   terminate(slot: Slot, downFor: number): void;
-  /** The open accounts. */
+  /** Returns the open instances of the account. */
   processes(): readonly Process[];
 }
 
@@ -49,7 +49,7 @@ export interface SlotsDeps {
   found(what: string): void;
 }
 
-const LONGEST_CLOSE = 60 * SECOND;
+const MAX_CLOSE = 60 * SECOND;
 
 type Running = { -readonly [Key in keyof Slot]: Slot[Key] } & { readonly name: string; starts: number };
 
@@ -115,7 +115,7 @@ export function createSlots({
     try {
       await startHost(configOf(slot.settings), `${slot.name}-${slot.starts}`, machine, hooks);
     } catch (error) {
-      // A store that refuses commits may prevent the start; the supervisor starts the agent again.
+      // A store that refuses commits may prevent startup; the machine starts the agent again.
       if (!String(error).includes('StoreError')) found(`failed to start: ${(error as Error).stack}`);
       tally.add('starts that failed');
       slot.downFor = MINUTE;
@@ -139,7 +139,7 @@ export function createSlots({
         slot.downFor = downFor;
         die(slot as Running);
       };
-      time.after(LONGEST_CLOSE, () => finish('killed as it did not stop'));
+      time.after(MAX_CLOSE, () => finish('killed as it did not stop'));
       host.close().then(
         () => finish('stopped'),
         (error: unknown) => {

@@ -2,13 +2,13 @@
  * The true history of the simulated service: its lists and their entries at any time. Times in milliseconds since the
  * world's start.
  */
-import { CANARY, LONGEST_HEALTHY, MINUTE, START } from './settings.ts';
+import { CANARY, MAX_HEALTHY, MINUTE, START } from './settings.ts';
 
-/** One message of a failure callback, from its start to its own end, if any. */
+/** One message of a failure callback, from its start until it ends on its own, if ever. */
 export interface Run {
   readonly messageId: string;
   readonly from: number;
-  /** Undefined if it hangs. */
+  /** Undefined if the message hangs. */
   readonly to: number | undefined;
   readonly end: 'SUCCESS' | 'FAIL';
   cancelledAt: number | undefined;
@@ -24,7 +24,7 @@ export interface Entry {
   readonly label: string | undefined;
   readonly status: number;
   readonly maxRetries: number;
-  /** Only for failed workflows. */
+  /** Runs of the failure callback. Only failed workflows have one. */
   readonly runs: Run[];
 }
 
@@ -33,11 +33,11 @@ export interface LoggedEvent {
   readonly state: string;
   readonly time: number;
   readonly listedAt: number;
-  /** The event is omitted if this run ended earlier. */
+  /** Run of the event, which is omitted if the run ended earlier. */
   readonly of?: Run;
 }
 
-/** Sizes of a flow-control key, each from its time on; -1 if it is not listed. */
+/** Sizes of a flow-control key over time, each from its start; -1 if the key is not listed. */
 export type Sizes = { readonly from: number; readonly size: number }[];
 
 export interface Truth {
@@ -53,7 +53,7 @@ export const endOf = ({ to, cancelledAt }: Run) =>
 
 export const runAt = ({ runs }: Entry, at: number) => runs.findLast(({ from }) => from <= at);
 
-/** The state in the service's terms; undefined without a failure callback. */
+/** Returns the state in the service's terms; undefined without a failure callback. */
 export function stateAt(entry: Entry, at: number): string | undefined {
   const run = runAt(entry, at);
   if (!run) return undefined;
@@ -86,7 +86,7 @@ export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], leng
   const run: Run = {
     messageId: `cb_${entry.messageId}_${entry.runs.length}`,
     from: now,
-    to: kind === 'healthy' ? now + Math.max(1, Math.floor(length * LONGEST_HEALTHY)) : undefined,
+    to: kind === 'healthy' ? now + Math.max(1, Math.floor(length * MAX_HEALTHY)) : undefined,
     end: length > 0.5 ? 'SUCCESS' : 'FAIL',
     cancelledAt: undefined,
   };
@@ -94,7 +94,8 @@ export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], leng
   log(truth, run.messageId, 'CREATED', now, 0, run);
   log(truth, run.messageId, 'ACTIVE', now + 1, 0, run);
   if (kind !== 'restless') return;
-  // The message also has events: some services do not report the callback's message, and then only these are visible.
+  // The failed message gets events as well: some services do not report the callback's message, so only these events
+  // are visible.
   for (let at = now + 170_000; at < now + HORIZON; at += 170_000) {
     log(truth, run.messageId, 'RETRY', at, 0, run);
     log(truth, entry.messageId, 'ERROR', at, 0, run);
@@ -125,7 +126,7 @@ export function happened({ of, time }: LoggedEvent): boolean {
   return of === undefined || time < endOf(of);
 }
 
-/** A message of ordinary traffic; `late`: delay of its events in the log. */
+/** Adds a message of ordinary traffic. `late`: delay of its events in the log. */
 export function traffic(truth: Truth, late: number, now: number): void {
   const number = truth.events.length;
   const messageId = `t_${number}`;
@@ -145,14 +146,14 @@ export const sizeAt = (sizes: Sizes, at: number) => sizes.findLast(({ from }) =>
 export interface Shape {
   readonly field: 'failureCallbackInfo' | 'failureFunctionState';
   readonly reportsMessage: boolean;
-  /** Effect of `source=workflow`: ignored; required to list states; or rejected. */
+  /** Effect of `source=workflow`: ignored; required for states to be listed; or rejected. */
   readonly source: 'ignored' | 'apart' | 'unknown';
-  /** Whether no state is listed at all. */
+  /** Whether the service lists no states at all. */
   readonly hidesStates: boolean;
   readonly page: number;
 }
 
-/** A row as listed at `at`. `hasState`: whether this list contains states. */
+/** Returns a row as listed at `at`. `hasState`: whether this list contains states. */
 export function rowOf(
   entry: Entry,
   at: number,

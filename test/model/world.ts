@@ -1,15 +1,15 @@
-/** One world: a service with its history, one or two machines with a store, the agent on them, and operators. */
+/** One world: a service with its history, one or two machines that share a store and run the agent, and operators. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 import type { Change } from '../../src/model/change.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { type Actor, actors, type Host, type Machine, type Process } from './agent.ts';
+import { checkAlerts } from './check-alerts.ts';
+import { checkCancel, type Sent } from './check-cancel.ts';
+import { checkNumbers, fallen, outlasts, readScrape, type Scrape } from './check-numbers.ts';
+import { checkAudit, checkLine, checkSending, intentOf, situationsOf } from './check-operators.ts';
 import { createDisk } from './disk.ts';
 import { type Line, linesOf, PREFIX } from './journal-lines.ts';
-import { judgeAlerts } from './judge-alerts.ts';
-import { judgeCancel, type Sent } from './judge-cancel.ts';
-import { fallen, judgeNumbers, outlasts, readScrape, type Scrape } from './judge-numbers.ts';
-import { intentOf, judgeAudit, judgeLine, judgeSending, situationsOf } from './judge-operators.ts';
 import { createMeddlers, type Place } from './meddling.ts';
 import { createOperators } from './operators.ts';
 import { createOrdering } from './ordering.ts';
@@ -26,11 +26,11 @@ export interface World {
   /** Executes one step and checks everything afterwards. */
   happen(step: Step): Promise<void>;
   readonly wrong: readonly string[];
-  /** Checks the store for secrets and for lost orders; called once, at the end. */
+  /** Checks the store for secrets and lost orders. Called once, at the end. */
   end(): Promise<void>;
 }
 
-/** Places of interference after a commit with such a line. */
+/** Where to interfere after a journal line with this step was committed. */
 const PLACE_OF: Readonly<Record<string, Place>> = {
   intent: 'intent committed',
   awaiting_approval: 'approval asked',
@@ -87,7 +87,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
   });
 
   function watchCancel(of: Process, id: string): void {
-    const what = judgeCancel(id, of, {
+    const what = checkCancel(id, of, {
       now: time.now,
       truth,
       shape: life.shape,
@@ -98,7 +98,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       darkSteps,
     });
     const now = next();
-    for (const each of [...what, ...judgeSending(id, of, now, { orders, lines, sent })]) found(`DELETE ${id}: ${each}`);
+    for (const each of [...what, ...checkSending(id, of, now, { orders, lines, sent })]) found(`DELETE ${id}: ${each}`);
     const intent = intentOf(id, of, lines);
     const { action = '', attempt = 0 } = intent?.entry ?? {};
     sent.push({ id, action, attempt, sequence: now, at: time.now, status: undefined });
@@ -109,7 +109,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
 
   const hooks: SlotsDeps['hooks'] = {
     witness(of) {
-      // All other requests are auto-cancel's.
+      // Auto-cancel sends all other requests.
       const actor: Actor = actors.getStore() ?? 'acting';
       const told = record.witness(of, actor, () => time.now);
       return {
@@ -152,7 +152,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
         `round ${actor.collector} ${actor.round} ${success ? 'succeeded' : reason === undefined ? 'asked nothing' : `failed: ${reason}`}`,
       );
     },
-    evaluated: of => judge(of),
+    evaluated: of => check(of),
     closed(of) {
       tally.add('handed over');
       record.forget(of, time.now);
@@ -165,7 +165,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     for (const line of added) {
       lines.push(line);
       const { entry } = line;
-      for (const what of judgeLine(line, { orders, lines })) found(what);
+      for (const what of checkLine(line, { orders, lines })) found(what);
       tally.add(`journal ${entry.step}${entry.step === 'ended' ? ` ${entry.outcome}` : ''}`);
       ordering.committed(line);
     }
@@ -195,18 +195,18 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
   });
 
   /** Checks the alerts: after every step, and after each evaluation. */
-  function judge(of: Process): void {
+  function check(of: Process): void {
     const before = firing.get(of) ?? new Map<string, number>();
     const now = new Set(of.firing());
     for (const name of now) if (!before.has(name)) tally.add(`alert ${name} fires`);
     for (const name of before.keys()) if (!now.has(name)) tally.add(`alert ${name} is resolved`);
-    for (const what of judgeAlerts({ now: time.now, truth, shape: life.shape, record, process: of }, before, now))
+    for (const what of checkAlerts({ now: time.now, truth, shape: life.shape, record, process: of }, before, now))
       found(what);
     lastFiring = new Map([...now].map(name => [name, before.get(name) ?? of.evaluatedAt]));
     firing.set(of, lastFiring);
   }
 
-  /** Stored firing alerts with their start. */
+  /** Returns the stored firing alerts with their start. */
   const storedFiring = () =>
     new Map(
       [...disk.rows(ACCOUNT)].flatMap(([key, value]) => {
@@ -230,7 +230,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     for (const what of new Set(lower)) found(what);
     for (const [series, value] of now.rising) if (outlasts(series)) highest.set(series, value);
     shown = { scrape: now, process: of };
-    const checked = judgeNumbers({ now: time.now, truth, shape: life.shape, record, process: of }, now, hidden);
+    const checked = checkNumbers({ now: time.now, truth, shape: life.shape, record, process: of }, now, hidden);
     tally.add('numbers compared', checked.count);
     for (const what of checked.wrong) found(what);
   }
@@ -241,7 +241,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     tally.add(`clock set ${processes.length > 0 ? '' : 'in the dark '}${by > 0 ? 'forward' : 'back'}`);
     for (const process of processes) {
       const last = process.steps.at(-1);
-      // Merge two clock changes at the same time, which the agent cannot distinguish.
+      // Merge clock changes at the same time, which the agent cannot distinguish.
       if (last?.at === time.now) process.steps.splice(-1, 1, { ...last, by: last.by + by });
       else process.steps.push({ at: time.now, by, wallBefore: process.clock.now() });
     }
@@ -287,7 +287,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       case 'run again': {
         const entry = entryOf(step.entry);
         const run = entry && runAt(entry, time.now);
-        // Only a run that ended by itself can be rerun.
+        // Only a callback that ended on its own can be rerun.
         if (!entry || !run || !isListed(entry, time.now) || run.cancelledAt !== undefined || endOf(run) > time.now)
           return;
         tally.add('run again by hand');
@@ -366,12 +366,12 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       const before = time.now;
       await change(step);
       await settle();
-      // Without elapsed time nothing changes.
+      // Nothing changes unless time has passed.
       if (time.now === before) return;
       const { account } = slots.holder().host ?? {};
       if (!account?.isRunning || account.leaseLeft() <= 0) return;
       scrape(account);
-      judge(account);
+      check(account);
     },
     async end() {
       for (const { host } of slots.all) host?.life.kill();
@@ -380,7 +380,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       for (const rows of stored)
         for (const [key, value] of rows) if (value.includes(CANARY)) found(`a secret in the store: ${key}`);
       const values = stored.flatMap(rows => [...rows.values()]);
-      for (const what of judgeAudit({ orders }, values)) found(what);
+      for (const what of checkAudit({ orders }, values)) found(what);
       for (const [fault, count] of service.met) tally.add(`fault ${fault}`, count);
       tally.add('commits', disk.counts.commits);
       tally.add('commits refused', disk.counts.refused);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createGroups, type Waiting } from '../../src/notify/groups.ts';
 import { fingerprintOf, type Notice } from '../../src/notify/notice.ts';
-import type { Answer } from '../../src/notify/notifiers/receiver.ts';
+import type { SendResult } from '../../src/notify/notifiers/receiver.ts';
 import {
   ACCEPTED,
   createOutboxScene,
@@ -52,13 +52,13 @@ it('releases the group state of an account that moved to another replica', () =>
     groups.add({ account, key: account, at: 0, notice: notice('1', { labels: { alertname: 'A', account } }) });
     groups.setLastNotification(`told ${account}`, { account, at: 0 });
   }
-  groups.letGo('a');
+  groups.releaseAccount('a');
   const { waiting, lastNotifications } = groups.all();
   expect([waiting.map(({ key }) => key), [...lastNotifications.keys()]]).toEqual([['b'], ['told b']]);
 });
 
-describe('a group', () => {
-  it('is sent in one notification after its first change has waited', async () => {
+describe('groups', () => {
+  it('a group is sent in one notification once its first change has waited for the group wait time', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT - SECOND);
@@ -72,7 +72,7 @@ describe('a group', () => {
     expect(await scene.rows()).toBe(0);
   });
 
-  it('does not wait again after a restart', async () => {
+  it('the group wait time does not restart with the agent', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(6 * SECOND);
@@ -83,7 +83,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 1']);
   });
 
-  it('is sent with its changes, all other firing alerts and their latest texts', async () => {
+  it('a notification of a group contains its changed alerts and all other firing alerts, with their latest texts', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -99,7 +99,7 @@ describe('a group', () => {
     expect(scene.hook.notices[2]?.annotations).toEqual({ summary: 'now 5' });
   });
 
-  it('differs by the values of its labels; without labels there is one group', async () => {
+  it('groups differ by the values of their labels; without labels there is one group', async () => {
     const change = (account: string, x: string) => notice(x, { labels: { alertname: 'A', account, x } });
     const [byAccount, all, every] = [await createScene(), await createScene([]), await createScene(['...'])];
     for (const scene of [byAccount, all, every]) {
@@ -111,7 +111,7 @@ describe('a group', () => {
     expect(every.hook.told).toEqual(['firing 1', 'firing 2', 'firing 3']);
   });
 
-  it('is repeated only while an alert fires, counted from the last notification, also across restarts', async () => {
+  it('a group is repeated only while an alert fires; the interval starts at the last notification, even after restarts', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -131,7 +131,7 @@ describe('a group', () => {
     expect((await scene.store.scan('', 'alerts/')).size).toBe(0);
   });
 
-  it.each([-1, 1])('is repeated once if the clock is set by a year (%d)', async years => {
+  it.each([-1, 1])('a group is repeated only once if the clock is changed by a year (%d)', async years => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -144,7 +144,7 @@ describe('a group', () => {
     expect(scene.hook.told).toHaveLength(3);
   });
 
-  it('is not sent again at the start if an earlier version sent it', async () => {
+  it('a group is not sent again at startup if an earlier version sent it', async () => {
     const scene = await createScene();
     scene.firing.set('1', notice('1', { startsAt: scene.clock.now() - HOUR }));
     await scene.restart();
@@ -154,7 +154,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 1']);
   });
 
-  it('is sent with limited concurrency if there are hundreds, so that other notifications are not delayed', async () => {
+  it('hundreds of groups are sent with limited concurrency, so that other notifications are not delayed', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 600 }, (_, x) => notice(String(x))));
     await scene.tell(WAIT);
@@ -164,7 +164,7 @@ describe('a group', () => {
     expect(new Set(scene.hook.told).size).toBe(600);
   });
 
-  it('is sent separately for each start of an alert', async () => {
+  it('a group is sent once per episode of an alert', async () => {
     const scene = await createScene();
     for (let episode = 0; episode < 3; episode += 1) {
       await scene.begin('1');
@@ -177,7 +177,7 @@ describe('a group', () => {
     expect(new Set(scene.hook.notices.map(({ startsAt }) => startsAt)).size).toBe(3);
   });
 
-  it('of ten thousand accounts is one notification with the number of omitted alerts', async () => {
+  it('a group of ten thousand alerts is sent as one notification with the number of omitted alerts', async () => {
     const scene = await createScene(['alertname']);
     const left: number[] = [];
     const { send } = scene.hook;
@@ -196,7 +196,7 @@ describe('a group', () => {
     expect(await scene.rows()).toBe(0);
   });
 
-  it('is truncated by size but keeps at least one alert', async () => {
+  it('a group is truncated to the size limit but keeps at least one alert', async () => {
     const scene = await createScene();
     const large = { annotations: { summary: 'x'.repeat(100_000) } };
     await scene.post(notice('1', large), notice('2', large), notice('3', large));
@@ -205,7 +205,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 1, firing 2', 'firing B']);
   });
 
-  it('is not used for alerts that end by themselves', async () => {
+  it('alerts that end by themselves are not grouped', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.post(notice('2', { lasts: 1000 }));
@@ -213,7 +213,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 2']);
   });
 
-  it('is deleted when its account or rule is removed', async () => {
+  it('a group is deleted when its account or rule is removed', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -224,7 +224,7 @@ describe('a group', () => {
     expect((await scene.store.scan('', 'alerts/told/')).size).toBe(0);
   });
 
-  it('drops the oldest changes above ten thousand', async () => {
+  it('a group drops its oldest changes beyond ten thousand', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 10_001 }, (_, x) => notice(String(x))));
     expect(scene.counts).toEqual({ 'hook dropped': 1 });
@@ -249,7 +249,7 @@ const STEPS: readonly Step[] = [
 const contentOf = (notices: readonly Notice[]) =>
   JSON.stringify(notices.map(({ status, labels, startsAt }) => [status, fingerprintOf(labels), startsAt]).sort());
 
-it('every start and end is sent at least once, whenever the process dies, and a repetition has the same key', async () => {
+it('every start and end of an alert is sent at least once, even if the process dies, and a repeated one has the same key', async () => {
   const step = fc.record({ step: fc.constantFrom(...STEPS), x: fc.constantFrom('1', '2') });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async steps => {
@@ -262,7 +262,7 @@ it('every start and end is sent at least once, whenever the process dies, and a 
         readonly content: string;
         readonly notices: readonly Notice[];
       }[] = [];
-      let next: Answer | 'lost' = ACCEPTED;
+      let next: SendResult | 'lost' = ACCEPTED;
       let isDead = false;
       hook.send = async (notices, _signal, group) => {
         if (isDead) return DOWN;

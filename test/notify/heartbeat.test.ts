@@ -33,8 +33,8 @@ function createScene() {
   return scene;
 }
 
-describe('a heartbeat', () => {
-  it('reports healthy and unhealthy accounts, and logs the reason once', async () => {
+describe('heartbeat of one agent', () => {
+  it('the heartbeat reports healthy and unhealthy accounts, and logs the reason once', async () => {
     const scene = createScene();
     await scene.beat();
     scene.health = async () => ({ isHealthy: false, why: 'dlq/full of a is stale' });
@@ -49,7 +49,7 @@ describe('a heartbeat', () => {
     ]);
   });
 
-  it('is not sent before the first read or while the agent is unhealthy', async () => {
+  it('the heartbeat is not sent before the first read or while the agent is unhealthy', async () => {
     const scene = createScene();
     scene.health = async () => undefined;
     await scene.beat();
@@ -60,7 +60,7 @@ describe('a heartbeat', () => {
     expect(scene.log.lines.map(({ message }) => message)).toEqual(['the heartbeat pauses: the agent is unhealthy']);
   });
 
-  it('is counted and logged once without its address if sending fails', async () => {
+  it('a heartbeat that cannot be sent is counted, and is logged once without the address', async () => {
     const scene = createScene();
     scene.get = () => Promise.reject(Object.assign(new Error(`connect ${CANARY}`), { code: 'ECONNREFUSED' }));
     await scene.beat();
@@ -81,7 +81,7 @@ describe('a heartbeat', () => {
     ['https://hc.example/x/', 'https://hc.example/x/fail'],
     ['https://hc.example/x?create=1', 'https://hc.example/x/fail?create=1'],
     ['https://hc.example', 'https://hc.example/fail'],
-  ])('%s fails at %s', (address, fail) => expect(failAddress(address)).toBe(fail));
+  ])('the heartbeat to %s reports failures to %s', (address, fail) => expect(failAddress(address)).toBe(fail));
 });
 
 describe('the health of accounts', () => {
@@ -110,19 +110,19 @@ describe('the health of accounts', () => {
   const failing = (why: string) => ({ isHealthy: false, why });
 
   it.each<[string, HeartbeatAccount[], Health | undefined]>([
-    ['read', [account({})], { isHealthy: true }],
-    ['read by a failing attempt that is not late yet', [account({ success: false })], { isHealthy: true }],
-    ['not read yet', [account({}), account({ dataAt: undefined })], undefined],
-    ['with nothing to read yet', [account({ dataAt: undefined, idle: 'not_due' })], { isHealthy: true }],
-    ['stale', [account({ dataAt: undefined }), account({ stale: true })], failing('dlq/full of a is stale')],
-    ['rejected', [account({}, true)], failing('the token of a is rejected')],
-    ['rejected before this process began', [account({}, true, false)], undefined],
+    ['fresh data', [account({})], { isHealthy: true }],
+    ['a failed attempt, but no stale data', [account({ success: false })], { isHealthy: true }],
+    ['no data yet', [account({}), account({ dataAt: undefined })], undefined],
+    ['nothing to read yet', [account({ dataAt: undefined, idle: 'not_due' })], { isHealthy: true }],
+    ['stale data', [account({ dataAt: undefined }), account({ stale: true })], failing('dlq/full of a is stale')],
+    ['a rejected token', [account({}, true)], failing('the token of a is rejected')],
+    ['a token rejected before this process started', [account({}, true, false)], undefined],
     [
-      'many',
+      'many rejected tokens',
       Array.from({ length: 7 }, () => account({}, true)),
       failing(`${'the token of a is rejected, '.repeat(4)}the token of a is rejected and 2 more`),
     ],
-  ])('%s', (_name, accounts, health) => expect(healthOf(accounts)).toEqual(health));
+  ])('evaluates the health of accounts: %s', (_name, accounts, health) => expect(healthOf(accounts)).toEqual(health));
 });
 
 describe('the heartbeat of replicas', () => {
@@ -180,7 +180,7 @@ describe('the heartbeat of replicas', () => {
     return { clock, shared, join, why, asked: () => asked.splice(0), committed };
   }
 
-  it('is sent only by the holder of agent-wide tasks, after every replica has reported', async () => {
+  it('the heartbeat is sent only by the holder of agent-wide tasks, after every replica has reported', async () => {
     const { join, asked } = createReplicas();
     const [one, two, three] = [
       join('one', [ok('a')], true),
@@ -196,7 +196,7 @@ describe('the heartbeat of replicas', () => {
     expect(asked()).toEqual(['one well']);
   });
 
-  it('fails for unhealthy accounts of another replica', async () => {
+  it('the heartbeat fails for unhealthy accounts of another replica', async () => {
     const { join, asked, why } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
     await two();
@@ -204,7 +204,7 @@ describe('the heartbeat of replicas', () => {
     expect([asked(), why()]).toEqual([['one fails'], ['the token of b is rejected']]);
   });
 
-  it('fails for accounts without a report after the time of a takeover, with or without a replica', async () => {
+  it('the heartbeat fails if an account has no report once the takeover time has passed, whether or not a replica holds it', async () => {
     const { join, asked, why, clock } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
     await two();
@@ -222,7 +222,7 @@ describe('the heartbeat of replicas', () => {
     expect(asked()).toEqual(['one well']);
   });
 
-  it('is reported only for accounts that the replica holds', async () => {
+  it('the health of accounts is reported only for accounts that the replica holds', async () => {
     const { join, committed } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false, [ok('c')])];
     await one();
@@ -230,11 +230,11 @@ describe('the heartbeat of replicas', () => {
     expect(committed.toSorted()).toEqual(['one ', 'one a', 'one c', 'two b']);
   });
 
-  it('pauses while the database is unavailable', async () => {
+  it('the heartbeat pauses while the database is unavailable', async () => {
     const { join, asked, shared } = createReplicas();
     const one = join('one', [ok('a'), ok('b'), ok('c')], true);
     await one();
-    shared.isAway = true;
+    shared.isUnavailable = true;
     await one().catch(() => undefined);
     expect(asked()).toEqual(['one well']);
   });

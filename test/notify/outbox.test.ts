@@ -13,7 +13,7 @@ import {
 } from '../rules/alerting-scene.ts';
 import { settle } from '../support/manual-clock.ts';
 
-describe('the outbox', () => {
+describe('outbox', () => {
   it('sends each notice once and deletes it', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
@@ -59,7 +59,7 @@ describe('the outbox', () => {
     expect(hook.told).toEqual([]);
   });
 
-  it('releases an account after its running request and leaves queued notices to the next replica', async () => {
+  it('releases an account after its request in flight and leaves queued notices to the next replica', async () => {
     const hook = createReceiver('changes');
     const answer = Promise.withResolvers<typeof ACCEPTED>();
     hook.answer = () => answer.promise;
@@ -70,7 +70,7 @@ describe('the outbox', () => {
     let isGone = false;
     const letGo = scene
       .outbox()
-      .letGo('a')
+      .releaseAccount('a')
       .then(() => {
         isGone = true;
       });
@@ -84,7 +84,7 @@ describe('the outbox', () => {
     expect(hook.told).toEqual(['firing 1']);
   });
 
-  it('increases the delay for a receiver that is down, and probes it with the first notice only', async () => {
+  it('retries a receiver that is down with increasing delays, and only with the first notice', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -103,7 +103,7 @@ describe('the outbox', () => {
     expect(hook.told.slice(-2)).toEqual(['firing 1', 'firing 2']);
   });
 
-  it('keeps the notices of one alert in order without delaying other alerts', async () => {
+  it('keeps the notices of one alert in order without delaying the notices of other alerts', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === '1' ? FAILED : ACCEPTED);
     const scene = await createOutboxScene([hook]);
@@ -115,7 +115,7 @@ describe('the outbox', () => {
     expect(hook.told.slice(2)).toEqual(['firing 1', 'resolved 1']);
   });
 
-  it('drops rejected notices immediately and undelivered ones after a day and a final attempt', async () => {
+  it('drops rejected notices immediately, and undeliverable ones after a day and a final attempt', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === 'bad' ? REFUSED : DOWN);
     const scene = await createOutboxScene([hook]);
@@ -124,7 +124,7 @@ describe('the outbox', () => {
     expect(await scene.rows()).toBe(1);
     await scene.tell(24 * HOUR - SECOND);
     expect(await scene.rows()).toBe(1);
-    // The process that posted the notice does not count.
+    // The time limit includes the time of the previous process.
     await scene.restart();
     await scene.tell(SECOND);
     expect(await scene.rows()).toBe(0);
@@ -182,7 +182,7 @@ describe('the outbox', () => {
     expect(hook.told).toEqual(['firing 2']);
   });
 
-  it('sends once even if the store fails to record it, and then deletes the row', async () => {
+  it('sends a notice once even if the store fails to record it, and then deletes the row', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
@@ -232,7 +232,7 @@ describe('the outbox', () => {
 describe('replaced receivers', () => {
   const grouping = { by: ['alertname'], wait: 0, repeatEvery: HOUR };
 
-  it('pass their queue to a receiver with the same notifier and member, which retries at once', async () => {
+  it('a replaced receiver passes its queue to the receiver with the same notifier and member, which retries immediately', async () => {
     const old = createReceiver('changes');
     old.answer = () => DOWN;
     const scene = await createOutboxScene([old]);
@@ -247,7 +247,7 @@ describe('replaced receivers', () => {
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
   });
 
-  it('send changes that wait for their group as the new receiver groups them', async () => {
+  it('waiting changes of a group are sent with the grouping of the new receiver', async () => {
     const old = createReceiver('changes', 'hook', 0, { ...grouping, wait: HOUR });
     const scene = await createOutboxScene([old]);
     await scene.post(notice('1'), notice('2'));
@@ -258,7 +258,7 @@ describe('replaced receivers', () => {
     expect([old.told, next.told]).toEqual([[], ['firing 1, firing 2']]);
   });
 
-  it('leave no rows when they are removed', async () => {
+  it('removed receivers leave no rows in the store', async () => {
     const [kept, queued, waiting, notified] = [
       createReceiver('changes'),
       createReceiver('changes', 'hook', 1),
@@ -285,7 +285,7 @@ describe('replaced receivers', () => {
     expect([queued.told, waiting.told]).toEqual([['firing 1'], []]);
   });
 
-  it('are replaced even if their rows cannot be deleted, and the error is reported', async () => {
+  it('receivers are replaced even if their rows cannot be deleted, and the error is reported', async () => {
     const [old, next] = [createReceiver('changes', 'old'), createReceiver('changes', 'next')];
     old.answer = () => DOWN;
     const scene = await createOutboxScene([old]);

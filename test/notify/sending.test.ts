@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { alertsSource } from '../../src/metrics/alerting.ts';
-import { holdsAll } from '../../src/notify/holds.ts';
 import type { SilenceOptions } from '../../src/notify/options.ts';
+import { ownsAll } from '../../src/notify/ownership.ts';
 import { createSilences, isInForce } from '../../src/notify/silences.ts';
 import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
+import type { ActiveSeries } from '../../src/rules/evaluate-condition.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
-import type { ActiveSeries } from '../../src/rules/judge.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createOutboxScene, createReceiver, HOUR, MINUTE, rule, SECOND } from '../rules/alerting-scene.ts';
 
@@ -30,14 +30,14 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
   async function start(): Promise<void> {
     await outbox.restart();
     const silences = createSilences(silenced, clock.now);
-    const deps = { holds: holdsAll, store, outbox: outbox.outbox(), silences, log };
+    const deps = { holds: ownsAll, store, outbox: outbox.outbox(), silences, log };
     parts = [];
     for (const account of ['a', 'b']) {
       const alerts = await openAccountAlerts({ ...deps, account, rules });
-      const judge = () => holding[account] ?? [];
+      const evaluateRule = () => holding[account] ?? [];
       parts.push({
         alerts,
-        evaluate: createEvaluation({ alerts, rules, judge, isInconclusive: () => false, clock, log }),
+        evaluate: createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log }),
       });
     }
   }
@@ -70,10 +70,10 @@ function statesOf(alerts: AccountAlerts | undefined): string {
   return samples.map(({ labels, value }) => `${labels.state} ${value}`).join(', ');
 }
 
-describe('a silence', () => {
+describe('silences', () => {
   const maintenance = silence({ match: { account: ['a'], alertname: ['Big'] }, from: START, until: START + HOUR });
 
-  it('suppresses notifications of firing alerts until it ends', async () => {
+  it('a silence suppresses notifications of firing alerts until it ends', async () => {
     const scene = await createScene([rule('Big')], [maintenance]);
     expect(await scene.run({ a: keys('1'), b: keys('1') })).toEqual(['firing b/1']);
     expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 0, silenced 1, beyond_cap 0');
@@ -87,7 +87,7 @@ describe('a silence', () => {
     expect(await scene.run({ a: [] })).toEqual(['resolved a/1']);
   });
 
-  it('suppresses the notifications of alerts that start and end during it', async () => {
+  it('a silence suppresses notifications of alerts that start and end during it', async () => {
     const scene = await createScene([rule('Big')], [maintenance]);
     await scene.run({ a: keys('1') });
     await scene.start();
@@ -97,7 +97,7 @@ describe('a silence', () => {
     expect(await scene.run({ a: keys('1') })).toEqual(['firing a/1']);
   });
 
-  it('does not suppress the end of an alert that was sent before', async () => {
+  it('a silence does not suppress the end of an alert that was sent before the silence started', async () => {
     const late = { ...maintenance, from: START + MINUTE };
     const scene = await createScene([rule('Big')], [late]);
     expect(await scene.run({ a: keys('1', '2') })).toEqual(['firing a/1', 'firing a/2']);
@@ -108,7 +108,7 @@ describe('a silence', () => {
     // Repeated notifiers call this before the first evaluation, too.
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     expect(await scene.run({ a: keys('2') })).toEqual(['resolved a/1']);
-    // Already sent.
+    // These notices were already sent.
     expect(await scene.run({}, HOUR)).toEqual([]);
     expect(
       scene
@@ -118,7 +118,7 @@ describe('a silence', () => {
     ).toEqual(['firing']);
   });
 
-  it('can match a label that an alert lacks', async () => {
+  it('a silence can match a label that an alert lacks', async () => {
     const scene = await createScene([rule('Big')], [silence({ match: { x: [''] }, until: START + HOUR })]);
     expect(await scene.run({ a: [{ labels: {}, value: 1 }, ...keys('1')] })).toEqual(['firing a/1']);
   });
@@ -139,14 +139,14 @@ describe('a silence', () => {
       [0, HOUR],
       [true, false],
     ],
-  ] as const)('applies %s', (_name, options, times, expected) => {
+  ] as const)('a silence applies %s', (_name, options, times, expected) => {
     const given = silence({ ...options, windows: 'windows' in options ? [...options.windows] : [] });
     expect(times.map(at => isInForce(given, START + at))).toEqual(expected);
   });
 });
 
-describe('the cap of a rule', () => {
-  it('limits an account to 100 alerts and sends one more that represents the rest', async () => {
+describe('caps', () => {
+  it('a rule sends at most 100 alerts per account, and one more that represents the rest', async () => {
     const scene = await createScene([rule('Big', { labels: { severity: 'warning' } })]);
     const firing = await scene.run({ a: many(103), b: keys('1') });
     expect(firing).toHaveLength(102);

@@ -8,7 +8,7 @@ import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
 import { pushFamilies } from '../../src/metrics/push.ts';
 import { replicaFamilies } from '../../src/metrics/replicas.ts';
-import { unitOf } from '../../src/push/otlp-metrics.ts';
+import { ucumUnitOf } from '../../src/push/otlp-metrics.ts';
 
 const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
 
@@ -37,10 +37,10 @@ function translated({ name, type }: Family, unit: string): string {
   return unit === '1' && type === 'gauge' ? atEnd('ratio') : withUnit.join('_');
 }
 
-it('every family has the same name in Prometheus, whether it is pushed by OTLP or scraped', () => {
+it('each family has the same name in Prometheus, whether it is pushed by OTLP or scraped', () => {
   expect(families.length).toBeGreaterThan(100);
-  expect(families.map(family => translated(family, unitOf(family.name)))).toEqual(families.map(({ name }) => name));
+  expect(families.map(family => translated(family, ucumUnitOf(family.name)))).toEqual(families.map(({ name }) => name));
   // Prove that the translation changes names without a unit.
   expect(translated({ name: 'x.y', type: 'counter', help: '', labels: [] }, 's')).toBe('x_y_seconds_total');
-  expect(new Set(families.map(({ name }) => unitOf(name)))).toEqual(new Set(['', 's', 'By', '1']));
+  expect(new Set(families.map(({ name }) => ucumUnitOf(name)))).toEqual(new Set(['', 's', 'By', '1']));
 });

@@ -13,7 +13,7 @@ import {
   type Source,
 } from '../../src/metrics/family.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
-import { unitOf } from '../../src/push/otlp-metrics.ts';
+import { ucumUnitOf } from '../../src/push/otlp-metrics.ts';
 import { createQueue } from '../../src/push/queue.ts';
 import { type PushedSeries, takeSnapshot } from '../../src/push/snapshot.ts';
 import { decodeMetrics, linesOf, type ReceivedPoint } from '../support/otlp-metrics.ts';
@@ -93,8 +93,8 @@ function threeKinds(): Source[] {
   );
 }
 
-describe('a pushed snapshot', () => {
-  it('contains every series of a scrape at the same instant with the same value', async () => {
+describe('pushed snapshots', () => {
+  it('a pushed snapshot contains every series of a scrape at the same instant with the same value', async () => {
     const process = createProcessMetrics({ version: '1', configHash: 'h', configLoadedAt: 0, endpoints: ['dlq'] });
     process.requestSeconds.observe({ endpoint: 'dlq' }, 0.07);
     await process.refresh();
@@ -106,7 +106,7 @@ describe('a pushed snapshot', () => {
     expect(new Set(points.map(({ time }) => time))).toEqual(new Set([NOW]));
   });
 
-  it('contains type, unit, description, start, exemplars and account', async () => {
+  it('a pushed snapshot contains the type, unit, description, start time, exemplars and account', async () => {
     const { points } = await push(threeKinds());
     const of = (name: string) => points.find(point => point.name === name && point.labels.account === 'b');
     const resource = { 'service.name': 'delivery-watch', 'service.instance.id': 'h:1' };
@@ -125,10 +125,10 @@ describe('a pushed snapshot', () => {
       sum: 308.6,
       exemplars: [{ traceId: 'ab'.repeat(16), value: 7, time: NOW - 5 }],
     });
-    expect(unitOf('delivery_watch_api_budget_wait_seconds_total')).toBe('s');
+    expect(ucumUnitOf('delivery_watch_api_budget_wait_seconds_total')).toBe('s');
   });
 
-  it('marks an ended series once, histograms with their buckets', async () => {
+  it('a pushed snapshot marks an ended series once, for histograms with all buckets', async () => {
     const [source] = threeKinds();
     const everything = await push(source ? [source] : []);
     const { points, pushed } = await push([], everything.pushed);
@@ -143,7 +143,7 @@ describe('a pushed snapshot', () => {
     expect((await push(source ? [source] : [], pushed)).points).toEqual(everything.points);
   });
 
-  it('does not end a series that moved to another source', async () => {
+  it('a pushed snapshot does not end a series that moved to another source', async () => {
     const series = (places: readonly string[]) => () => ({
       x_size_bytes: places.map(place => ({ labels: { place }, value: 1 })),
     });
@@ -157,7 +157,7 @@ describe('a pushed snapshot', () => {
     ]);
   });
 
-  it('ends removed series also if the previous push was interrupted', async () => {
+  it('a pushed snapshot ends removed series even if the previous push was interrupted', async () => {
     const of = (places: readonly string[]) =>
       sourceOf('a', [families.size], () => ({ x_size_bytes: places.map(place => ({ labels: { place }, value: 1 })) }));
     const { pushed } = await push([of(['p', 'q'])]);
@@ -175,7 +175,7 @@ describe('a pushed snapshot', () => {
     ]);
   });
 
-  it("contains every series despite times beyond OTLP's range, lone surrogates, NUL and a megabyte of text", async () => {
+  it("a pushed snapshot contains every series despite times outside OTLP's range, lone surrogates, NUL and a megabyte of text", async () => {
     const state = createHistogram(BOUNDS);
     observeValue(state, BOUNDS, 7, { traceId: 'ab'.repeat(16), time: 8.64e15 });
     const long = 'x'.repeat(1_000_000);
@@ -197,7 +197,7 @@ describe('a pushed snapshot', () => {
     expect(points.find(({ name }) => name === 'x_wait_seconds')?.exemplars).toMatchObject([{ value: 7, time: 0 }]);
   });
 
-  it('omits a source that throws, and ends its earlier series', async () => {
+  it('a pushed snapshot omits a source that throws, and ends its earlier series', async () => {
     const good = sourceOf('good', [families.share], () => ({ x_share_ratio: [{ labels: {}, value: 1 }] }));
     let isBroken = false;
     const bad = sourceOf('bad', [families.share], () => {

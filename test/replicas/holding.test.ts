@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Clock } from '../../src/kit/clock.ts';
-import { createHolding, type LeaseEvents, withLeaseCheck } from '../../src/replicas/holding.ts';
+import { createLeaseHolder, type LeaseEvents, withLeaseCheck } from '../../src/replicas/holding.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createSharedStore } from '../support/fake-replicas.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -17,7 +17,7 @@ function setUp(...accounts: string[]) {
   function join(id: string, events: Partial<LeaseEvents> = {}) {
     const store = database.join(id);
     const log = createTestLog();
-    const holding = createHolding({ replicas: store.replicas, accounts, clock, random: () => 0, log });
+    const holding = createLeaseHolder({ replicas: store.replicas, accounts, clock, random: () => 0, log });
     holding.start({ lost: () => undefined, renewed: () => undefined, ...events });
     const held = () => [NO_ACCOUNT, ...accounts].filter(holding.held);
     return { store, log, holding, held };
@@ -59,9 +59,9 @@ it('acquires its share, releases the excess and reports lost accounts', async ()
   ]);
 
   // Another takes everything while this one can't renew.
-  database.isAway = true;
+  database.isUnavailable = true;
   await clock.advance(2 * LEASE);
-  database.isAway = false;
+  database.isUnavailable = false;
   database.place('a', 'two');
   await two.holding.renew();
   await one.holding.renew();
@@ -69,19 +69,19 @@ it('acquires its share, releases the excess and reports lost accounts', async ()
   expect(Object.fromEntries(one.holding.leaving())).toEqual({ [NO_ACCOUNT]: 'lost', a: 'lost' });
 });
 
-it('logs the start and the end of an outage of the database once each, and keeps its accounts', async () => {
+it('logs the start and the end of a database outage once each, and keeps its accounts', async () => {
   const { clock, database, join } = setUp('a');
   const { log, holding, held } = join('one');
   await clock.advance(0);
   const since = clock.now();
-  database.isAway = true;
+  database.isUnavailable = true;
   await clock.advance(2 * LEASE);
   expect(held()).toEqual([NO_ACCOUNT, 'a']);
   expect(holding.remaining('a')).toBe(0);
-  expect([holding.isAway(), holding.awaySince()]).toEqual([true, since + INTERVAL]);
-  database.isAway = false;
+  expect([holding.isUnavailable(), holding.unavailableSince()]).toEqual([true, since + INTERVAL]);
+  database.isUnavailable = false;
   await clock.advance(INTERVAL);
-  expect([holding.isAway(), holding.awaySince()]).toEqual([false, undefined]);
+  expect([holding.isUnavailable(), holding.unavailableSince()]).toEqual([false, undefined]);
   expect(held()).toEqual([NO_ACCOUNT, 'a']);
   expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
     'warn: database unavailable: polling continues, counters are frozen, auto-cancel is suspended',
@@ -89,7 +89,7 @@ it('logs the start and the end of an outage of the database once each, and keeps
   ]);
 });
 
-it('queries the holder when a lease has expired, but does not repeat the query while the database is unavailable', async () => {
+it('checks the holder once a lease has expired, but does not repeat the check while the database is unavailable', async () => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -100,7 +100,7 @@ it('queries the holder when a lease has expired, but does not repeat the query w
     return replicas.renew(accounts);
   }
   const deps = { accounts: ['a', 'b'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
-  const holding = createHolding({ ...deps, replicas: { ...replicas, renew } });
+  const holding = createLeaseHolder({ ...deps, replicas: { ...replicas, renew } });
   await holding.renew();
 
   own.pause();
@@ -109,11 +109,11 @@ it('queries the holder when a lease has expired, but does not repeat the query w
   expect([asked, holding.remaining('a') > 0]).toEqual([2, true]);
 
   own.pause();
-  database.isAway = true;
+  database.isUnavailable = true;
   for (let time = 0; time < 3; time += 1) expect(await holding.confirm('a')).toBe(true);
   expect(asked).toBe(3);
 
-  database.isAway = false;
+  database.isUnavailable = false;
   await clock.advance(2 * LEASE);
   own.pause();
   database.place('a', 'two');
@@ -122,7 +122,7 @@ it('queries the holder when a lease has expired, but does not repeat the query w
   expect(holding.held('a')).toBe(false);
 });
 
-it('shows a lease as valid while it lasts or the database is unavailable, and not after a stop of the process', async () => {
+it('treats a lease as valid until it expires or while the database is unavailable, but not after the process was paused', async () => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -133,7 +133,7 @@ it('shows a lease as valid while it lasts or the database is unavailable, and no
     return replicas.renew(accounts);
   }
   const deps = { accounts: ['a'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
-  const holding = createHolding({ ...deps, replicas: { ...replicas, renew } });
+  const holding = createLeaseHolder({ ...deps, replicas: { ...replicas, renew } });
   await holding.renew();
   expect(holding.isCurrent('a')).toBe(true);
   own.pause();
@@ -142,48 +142,51 @@ it('shows a lease as valid while it lasts or the database is unavailable, and no
   expect(holding.isCurrent('a')).toBe(true);
 
   // The process is paused during a renewal, and the connection breaks in the interim.
-  [isStopped, database.isAway] = [true, true];
+  [isStopped, database.isUnavailable] = [true, true];
   await holding.renew();
-  expect([holding.isCurrent('a'), holding.isAway()]).toEqual([false, false]);
+  expect([holding.isCurrent('a'), holding.isUnavailable()]).toEqual([false, false]);
   isStopped = false;
   await holding.renew();
-  expect([holding.isCurrent('a'), holding.isAway()]).toEqual([true, true]);
+  expect([holding.isCurrent('a'), holding.isUnavailable()]).toEqual([true, true]);
 });
 
 it.each([
   ['has taken over', false],
   ['has not taken over', true],
-])('renews again if the renewal in flight started before the pause: another replica %s', async (_, isOurs) => {
-  const clock = createManualClock();
-  const database = createSharedStore(clock, LEASE);
-  const own = pausable(clock);
-  const { replicas } = database.join('one', own.clock);
-  const arrival = Promise.withResolvers<void>();
-  let answers: Promise<void> = Promise.resolve();
-  async function renew(accounts: readonly string[]) {
-    const turn = await replicas.renew(accounts);
-    await answers;
-    return turn;
-  }
-  const deps = { accounts: ['a'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
-  const holding = createHolding({ ...deps, replicas: { ...replicas, renew } });
-  await holding.renew();
-  answers = arrival.promise;
-  const underWay = holding.renew();
-  await clock.advance(2 * LEASE);
-  own.pause();
-  if (!isOurs) {
-    database.place('a', 'two');
-    await database.join('two').replicas.renew(['a']);
-  }
-  const confirmed = holding.confirm('a');
-  arrival.resolve();
-  await underWay;
-  expect(holding.held('a')).toBe(true);
-  expect(await confirmed).toBe(isOurs);
-});
+])(
+  'renews again if the renewal in flight started before the process was paused: another replica %s',
+  async (_, isOurs) => {
+    const clock = createManualClock();
+    const database = createSharedStore(clock, LEASE);
+    const own = pausable(clock);
+    const { replicas } = database.join('one', own.clock);
+    const arrival = Promise.withResolvers<void>();
+    let answers: Promise<void> = Promise.resolve();
+    async function renew(accounts: readonly string[]) {
+      const turn = await replicas.renew(accounts);
+      await answers;
+      return turn;
+    }
+    const deps = { accounts: ['a'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
+    const holding = createLeaseHolder({ ...deps, replicas: { ...replicas, renew } });
+    await holding.renew();
+    answers = arrival.promise;
+    const underWay = holding.renew();
+    await clock.advance(2 * LEASE);
+    own.pause();
+    if (!isOurs) {
+      database.place('a', 'two');
+      await database.join('two').replicas.renew(['a']);
+    }
+    const confirmed = holding.confirm('a');
+    arrival.resolve();
+    await underWay;
+    expect(holding.held('a')).toBe(true);
+    expect(await confirmed).toBe(isOurs);
+  },
+);
 
-it('offers an account that could not be opened to the others first', async () => {
+it('gives other replicas the first chance at an account that this replica could not open', async () => {
   const { clock, join } = setUp('a', 'b');
   const { holding, held } = join('one');
   await clock.advance(0);
@@ -200,15 +203,15 @@ it('retries a release that failed while the database was unavailable', async () 
   await clock.advance(0);
   database.place('a', 'two');
   await one.holding.renew();
-  database.isAway = true;
+  database.isUnavailable = true;
   await one.holding.release(['a']);
   expect(database.holders().get('a')).toBe('one');
-  database.isAway = false;
+  database.isUnavailable = false;
   await clock.advance(INTERVAL);
   expect(database.holders().has('a')).toBe(false);
 });
 
-it('releases everything when closed, for the next renewal of another replica, or logs that the database is unavailable', async () => {
+it('closing releases all leases, which another replica acquires at its next renewal, or logs that the database is unavailable', async () => {
   const { clock, database, join } = setUp('a', 'b');
   const one = join('one');
   const two = join('two');
@@ -222,7 +225,7 @@ it('releases everything when closed, for the next renewal of another replica, or
   await two.holding.renew();
   expect(two.held()).toEqual([NO_ACCOUNT, 'a', 'b']);
   expect(two.holding.sharing()?.replicas.map(({ id }) => id)).toEqual(['two']);
-  database.isAway = true;
+  database.isUnavailable = true;
   await two.holding.close();
   expect(two.log.lines.at(-1)).toMatchObject({
     level: 'warn',
@@ -231,7 +234,7 @@ it('releases everything when closed, for the next renewal of another replica, or
   expect(clock.sleepers).toBe(0);
 });
 
-it('reports an account as lost before the commit of its former holder is rejected', async () => {
+it('reports an account as lost before a commit for it is rejected', async () => {
   const { clock, database, join } = setUp('a');
   const lost: string[] = [];
   const one = join('one', { lost: names => void lost.push(...names) });
@@ -248,15 +251,15 @@ it('reports an account as lost before the commit of its former holder is rejecte
   expect((await database.rows.scan('a', 'k')).get('k')).toBe('1');
 });
 
-it('sends only renewals to an unavailable database', async () => {
+it('sends only renewals to the database while it is unavailable', async () => {
   const { clock, database, join } = setUp('a');
   const one = join('one');
   const store = withLeaseCheck(one.store, one.holding);
   await clock.advance(0);
-  database.isAway = true;
+  database.isUnavailable = true;
   await expect(store.commit('a', [{ key: 'k', value: '1' }])).rejects.toMatchObject({ reason: 'io' });
-  expect(one.holding.isAway()).toBe(true);
-  database.isAway = false;
+  expect(one.holding.isUnavailable()).toBe(true);
+  database.isUnavailable = false;
   const changes = [{ key: 'k', value: '1' }];
   for (const ask of [() => store.commit('a', changes), () => store.scan('a', 'k'), () => store.sizes('a', 'k')]) {
     await expect(ask()).rejects.toMatchObject({ reason: 'io' });
@@ -266,7 +269,7 @@ it('sends only renewals to an unavailable database', async () => {
   expect([...(await store.scan('a', 'k'))]).toEqual([['k', '1']]);
 });
 
-it('waits only a few seconds for a hanging database when the process ends', async () => {
+it('waits only a few seconds for a hanging database at shutdown', async () => {
   const { clock, join } = setUp('a');
   const one = join('one');
   await clock.advance(0);

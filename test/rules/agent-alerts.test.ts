@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../src/config/load.ts';
 import { Alerting, type AlertingDeps } from '../../src/rules/alerting.ts';
 import { AGENT_CHECKS } from '../../src/rules/checks/agent.ts';
@@ -68,6 +68,8 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
   await start();
   return {
     start,
+    alerting: () => alerting,
+    hook: hook.url,
     shown: () => alerting.alerts().map(({ labels, state }) => `${labels.alertname} ${state}`),
     async reload(alerts: object) {
       const config = configOf(alerts);
@@ -87,11 +89,22 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
   };
 }
 
-const PUSH = { pushTrouble: { since: 0, reason: 'ECONNREFUSED' } };
-const FIRING = 'firing critical DeliveryDatabaseAway: The database is away';
+/** Creates alerting for a replica whose database is unavailable and which holds no lease. */
+function setUpLoneReplica() {
+  const shared = createSharedStore(createManualClock());
+  shared.isUnavailable = true;
+  const holding = { held: () => [], remaining: () => 0, confirm: async () => false, sharing: () => undefined };
+  return setUp({
+    store: shared.join('r1'),
+    holding: holding as unknown as NonNullable<AlertingDeps['holding']>,
+  });
+}
 
-describe('an alert about the agent', () => {
-  it('is sent and shown while it fires, and resolved, without an account', async () => {
+const PUSH = { pushTrouble: { since: 0, reason: 'ECONNREFUSED' } };
+const FIRING = 'firing critical DeliveryDatabaseAway: The database is unavailable';
+
+describe('alerts about the agent', () => {
+  it('an alert about the agent is sent and shown without an account while it fires, and is then resolved', async () => {
     const { run, shown } = await setUp();
     expect(await run(PUSH, 10 * MINUTE)).toEqual([]);
     expect(await run(PUSH)).toEqual([
@@ -101,7 +114,7 @@ describe('an alert about the agent', () => {
     expect(await run({}, 16 * MINUTE)).toEqual([expect.stringMatching(/^resolved warning DeliveryPushFailing/)]);
   });
 
-  it('is not sent again after a restart if the store is not shared', async () => {
+  it('an alert about the agent is not sent again after a restart if the store is not shared', async () => {
     const { run, start, shown } = await setUp();
     await run(PUSH, 11 * MINUTE);
     await start();
@@ -109,21 +122,32 @@ describe('an alert about the agent', () => {
     expect(shown()).toEqual(['DeliveryPushFailing firing']);
   });
 
-  it('is sent by a replica without the database or a lease, with the label replica', async () => {
-    const clock = createManualClock();
-    const shared = createSharedStore(clock);
-    shared.isAway = true;
-    const holding = { held: () => [], remaining: () => 0, confirm: async () => false, sharing: () => undefined };
-    const { run } = await setUp({
-      store: shared.join('r1'),
-      holding: holding as unknown as NonNullable<AlertingDeps['holding']>,
-    });
+  it('an alert about the agent is sent with the label replica by a replica that has neither the database nor a lease', async () => {
+    const { run } = await setUpLoneReplica();
     const [sent, ...others] = await run({ databaseAway: 0 }, 4 * MINUTE);
     expect(others).toEqual([]);
-    expect(sent).toContain('firing critical r1 DeliveryDatabaseAway: The database is away');
+    expect(sent).toContain('firing critical r1 DeliveryDatabaseAway: The database is unavailable');
   });
 
-  it('in the extended set is sent only if configured', async () => {
+  it('an alert about the agent is sent to a new notifier even if the database cannot store the changed notifiers', async () => {
+    const { run, reload, alerting, hook } = await setUpLoneReplica();
+    vi.spyOn(alerting().outbox, 'use').mockRejectedValue(new Error('the database is away'));
+    await reload({ notifiers: [{ name: 'new', webhook: { url: `${hook}/new`, groupWait: '0s' } }] });
+    expect(await run({ databaseAway: 0 }, 4 * MINUTE)).toHaveLength(1);
+    expect(alerting().notifications()).toContainEqual({ notifier: 'new', outcome: 'sent', count: 1 });
+  });
+
+  it('an alert about the agent is in the alert states of each account, so that it can pause auto-cancel', async () => {
+    const { run, alerting } = await setUp();
+    const state = () => alerting().states('a').get('DeliveryDatabaseAway');
+    expect(state()).toBe('unknown');
+    await run({});
+    expect(state()).toBeUndefined();
+    await run({ databaseAway: 0 }, 4 * MINUTE);
+    expect(state()).toBe('firing');
+  });
+
+  it('an alert about the agent from the extended set is sent only if configured', async () => {
     const { run, reload } = await setUp();
     expect(await run({ lastReload: REFUSED }, 10 * MINUTE)).toEqual([]);
     await reload({ builtin: { extended: true } });
@@ -131,7 +155,7 @@ describe('an alert about the agent', () => {
     expect(sent).toContain('DeliveryConfigReloadFailed');
   });
 
-  it('resolves when alerts are turned off', async () => {
+  it('an alert about the agent resolves when alerts are disabled', async () => {
     const { run, reload, shown } = await setUp();
     const [sent] = await run({ databaseAway: 0 }, 4 * MINUTE);
     expect(sent).toContain(FIRING);

@@ -1,9 +1,9 @@
 /** Parts of alerting with time, store and receivers controlled by the test. */
 import type { Grouping } from '../../src/notify/group.ts';
-import { holdsAll } from '../../src/notify/holds.ts';
 import type { Notice } from '../../src/notify/notice.ts';
-import type { Answer, Receiver } from '../../src/notify/notifiers/receiver.ts';
+import type { Receiver, SendResult } from '../../src/notify/notifiers/receiver.ts';
 import { createOutbox, type Outbox } from '../../src/notify/outbox.ts';
+import { ownsAll } from '../../src/notify/ownership.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -14,10 +14,10 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const never = new AbortController().signal;
 
-export const ACCEPTED: Answer = { kind: 'accepted' };
-export const REFUSED: Answer = { kind: 'refused', why: 'status 400' };
-export const DOWN: Answer = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
-export const FAILED: Answer = { kind: 'failed', why: 'status 500', isDown: false };
+export const ACCEPTED: SendResult = { kind: 'accepted' };
+export const REFUSED: SendResult = { kind: 'refused', why: 'status 400' };
+export const DOWN: SendResult = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
+export const FAILED: SendResult = { kind: 'failed', why: 'status 500', isDown: false };
 
 /** Returns the sent notices, such as `firing a, resolved b`. */
 export const short = (notices: readonly Notice[]) =>
@@ -30,7 +30,7 @@ export interface TestReceiver extends Receiver {
   /** Idempotency keys of groups, one per request. */
   readonly keys: string[];
   /** Response of the receiver. */
-  answer: (notices: readonly Notice[]) => Answer | Promise<Answer>;
+  answer: (notices: readonly Notice[]) => SendResult | Promise<SendResult>;
 }
 
 export function createReceiver(
@@ -111,7 +111,7 @@ export function createCounts() {
   };
 }
 
-/** No silences. */
+/** There are no silences. */
 export const sendAll = { silences: { reasonFor: () => undefined } };
 
 export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => ({
@@ -154,7 +154,7 @@ export async function createOutboxScene(
   async function open(receivers: readonly Receiver[]): Promise<Outbox> {
     const outbox = createOutbox({
       store,
-      holds: holdsAll,
+      holds: ownsAll,
       receivers,
       firing,
       notifications,

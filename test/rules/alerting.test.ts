@@ -9,9 +9,9 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
-import { createEvidence } from '../../src/rules/evidence.ts';
+import { type ActiveSeries, evaluateCondition } from '../../src/rules/evaluate-condition.ts';
+import { createAlertEvidence } from '../../src/rules/evidence.ts';
 import { createAlertFacts } from '../../src/rules/facts.ts';
-import { type ActiveSeries, judgeAlert } from '../../src/rules/judge.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -113,47 +113,47 @@ describe('evidence', () => {
     const clock = createManualClock();
     const { account, source, slot, read } = createTestAccount(config, clock);
     const conditions = config.alerts.rules.map(({ when }) => when);
-    const evidence = createEvidence(conditions, createAlertFacts(account, [source]), clock);
-    const judge = (number: number) => {
+    const evidence = createAlertEvidence(conditions, createAlertFacts(account, [source]), clock);
+    const resultOf = (number: number) => {
       const condition = conditions[number];
-      const judged = condition && judgeAlert(condition, evidence);
+      const judged = condition && evaluateCondition(condition, evidence);
       if (judged === undefined || judged === 'unknown') return judged;
       const listed = (holding: readonly ActiveSeries[]) =>
         holding.map(({ labels, value }) => `${labels.filter ?? 'whole'} ${value}`).join();
       return 'atLeast' in judged ? `at least ${listed(judged.atLeast)}` : listed(judged);
     };
-    return { clock, evidence, judge, slot, read };
+    return { clock, evidence, resultOf, slot, read };
   }
 
-  it('is unknown until every required round is complete, and while one is stale', async () => {
-    const { clock, judge, slot, read } = setUp();
-    expect(judge(0)).toBe('unknown');
+  it('a condition is unknown until every required round has completed, and while one is stale', async () => {
+    const { clock, resultOf, slot, read } = setUp();
+    expect(resultOf(0)).toBe('unknown');
     read(3, ['new']);
-    expect(judge(0)).toBe('unknown');
+    expect(resultOf(0)).toBe('unknown');
     read(3, ['full']);
-    expect(judge(0)).toBe('large 3');
+    expect(resultOf(0)).toBe('large 3');
     // The series as exposed to Prometheus.
-    expect(judge(2)).toBe('odd \ufffd 0');
+    expect(resultOf(2)).toBe('odd \ufffd 0');
     await clock.advance(91_000);
     expect(slot.status().rounds.every(({ stale }) => stale)).toBe(true);
-    expect(judge(0)).toBe('unknown');
+    expect(resultOf(0)).toBe('unknown');
     read(0, ['full']);
-    expect(judge(0)).toBe('unknown');
+    expect(resultOf(0)).toBe('unknown');
     read(0, ['new']);
-    expect(judge(0)).toBe('');
+    expect(resultOf(0)).toBe('');
   });
 
-  it('proves high values from partial data, but neither low values nor growth', async () => {
-    const { clock, evidence, judge, slot, read } = setUp();
+  it('partial data can prove that a value is above a limit, but not that it is below one or has grown', async () => {
+    const { clock, evidence, resultOf, slot, read } = setUp();
     const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
     const readPart = (entries: number) => read(entries, ['full'], true);
     read(3);
     succeed(true);
-    expect([judge(0), judge(1)]).toEqual(['at least large 3', 'unknown']);
+    expect([resultOf(0), resultOf(1)]).toEqual(['at least large 3', 'unknown']);
     slot.failed('full', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' });
-    expect(judge(0)).toBe('at least large 3');
+    expect(resultOf(0)).toBe('at least large 3');
     readPart(0);
-    expect(judge(0)).toBe('at least ');
+    expect(resultOf(0)).toBe('at least ');
     for (let second = 0; second <= 120; second += 30) {
       evidence.record();
       await clock.advance(30 * SECOND);
@@ -161,11 +161,11 @@ describe('evidence', () => {
     }
     read(9);
     succeed(false);
-    expect([judge(0), judge(1)]).toEqual(['large 9', 'unknown']);
+    expect([resultOf(0), resultOf(1)]).toEqual(['large 9', 'unknown']);
   });
 
-  it('needs a sample at the start of the window for growth', async () => {
-    const { clock, evidence, judge, read } = setUp();
+  it('growth requires a sample at the start of the window', async () => {
+    const { clock, evidence, resultOf, read } = setUp();
     evidence.record();
     read(10);
     for (let second = 0; second < 120; second += 30) {
@@ -173,17 +173,17 @@ describe('evidence', () => {
       read(10 + second);
       evidence.record();
       // The last window starts before there was data.
-      expect(judge(1)).toBe('unknown');
+      expect(resultOf(1)).toBe('unknown');
     }
     await clock.advance(30 * SECOND);
     read(200);
     evidence.record();
-    expect(judge(1)).toBe('whole 190');
+    expect(resultOf(1)).toBe('whole 190');
   });
 });
 
-describe('alerts of an account', () => {
-  it('are evaluated only for rules that apply to the account, and states() returns the firing rules', async () => {
+describe('rules for accounts', () => {
+  it('alerts of an account are evaluated only for rules that apply to it, and states() returns the firing rules', async () => {
     const clock = createManualClock();
     const config = configWith({
       alerts: {
@@ -236,7 +236,7 @@ describe('alerts of an account', () => {
   });
 });
 
-describe('auto-cancel', () => {
+describe('notices of auto-cancel', () => {
   const target: JournalTarget = {
     account: 'a',
     id: '1-0',
@@ -307,7 +307,7 @@ describe('auto-cancel', () => {
     return { hook, bodies, store, commits, start, send };
   }
 
-  it('notifies only the receivers of a rule, even if alerts are disabled', async () => {
+  it('auto-cancel notifies only the receivers of a rule, even if alerts are disabled', async () => {
     const { hook, bodies, start, send } = await setUp();
     const { alerting, journal } = await start();
     await journal.append(LINES);
@@ -333,7 +333,7 @@ describe('auto-cancel', () => {
     });
   });
 
-  it('commits a notice and its journal line in one transaction', async () => {
+  it('auto-cancel commits a notice and its journal line in one transaction', async () => {
     const { bodies, store, commits, start, send } = await setUp();
     const { journal } = await start();
     await journal.append(LINES.slice(3, 4));
@@ -350,7 +350,7 @@ describe('auto-cancel', () => {
   });
 });
 
-describe('Prometheus rules for the configured alerts', () => {
+describe('printed Prometheus rules', () => {
   const metric = 'delivery_dlq_messages';
   const counter = { metric: 'delivery_dlq_filter_entered_total', labels: { filter: ['payments', WEIRD] } };
   const config = configWith({
@@ -376,7 +376,7 @@ describe('Prometheus rules for the configured alerts', () => {
     },
   });
 
-  it('match the golden file', async () => {
+  it('Prometheus rules for the configured alerts match the golden file', async () => {
     const file = { groups: [{ name: 'delivery-watch', ...configuredAlerts(config) }] };
     await expect(writeYaml(file)).toMatchFileSnapshot('golden/alert-rules.yaml');
   });

@@ -3,7 +3,7 @@ import type { Account } from '../../src/agent/account.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { CheckKind } from '../../src/model/check-kind.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
-import type { Outcome } from '../../src/rules/checks/check.ts';
+import type { CheckOutcome } from '../../src/rules/checks/check.ts';
 import { ACCOUNT_CHECKS, runChecks } from '../../src/rules/checks/run.ts';
 import type { Store } from '../../src/store/store.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -16,7 +16,7 @@ const SECOND = 1000;
 const MINUTE = 60_000;
 const never = new AbortController().signal;
 
-type Results = Readonly<Partial<Record<CheckKind, readonly Outcome[]>>>;
+type Results = Readonly<Partial<Record<CheckKind, readonly CheckOutcome[]>>>;
 
 /** Creates alerting for one account. Tests set the results of its checks. A webhook gets one request per alert. */
 async function setUp() {
@@ -118,8 +118,8 @@ async function setUp() {
 const growing = (text = 'The queue grew.') => ({ dlq_growing: [text] });
 const UNKNOWN = { isUnknown: true } as const;
 
-describe('a built-in alert', () => {
-  it('fires after `for` with the text of the finding and resolves after keepFiringFor', async () => {
+describe('built-in alerts', () => {
+  it('a built-in alert fires after `for` with the text of the finding and resolves after keepFiringFor', async () => {
     const { run, received } = await setUp();
     expect(await run(growing('Grew by 50.'), 2 * MINUTE)).toBe('');
     expect(await run(growing('Grew by 60.'))).toBe('firing DeliveryDlqGrowing dlq');
@@ -136,7 +136,7 @@ describe('a built-in alert', () => {
     expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq');
   });
 
-  it('fires for each subject and ignores findings of lower severity', async () => {
+  it('a built-in alert fires for each subject and ignores findings of lower severity', async () => {
     const { run } = await setUp();
     const finding = (subject: string, more: object = {}) => ({ subject, text: `Key ${subject}.`, ...more });
     expect(await run({ paused_with_backlog: [finding('a', { severity: 'info' }), finding('b')] })).toBe(
@@ -147,10 +147,10 @@ describe('a built-in alert', () => {
     );
   });
 
-  it('neither fires nor resolves while its check, or the result for its subject, is unknown', async () => {
+  it('a built-in alert neither fires nor resolves while its check, or the result for its subject, is unknown', async () => {
     const { run, phases, states } = await setUp();
     const [one, other] = ['a', 'b'].map(subject => ({ subject, text: subject }));
-    await run({ ghost_slots: [one, other] as Outcome[] }, 3 * MINUTE);
+    await run({ ghost_slots: [one, other] as CheckOutcome[] }, 3 * MINUTE);
     const unknown = { ghost_slots: [{ subject: 'a', isUnknown: true as const }] };
     expect(await run(unknown, 16 * MINUTE)).toBe('resolved DeliveryFlowControlGhostSlots flow_control b');
     expect(states().get('DeliveryFlowControlGhostSlots')).toBe('firing');
@@ -161,14 +161,14 @@ describe('a built-in alert', () => {
     );
   });
 
-  it('fires on partial data, but is not resolved by it', async () => {
+  it('a built-in alert fires on partial data, but is not resolved by it', async () => {
     const { run } = await setUp();
     expect(await run({ dlq_growing: ['Grew.', UNKNOWN] }, 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
     expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
   });
 
   it.each(['restart', 'handover'])(
-    'is not sent again after a %s and resolves only when data is available',
+    'a built-in alert is not sent again after a %s and resolves only when data is available',
     async how => {
       const { run, start, handOver, phases } = await setUp();
       await run(growing(), 3 * MINUTE);
@@ -179,13 +179,13 @@ describe('a built-in alert', () => {
     },
   );
 
-  it('is sent even if the store rejects commits', async () => {
+  it('a built-in alert is sent even if the store rejects commits', async () => {
     const { run, broken } = await setUp();
     broken.isFull = true;
     expect(await run(growing(), 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
   });
 
-  it('is not sent while silenced', async () => {
+  it('a built-in alert is not sent while silenced', async () => {
     const { run, reload, phases } = await setUp();
     await reload({
       silences: [{ match: { alertname: 'DeliveryDlqGrowing' }, until: '2099-01-01T00:00:00Z', reason: 'test' }],
@@ -198,7 +198,7 @@ describe('a built-in alert', () => {
     ['its kind is disabled', { builtin: { disable: ['dlq_growing'] } }],
     ['its severity is too low', { builtin: { severity: 'critical' } }],
     ['there are no built-in alerts', { builtin: null }],
-  ])('resolves at the next evaluation if after a reload %s', async (_why, alerts) => {
+  ])('a built-in alert resolves at the next evaluation after a reload if %s', async (_why, alerts) => {
     const { run, reload } = await setUp();
     await run(growing(), 3 * MINUTE);
     await reload(alerts);
@@ -206,7 +206,7 @@ describe('a built-in alert', () => {
     expect(await run(growing(), 5 * MINUTE)).toBe('');
   });
 
-  it('is sent with severity info only if configured', async () => {
+  it('a built-in alert with severity info is sent only if configured', async () => {
     const { run, reload } = await setUp();
     const paused = { auto_cancel_paused: ['Paused.'] };
     expect(await run(paused)).toBe('');
@@ -214,7 +214,7 @@ describe('a built-in alert', () => {
     expect(await run(paused)).toBe('firing DeliveryAutoCancelPaused');
   });
 
-  it('ignores findings of disabled checks', async () => {
+  it('a built-in alert ignores findings of disabled checks', async () => {
     const { run, reload } = await setUp();
     await reload({ builtin: { disable: ['data_stale'] } });
     const stale = [{ subject: 'dlq', text: 'Stale.' }];
@@ -222,14 +222,14 @@ describe('a built-in alert', () => {
     expect(await run({ data_withdrawn: stale }, MINUTE)).toBe('firing DeliveryBlind dlq');
   });
 
-  it('has metrics while it is pending or firing', async () => {
+  it('a built-in alert has metrics while it is pending or firing', async () => {
     const { run, source } = await setUp();
     expect(source()).toEqual([]);
     await run(growing());
     expect(source()).toEqual([{ labels: { alert: 'DeliveryDlqGrowing', state: 'pending' }, value: 1 }]);
   });
 
-  it('is unknown before its first evaluation', async () => {
+  it('a built-in alert is unknown before its first evaluation', async () => {
     const { states } = await setUp();
     expect(states().get('DeliveryDlqGrowing')).toBe('unknown');
   });

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { holdsAll } from '../../src/notify/holds.ts';
+import { ownsAll } from '../../src/notify/ownership.ts';
 import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
 import type { Alert } from '../../src/rules/alert.ts';
+import type { ConditionResult } from '../../src/rules/evaluate-condition.ts';
 import { createEvaluation, type EvaluationDeps } from '../../src/rules/evaluation.ts';
-import type { AlertJudgement } from '../../src/rules/judge.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND, sendAll } from './alerting-scene.ts';
 
 /** `a=1 b=2`: values of series with a label x; `?`: unknown. */
-function judgementOf(words: string): AlertJudgement {
+function resultOf(words: string): ConditionResult {
   if (words === '?') return 'unknown';
   return [...words.matchAll(/(\w*)=(\S+)/g)].map(([, x = '', value]) => ({ labels: { x }, value: Number(value) }));
 }
@@ -21,13 +21,13 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   const [hook, ops] = [createReceiver('changes'), createReceiver('state', 'ops')];
   const outbox = await createOutboxScene([hook, ops]);
   const { clock, store, log } = outbox;
-  let results: (rule: string) => AlertJudgement = () => [];
+  let results: (rule: string) => ConditionResult = () => [];
   let alerts: AccountAlerts;
   let evaluate: () => Promise<void>;
   async function start(current: readonly AlertRule[] = rules): Promise<void> {
     await outbox.restart();
     alerts = await openAccountAlerts({
-      holds: holdsAll,
+      holds: ownsAll,
       account: 'acme',
       rules: current,
       store,
@@ -35,7 +35,14 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
       ...sendAll,
       log,
     });
-    evaluate = createEvaluation({ alerts, rules: current, judge: ({ name }) => results(name), ...doubts, clock, log });
+    evaluate = createEvaluation({
+      alerts,
+      rules: current,
+      evaluateRule: ({ name }) => results(name),
+      ...doubts,
+      clock,
+      log,
+    });
   }
   await start();
   return {
@@ -47,8 +54,8 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
     all: () => [...alerts.current().alerts.values()],
     beyondCap: (rule: string) => alerts.current().beyondCap.get(rule),
     /** Advances a second with this result for every rule, sends due notices, and returns the notices that the hook got. */
-    async run(words: string | ((rule: string) => AlertJudgement), ms = SECOND) {
-      results = typeof words === 'string' ? () => judgementOf(words) : words;
+    async run(words: string | ((rule: string) => ConditionResult), ms = SECOND) {
+      results = typeof words === 'string' ? () => resultOf(words) : words;
       const before = hook.told.length;
       clock.pass(ms);
       await evaluate();
@@ -109,7 +116,7 @@ describe('evaluation of an account', () => {
     expect(await scene.run('b=1')).toBe('resolved a');
   });
 
-  it('resolves alerts of a removed rule, even if it was removed during a restart', async () => {
+  it('resolves alerts of a rule that was removed while the agent restarted', async () => {
     const scene = await createScene(rule('Big', { keepFiringFor: MINUTE }));
     await scene.run('a=1');
     await scene.start([]);
@@ -133,7 +140,7 @@ describe('evaluation of an account', () => {
     expect(scene.outbox.store.commits).toBe(commits + 1);
   });
 
-  it('leaves no sent notice in the queue if the store commits after the notice was sent', async () => {
+  it('leaves no notice in the queue if it was sent before the store could commit it', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');
@@ -160,7 +167,7 @@ describe('evaluation of an account', () => {
     expect(scene.phases()).toBe('a firing, b firing');
   });
 
-  it('evaluates other rules if one rule throws', async () => {
+  it('evaluates all other rules if one rule throws', async () => {
     const scene = await createScene(rule('Broken'), rule('Big'));
     await scene.run('a=1');
     const sent = await scene.run(name => {
@@ -179,7 +186,7 @@ describe('evaluation of an account', () => {
       [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, each]) => [phase, each.length]),
     );
 
-  it('limits a rule to a hundred alerts and an overflow alert, even if its keys keep changing', async () => {
+  it('limits a rule to a hundred alerts plus an overflow alert, even if its keys keep changing', async () => {
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' } }));
     for (let round = 0; round < 40; round += 1) {
       await scene.run(() => keys(1000, 1000 * round), 15 * SECOND);
@@ -210,7 +217,7 @@ describe('evaluation of an account', () => {
     expect([phaseCounts(scene.all()), scene.beyondCap('Big')]).toEqual([{ firing: 100 }, 0]);
   });
 
-  it('keeps existing alerts under the limit, regardless of their position in the list of series', async () => {
+  it('existing alerts take precedence under the limit, regardless of their position in the list of series', async () => {
     const scene = await createScene(rule('Big'));
     await scene.run(() => keys(100));
     await scene.run(() => [...keys(50, 500), ...keys(100)]);
@@ -226,7 +233,7 @@ describe('evaluation of an account', () => {
       rule('Quiet'),
     );
     const states = () => [...scene.alerts().states().keys()].sort();
-    const say = (words: string) => (name: string) => judgementOf(name === 'Big' ? words : '');
+    const say = (words: string) => (name: string) => resultOf(name === 'Big' ? words : '');
     expect(states()).toEqual(['Big', 'Quiet']);
     await scene.run(say('a=1 b=1'));
     expect(states()).toEqual(['Big']);
@@ -239,11 +246,11 @@ describe('evaluation of an account', () => {
     doubts.clear();
     expect(await scene.run(say(''))).toBe('resolved a');
     expect(states()).toEqual([]);
-    await scene.run(name => judgementOf(name === 'Big' ? '?' : ''));
+    await scene.run(name => resultOf(name === 'Big' ? '?' : ''));
     expect(states()).toEqual(['Big']);
   });
 
-  it('counts the stale time before a restart toward `for`, so that an alert fires in a crash loop', async () => {
+  it('counts stale time before a restart toward `for`, so that an alert fires even in a crash loop', async () => {
     const scene = await createScene(rule('Blind', { for: 5 * MINUTE }));
     for (const minutes of [2, 4]) {
       await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: minutes * MINUTE }]);

@@ -1,8 +1,8 @@
 /** Replicas that evaluate and send one alert of account a, on one store. Each can be stopped at any step, permanently or temporarily. */
 
-import { createHolds } from '../../src/notify/holds.ts';
 import type { Notice } from '../../src/notify/notice.ts';
 import { createOutbox } from '../../src/notify/outbox.ts';
+import { createOwnership } from '../../src/notify/ownership.ts';
 import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -93,7 +93,7 @@ export function createReplicaScene(): ReplicaScene {
       await replicas.renew(['a']);
       return replicas.remaining(account) > 0;
     };
-    const holds = createHolds({ remaining: replicas.remaining, confirm }, () => true);
+    const holds = createOwnership({ remaining: replicas.remaining, confirm }, () => true);
     const firing = (): readonly Notice[] => alerts?.notices().filter(({ status }) => status === 'firing') ?? [];
     const { notifications } = createCounts();
     const outbox = createOutbox({
@@ -112,14 +112,14 @@ export function createReplicaScene(): ReplicaScene {
       if (gained.includes('a')) {
         await outbox.open(['a']);
         alerts = await openAccountAlerts({ account: 'a', rules, store, outbox, holds, ...sendAll, log });
-        const judge = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
-        evaluate = createEvaluation({ alerts, rules, judge, isInconclusive: () => false, clock, log });
+        const evaluateRule = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
+        evaluate = createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log });
       }
       if ([...lost, ...excess].includes('a')) {
         evaluate = async () => {};
         const leaving = alerts;
         alerts = undefined;
-        await outbox.letGo('a');
+        await outbox.releaseAccount('a');
         await leaving?.save().catch(() => undefined);
         await replicas.release(['a']);
       }

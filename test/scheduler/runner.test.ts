@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts';
 import { done, Refusal, type Step, setUp, step } from './runner-scene.ts';
 
 describe('runner', () => {
-  it('shows the facts of a round with unreadable rows, and reports it as incomplete until the next one', async () => {
+  it('shows the facts of a round with unreadable rows, and reports the round as incomplete until the next complete one', async () => {
     const partial = { ...step('walk', {}), isPartial: true };
     const steps = [done('first'), partial, done('partial'), new Refusal('no'), done('whole')];
     const set = await setUp(async () => {
@@ -28,7 +28,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('publishes counters after the commit: the old counters stay visible during the commit', async () => {
+  it('publishes counters only after the commit; the old values stay visible during the commit', async () => {
     const inner = createMemoryStore();
     const seen: unknown[] = [];
     const store: Store = {
@@ -46,7 +46,7 @@ describe('runner', () => {
     expect(await inner.scan('a', 'x/')).toEqual(new Map([['x/n', '1']]));
   });
 
-  it('reports partial facts before the commit, and if the store rejects it', async () => {
+  it('publishes partial facts before the commit, and even if the store rejects the commit', async () => {
     const seen: unknown[] = [];
     const store: Store = {
       ...createMemoryStore(),
@@ -64,7 +64,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('keeps rejected rows for the next commit: counters are frozen, gauges continue', async () => {
+  it('keeps rejected rows for the next commit while counters are frozen and gauges are updated', async () => {
     const inner = createMemoryStore();
     let full = true;
     const commits: unknown[] = [];
@@ -104,7 +104,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('completes a round with several steps while the store rejects rows: gauges continue', async () => {
+  it('completes a round with several steps and publishes gauges while the store rejects rows', async () => {
     const inner = createMemoryStore();
     let isFull = false;
     let tries = 0;
@@ -138,7 +138,7 @@ describe('runner', () => {
     expect((await inner.scan('a', 'x/')).get('x/step 8')).toBe('3');
   });
 
-  it('limits waiting rows while the store rejects commits for long, without losing rows or counts', async () => {
+  it('limits the waiting rows while the store rejects commits for a long time, without losing rows or counts', async () => {
     const inner = createMemoryStore();
     await inner.commit('a', [{ key: 'x/open/before', value: 'stored' }]);
     let isFull = true;
@@ -152,7 +152,7 @@ describe('runner', () => {
         await inner.commit(account, changes);
       },
     };
-    /** The folded state as rows. */
+    /** Returns the folded state as rows. */
     const truth = new Map([['open/before', 'stored']]);
     let folds = 0;
     let kept = 0;
@@ -235,13 +235,14 @@ describe('runner', () => {
     expect(memories).toEqual(['n=1', 'n=1']);
   });
 
-  it('reads rounds of a collector concurrently, and folds them sequentially', async () => {
+  it('reads the rounds of a collector concurrently and folds their results sequentially', async () => {
     const inner = createMemoryStore();
     let release = () => {};
     const blocked = new Promise<void>(resolve => {
       release = resolve;
     });
     const folds: unknown[] = [];
+    const reads: string[] = [];
     const store: Store = {
       ...inner,
       async commit(account, changes) {
@@ -250,18 +251,22 @@ describe('runner', () => {
       },
     };
     const set = await setUp(
-      async ({ round }) => ({
-        fold(memory) {
-          folds.push([round, memory]);
-          return { facts: round, memory: `after ${round}`, changes: [{ key: round, value: '1' }] };
-        },
-        more: undefined,
-      }),
+      async ({ round }) => {
+        reads.push(round);
+        return {
+          fold(memory) {
+            folds.push([round, memory]);
+            return { facts: round, memory: `after ${round}`, changes: [{ key: round, value: '1' }] };
+          },
+          more: undefined,
+        };
+      },
       store,
       ['list', 'watch'],
     );
     const rounds = [set.run(undefined, 'list'), set.run(undefined, 'watch')];
     await new Promise(resolve => setImmediate(resolve));
+    expect(reads).toEqual(['list', 'watch']);
     expect(folds).toEqual([['list', '']]);
     release();
     await Promise.all(rounds);
@@ -272,7 +277,7 @@ describe('runner', () => {
     expect(set.slot.visible()).toEqual({ now: 'watch', committed: 'watch' });
   });
 
-  it('passes memory from the store at the start through every step of a round', async () => {
+  it('passes the memory restored from the store through every step of a round', async () => {
     const store = createMemoryStore();
     await store.commit('a', [
       { key: 'x/kept', value: '7' },

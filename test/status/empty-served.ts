@@ -2,6 +2,8 @@ import { systemClock } from '../../src/kit/clock.ts';
 import type { Served } from '../../src/status/served.ts';
 import { overview, row } from './page/fixtures/overview.ts';
 
+const notGiven = () => Promise.reject(new Error('not given'));
+
 /** Functions of the port for an agent with one account and no data. */
 export const emptyServed: Served = {
   version: '1.2.3',
@@ -12,18 +14,14 @@ export const emptyServed: Served = {
   overview: async () => overview([row('a')]),
   account: () => undefined,
   history: async () => undefined,
-  autoCancel: async () => {
-    throw new Error('not given');
-  },
-  agent: async () => {
-    throw new Error('not given');
-  },
+  autoCancel: notGiven,
+  agent: notGiven,
   explain: async () => [],
   journal: async () => [],
   alerts: () => [],
   command: async () => ({ ok: true }),
   reload: async () => ({ changed: [] }),
-  reloadFaults: () => [],
+  reloadErrors: () => [],
   watch: () => () => false,
   clock: systemClock,
 };

@@ -3,8 +3,8 @@ import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Viewed } from '../../src/status/account.ts';
 import { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
 import { NOT_SHARED, type Problem } from '../../src/status/api/parts.ts';
-import { type All, overview } from '../../src/status/overview.ts';
-import { createRows, type KeptRows, type Row } from '../../src/status/overview-rows.ts';
+import { type OverviewData, overview } from '../../src/status/overview.ts';
+import { createOverviewRows, type KeptRows, type OverviewRow } from '../../src/status/overview-rows.ts';
 import { complete, dlqFacts, selection } from '../support/shown-facts.ts';
 import { loadedFrom } from '../support/view-scene.ts';
 
@@ -20,7 +20,7 @@ const problem = (account: string | null, severity: Problem['severity'], since: s
   runbook: null,
 });
 
-function row(account: string, more: Partial<Row['row']> = {}, problems: Problem[] = []): Row {
+function row(account: string, more: Partial<OverviewRow['row']> = {}, problems: Problem[] = []): OverviewRow {
   return {
     up: true,
     problems,
@@ -61,7 +61,7 @@ const ROWS = [
   row('Busy', { waiting: 40, deadLetters: 7, deadLettersChange: change(5), labels: { team: 'billing' } }),
 ];
 
-const ask = (query: object = {}, all: Partial<All> = {}) =>
+const ask = (query: object = {}, all: Partial<OverviewData> = {}) =>
   overview(
     { rows: ROWS, alerts: [], agentProblems: [], version: '1.2.3', now: NOW, ...all },
     OverviewQuery.parse(query),
@@ -69,7 +69,7 @@ const ask = (query: object = {}, all: Partial<All> = {}) =>
 
 const names = (query: object) => ask(query).rows.map(({ account }) => account);
 
-describe('the overview', () => {
+describe('overview', () => {
   it.each([
     ['attention', ['broken', 'late', 'later', 'new', 'Busy', 'calm']],
     ['account', ['Busy', 'broken', 'calm', 'late', 'later', 'new']],
@@ -78,7 +78,7 @@ describe('the overview', () => {
     ['oldest', ['later', 'late', 'Busy', 'broken', 'calm', 'new']],
     ['delivered', ['late', 'broken', 'Busy', 'calm', 'later', 'new']],
     ['waiting', ['Busy', 'calm', 'broken', 'late', 'later', 'new']],
-  ])('sorts by %s with unknown values last', (sort, expected) => {
+  ])('sorts accounts by %s with unknown values last', (sort, expected) => {
     expect(names({ sort })).toEqual(expected);
   });
 
@@ -89,7 +89,7 @@ describe('the overview', () => {
     [{ q: '.*' }, []],
     [{ state: 'warning' }, ['late', 'later']],
     [{ state: 'ok', q: 'b' }, ['Busy']],
-  ])('%o finds %o', (query, expected) => {
+  ])('the query %o finds the accounts %o', (query, expected) => {
     expect(names(query)).toEqual(expected);
     expect(ask(query).matching).toBe(expected.length);
   });
@@ -100,12 +100,12 @@ describe('the overview', () => {
     [{ per: 4, page: 99 }, 2, 2, 2],
     [{ per: 4, page: 3, q: 'nothing' }, 1, 1, 0],
     [{ per: 6 }, 1, 1, 6],
-  ])('returns for %o page %i of %i with %i rows', (query, page, pages, length) => {
+  ])('the query %o returns page %i of %i with %i rows', (query, page, pages, length) => {
     const shown = ask(query);
     expect([shown.page, shown.pages, shown.rows.length]).toEqual([page, pages, length]);
   });
 
-  it('counts all accounts for any query, and lists the worst problems first', () => {
+  it('counts all accounts regardless of the query, and lists the worst problems first', () => {
     const agentProblems = [problem(null, 'warning', '09:30')];
     const alert = { state: 'firing', labels: { alertname: 'A', account: 'late' }, annotations: {}, value: 1 } as const;
     const alerts = [alert, { ...alert, state: 'pending' as const }, { ...alert, labels: { alertname: 'B' } }];
@@ -192,7 +192,7 @@ function scene(count: number, takes = 0) {
       values[index] = { revision: {}, value };
     },
     bugs,
-    rows: createRows(
+    rows: createOverviewRows(
       viewed,
       kept,
       () => now,
@@ -201,10 +201,10 @@ function scene(count: number, takes = 0) {
   };
 }
 
-const sizes = (rows: readonly Row[]) => rows.map(({ row }) => row.deadLetters);
+const sizes = (rows: readonly OverviewRow[]) => rows.map(({ row }) => row.deadLetters);
 
 describe('rows', () => {
-  it('are recomputed for changed accounts, and for all accounts after a while', async () => {
+  it('rows are recomputed for changed accounts, and for all accounts after a while', async () => {
     const { rows, asked, set, wait } = scene(3);
     expect(sizes(await rows())).toEqual([0, 1, 2]);
     expect(asked).toEqual([1, 1, 1]);
@@ -217,13 +217,13 @@ describe('rows', () => {
     wait(1000);
     await rows();
     expect(asked).toEqual([2, 3, 2]);
-    // The clock is set back.
+    // The wall clock is set back.
     wait(-3_600_000);
     await rows();
     expect(asked).toEqual([3, 4, 3]);
   });
 
-  it('are computed once for concurrent requests, and yield to other work', async () => {
+  it('rows are computed once for concurrent requests, and yield to other work', async () => {
     const { rows, asked } = scene(50, 1);
     let turns = 0;
     let isOver = false;
@@ -240,17 +240,17 @@ describe('rows', () => {
     expect(turns).toBeGreaterThan(2);
   });
 
-  it('are kept for accounts that are also in the next generation', async () => {
+  it('rows are kept for accounts that are also in the next generation', async () => {
     const { rows, viewed, kept, asked, now } = scene(2);
     await rows();
     const [first] = viewed;
     if (!first) throw new Error('no account');
-    const next = createRows([first], kept, now, () => undefined);
+    const next = createOverviewRows([first], kept, now, () => undefined);
     expect(sizes(await next())).toEqual([0]);
     expect(asked).toEqual([1, 1]);
   });
 
-  it('show an account as failed if its row throws, log that once, and do not affect other accounts', async () => {
+  it('a row that throws shows its account as failed, is logged once, and does not affect other accounts', async () => {
     const { rows, viewed, bugs, wait, set } = scene(3);
     const [, broken] = viewed;
     const { shown: before } = broken?.account ?? {};

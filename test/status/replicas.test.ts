@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { Place, ServedReplicas } from '../../src/http/served.ts';
+import type { ReplicaAddress, ServedReplicas } from '../../src/http/served.ts';
 import type { Served } from '../../src/status/served.ts';
 import { startHttpServer } from '../../src/status/server.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -19,7 +19,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
       refreshes += 1;
     },
     placeOf: () => place.now,
-    awaySince: () => undefined,
+    unavailableSince: () => undefined,
   };
   const served: Served = {
     ...emptyServed,
@@ -38,7 +38,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
     self,
     refreshes: () => refreshes,
     /** Moves the account to another holder or to none. `last`: its previous holder. */
-    gives(holder: Place | undefined, last: Place = holder ?? self) {
+    gives(holder: ReplicaAddress | undefined, last: ReplicaAddress = holder ?? self) {
       place.now = { isHere: false, holder, last };
     },
     get: (path: string, init: RequestInit = {}) => fetch(server.url + path, init),
@@ -49,7 +49,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
 }
 
 describe('service discovery of replicas', () => {
-  it('returns one target per account, at its holder, from any replica', async () => {
+  it('service discovery returns one target per account, at its holder, from any replica', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     const targets = await one.targets();
@@ -68,7 +68,7 @@ describe('service discovery of replicas', () => {
     expect(await two.targets()).toEqual(targets);
   });
 
-  it('keeps all labels of the series when the account moves to another replica', async () => {
+  it('service discovery keeps all labels of the series when the account moves to another replica', async () => {
     const [one, two] = [await start('one'), await start('two')];
     const kept = ([target]: Awaited<ReturnType<typeof one.targets>>) =>
       Object.entries(target?.labels ?? {}).filter(([name]) => !name.startsWith('__'));
@@ -86,8 +86,8 @@ describe('service discovery of replicas', () => {
   });
 });
 
-describe('/probe of an account owned by another replica', () => {
-  it('redirects to the holder', async () => {
+describe('probes of accounts owned by another replica', () => {
+  it('/probe of an account owned by another replica redirects to the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     const first = await two.get('/probe?account=a', { redirect: 'manual' });
@@ -102,7 +102,7 @@ describe('/probe of an account owned by another replica', () => {
     expect(two.refreshes()).toBe(0);
   });
 
-  it('does not redirect in a loop between replicas that take each other for the holder', async () => {
+  it('/probe does not redirect in a loop between replicas that take each other for the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     one.gives(two.self);
@@ -114,7 +114,7 @@ describe('/probe of an account owned by another replica', () => {
     ]);
   });
 
-  it('reports that no replica owns the account, or that this one is acquiring it', async () => {
+  it('/probe reports that no replica owns the account, or that this one is acquiring it', async () => {
     const one = await start('one');
     one.gives(undefined);
     const none = await one.get('/probe?account=a');
@@ -132,7 +132,7 @@ describe('/probe of an account owned by another replica', () => {
 
 describe('routes that return cached data', () => {
   it.each(['/api/v1/status', '/api/v1/alerts', '/api/v1/accounts/a', '/accounts/a'])(
-    'refresh the data of other replicas first: %s',
+    'the route refreshes the data of other replicas first: %s',
     async path => {
       const one = await start('one');
       await one.get(path);
@@ -140,13 +140,13 @@ describe('routes that return cached data', () => {
     },
   );
 
-  it('reports an unavailable database on all routes, and stays ready', async () => {
+  it('an unavailable database is reported on all routes, and the replica stays ready', async () => {
     const { account } = await import('./page/fixtures/account.ts');
     const replicas: ServedReplicas = {
       self: { id: 'one', url: '' },
       refresh: async () => undefined,
       placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
-      awaySince: () => Date.UTC(2026, 0, 1, 10, 2),
+      unavailableSince: () => Date.UTC(2026, 0, 1, 10, 2),
     };
     const history = async () => {
       throw new Error('the store can’t be read');
@@ -158,7 +158,7 @@ describe('routes that return cached data', () => {
       '10',
       'the database is unavailable: try again\n',
     ]);
-    expect(await (await get('/accounts/a')).text()).toContain('database away');
+    expect(await (await get('/accounts/a')).text()).toContain('database unavailable');
     const ready = await get('/-/ready');
     expect(ready.status).toBe(200);
   });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { BOUNDS, createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
-import { createRecent } from '../../src/history/recent.ts';
+import { BUCKET_BOUNDS, createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
+import { createRecentChanges } from '../../src/history/recent.ts';
 import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Point } from '../../src/model/history.ts';
-import { calls } from '../../src/status/account.ts';
-import { deadLetters } from '../../src/status/dead-letters.ts';
-import { events } from '../../src/status/events.ts';
-import { flowControl } from '../../src/status/flow-control.ts';
+import { callsView } from '../../src/status/account.ts';
+import { deadLettersView } from '../../src/status/dead-letters.ts';
+import { eventsView } from '../../src/status/events.ts';
+import { flowControlView } from '../../src/status/flow-control.ts';
 import { isoTime } from '../../src/status/values.ts';
 import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '../support/shown-facts.ts';
 
@@ -19,7 +19,7 @@ function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo
     const points = (series[name] ?? []).map(([ago, value]) => ({ at: NOW - ago * MINUTE, value }));
     return points.filter(({ at }) => at >= NOW - over - 2 * MINUTE);
   };
-  return createRecent({ recent }, NOW);
+  return createRecentChanges({ recent }, NOW);
 }
 
 const NONE = recorded({});
@@ -28,7 +28,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const OBJECTIVES = { delivered: 0.99, onTime: 0.95, onTimeWithin: 5 * MINUTE, window: 30 * DAY, dlqMaxAge: DAY };
 
-describe('a change', () => {
+describe('changes', () => {
   it.each([
     ['without recorded points', [], 5, null, null],
     ['with too few recorded points', [[0.5, 3]], 5, null, null],
@@ -63,18 +63,18 @@ describe('a change', () => {
       { by: 9, overSeconds: 3690 },
     ],
     ['of zero', [[10, 4]], 4, { by: 0, overSeconds: 600 }, { by: 0, overSeconds: 600 }],
-  ] as const)('%s', (_, points, now, change, rise) => {
+  ] as const)('computes a change %s', (_, points, now, change, rise) => {
     const recent = recorded({ some_series: points });
     expect(recent.change('some_series', now, HOUR)).toEqual(change);
     expect(recent.rise('some_series', now, HOUR)).toEqual(rise);
   });
 
-  it('is null if all recorded points lie in the future because the clock was set back', () => {
+  it('a change is null if all recorded points lie in the future because the clock was set back', () => {
     expect(recorded({ some_series: [[-30, 4]] }).change('some_series', 5, HOUR)).toBeNull();
   });
 });
 
-describe('the last hour of messages', () => {
+describe('last hour of messages', () => {
   const tally = (delivered: number, failed: number, cancelled: number) => ({
     ...createDestinationTally(),
     finished: { delivered, failed, cancelled },
@@ -82,9 +82,9 @@ describe('the last hour of messages', () => {
   const log = createLogTally();
   const counts = { 1: 60, 5: 58, 300: 11 };
   for (const [le, count] of Object.entries(counts)) {
-    log.timeToDeliver.counts[BOUNDS.timeToDeliver.indexOf(Number(le) as 1)] = count;
+    log.timeToDeliver.counts[BUCKET_BOUNDS.timeToDeliver.indexOf(Number(le) as 1)] = count;
   }
-  log.timeToDeliver.counts[BOUNDS.timeToDeliver.length] = 1;
+  log.timeToDeliver.counts[BUCKET_BOUNDS.timeToDeliver.length] = 1;
   const destinations = new Map(Object.entries({ a: tally(70, 10, 5), b: tally(60, 2, 0) }));
   const now = complete(eventsFacts({ destinations, log: { ...log, overdue: 3 } }));
   const finished = 'delivery_messages_finished_total';
@@ -100,8 +100,8 @@ describe('the last hour of messages', () => {
     [`${bucket}{le="+Inf"}`]: [[30, 40]],
   } as const;
 
-  it('is computed from recorded points of all destinations, with their actual time span', () => {
-    expect(events(FRESH, now, OBJECTIVES, recorded(before)).lastHour).toEqual({
+  it('the last hour is computed from recorded points of all destinations, with their actual time span', () => {
+    expect(eventsView(FRESH, now, OBJECTIVES, recorded(before)).lastHour).toEqual({
       overSeconds: 1800,
       delivered: 90,
       failed: 10,
@@ -116,7 +116,7 @@ describe('the last hour of messages', () => {
     });
   });
 
-  it('has no ratio and quantiles if no message ended, and is null without recorded points', () => {
+  it('the last hour has no ratio and quantiles if no message ended, and is null without recorded points', () => {
     const idle = {
       ...before,
       [`${finished}{outcome="delivered"}`]: [[30, 130]],
@@ -126,16 +126,16 @@ describe('the last hour of messages', () => {
       [`${bucket}{le="300.0"}`]: [[30, 129]],
       [`${bucket}{le="+Inf"}`]: [[30, 130]],
     } as const;
-    expect(events(FRESH, now, OBJECTIVES, recorded(idle)).lastHour).toMatchObject({
+    expect(eventsView(FRESH, now, OBJECTIVES, recorded(idle)).lastHour).toMatchObject({
       delivered: 0,
       deliveredRatio: null,
       timeToDeliver: [],
     });
-    expect(events(FRESH, now, OBJECTIVES, NONE).lastHour).toBeNull();
+    expect(eventsView(FRESH, now, OBJECTIVES, NONE).lastHour).toBeNull();
   });
 });
 
-describe('a waitlist', () => {
+describe('waitlists', () => {
   const facts = flowControlFacts({
     keys: 4,
     shown: [
@@ -160,8 +160,8 @@ describe('a waitlist', () => {
     [`${size}{flow_control_key="empty"}`]: [[15, 10]],
   });
 
-  it('drains at the pace of the last 15 minutes, or not at all', () => {
-    const { rows, ...whole } = flowControl(FRESH, facts, recent);
+  it('the time to drain a waitlist is computed from the last 15 minutes, or unknown', () => {
+    const { rows, ...whole } = flowControlView(FRESH, facts, recent);
     expect(whole).toEqual({
       enabled: true,
       data: 'fresh',
@@ -185,15 +185,15 @@ describe('a waitlist', () => {
     ]);
   });
 
-  it('has a row if it is one of the hundred largest', () => {
+  it('waitlists have a row if they are among the hundred largest', () => {
     const many = Array.from({ length: 150 }, (_, index) => ({ key: `key-${index}`, waitlistSize: index }));
-    const { rows, waiting } = flowControl(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
+    const { rows, waiting } = flowControlView(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
     expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);
   });
 });
 
-describe('dead letters', () => {
-  it('are counted by common values, the largest first and the remainder last', () => {
+describe('numbers of dead letters', () => {
+  it('dead letters are counted by common values, the largest first and the remainder last', () => {
     const byHost = new Map(Object.entries({ b: 5, __other__: 20, a: 5 }));
     const facts = dlqFacts({
       selections: new Map([['all', selection({ messages: 30, oldestEntered: 1_767_268_800_123 })]]),
@@ -207,7 +207,7 @@ describe('dead letters', () => {
       ]),
     });
     const plan = { most: undefined, retention: 3600 };
-    const view = deadLetters(FRESH, complete(facts), plan, recorded({ delivery_dlq_messages: [[20, 10]] }));
+    const view = deadLettersView(FRESH, complete(facts), plan, recorded({ delivery_dlq_messages: [[20, 10]] }));
     expect(view.breakdowns).toEqual([
       {
         dimension: 'urlHost',
@@ -240,14 +240,14 @@ describe('dead letters', () => {
   });
 });
 
-it('lists requests by outcome, except outcomes with a count of 0', () => {
+it('requests are listed by outcome, except outcomes with a count of 0', () => {
   const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW);
   meter.requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 8);
   meter.requests.inc({ endpoint: 'dlq', outcome: 'bug' }, 0);
   meter.bytes.inc({ endpoint: 'dlq' }, 300);
   meter.bytes.inc({ endpoint: 'events' }, 20);
   const account = { meter, budgetRemaining: () => undefined, isTokenRejected: () => false };
-  expect(calls(account, 500)).toEqual({
+  expect(callsView(account, 500)).toEqual({
     requests: [{ endpoint: 'dlq', outcome: 'ok', count: 8 }],
     bytes: 320,
     waitedSeconds: 0,

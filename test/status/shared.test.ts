@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import type { Core } from '../../src/agent/agent.ts';
+import type { AgentCore } from '../../src/agent/agent.ts';
 import { CHANGE } from '../../src/notify/outbox-rows.ts';
 import { AccountView, ReducedAccountView } from '../../src/status/api/account.ts';
 import { AgentView } from '../../src/status/api/agent.ts';
@@ -17,13 +17,13 @@ const AUTO_CANCEL = {
   rules: [{ name: 'r', match: { workflowUrl: { prefix: ['https://a.example/'] } } }],
 };
 const ALL = OverviewQuery.parse({ sort: 'account' });
-const overviewOf = async ({ served }: Core) => Overview.parse(await served.overview(ALL));
-const rowOf = async (core: Core, account: string) => {
+const overviewOf = async ({ served }: AgentCore) => Overview.parse(await served.overview(ALL));
+const rowOf = async (core: AgentCore, account: string) => {
   const row = (await overviewOf(core)).rows.find(each => each.account === account);
   if (!row) throw new Error(`there is no row of ${account}`);
   return row;
 };
-async function viewOf({ served }: Core, account: string): Promise<ReducedAccountView> {
+async function viewOf({ served }: AgentCore, account: string): Promise<ReducedAccountView> {
   await served.replicas?.refresh();
   return ReducedAccountView.parse(served.account(account));
 }
@@ -40,7 +40,7 @@ async function startKnown(config: object = {}): Promise<TwoReplicas> {
 }
 
 describe('accounts owned by another replica', () => {
-  it('are shown with the numbers of the holder, their time and the holder', async () => {
+  it('accounts of another replica are shown with the holder, its numbers and their time', async () => {
     const { one, two, clock, until } = await startKnown();
     const [own, reported] = await until(async () => {
       const own = await rowOf(one, 'alpha');
@@ -70,7 +70,7 @@ describe('accounts owned by another replica', () => {
     expect(complete.deadLetters.newestEntries).toHaveLength(7);
   });
 
-  it('have no holder if they cannot be opened', async () => {
+  it('accounts of another replica that cannot be opened have no holder', async () => {
     const { two, shared, until } = await startKnown();
     await shared.rows.commit('alpha', [{ key: `${CHANGE}1`, value: '{' }]);
     shared.place('alpha', 'two');
@@ -85,7 +85,7 @@ describe('accounts owned by another replica', () => {
     expect(await rowOf(two, 'beta')).toMatchObject({ holder: 'two' });
   });
 
-  it('count in totals over all accounts', async () => {
+  it('accounts of another replica count in totals over all accounts', async () => {
     const { one, two } = await startKnown();
     for (const core of [one, two]) {
       expect(await overviewOf(core)).toMatchObject({
@@ -98,7 +98,7 @@ describe('accounts owned by another replica', () => {
     }
   });
 
-  it('have rounds, alerts and a history', async () => {
+  it('accounts of another replica have rounds, alerts and a history', async () => {
     const alerts = {
       enabled: true,
       evaluateEvery: '1s',
@@ -122,7 +122,7 @@ describe('accounts owned by another replica', () => {
     expect(accounts.find(({ account }) => account === 'beta')).not.toHaveProperty('asOf');
   });
 
-  it('are shown by the replica that acquires them, and open pages are notified', async () => {
+  it('accounts of another replica are shown by the replica that acquires them, and open pages are notified', async () => {
     const { one, two, shared, until } = await startKnown();
     const hasChanged = two.served.watch();
     hasChanged();
@@ -146,7 +146,7 @@ describe('accounts owned by another replica', () => {
     });
   });
 
-  it('become critical when they have no holder after the lease time', async () => {
+  it('accounts become critical when they have no holder after the lease time', async () => {
     const { two, shared, clock, until } = await startKnown();
     shared.place('alpha', 'nobody');
     await until(() => expect(two.served.replicas?.placeOf('alpha').holder).toBeUndefined(), 1);
@@ -159,7 +159,7 @@ describe('accounts owned by another replica', () => {
       kind: 'account_uncollected',
       severity: 'critical',
       runbook: 'DeliveryAccountUncollected',
-      text: expect.stringMatching(/^Not collected by any replica: none holds it; what is shown is of [\d:]+ UTC\.$/),
+      text: expect.stringMatching(/^Not collected by any replica: none holds it; the shown data is from [\d:]+ UTC\.$/),
     });
     expect(rows[0]).toMatchObject({ account: 'alpha', replica: null, data: 'stale', deadLetters: 7 });
     expect(accounts.up).toBe(1);
@@ -177,9 +177,9 @@ describe('accounts owned by another replica', () => {
     expect(await rowOf(two, 'alpha')).toMatchObject({ deadLetters: null, asOf: null, state: 'critical' });
   });
 
-  it('are not reported as uncollected while the database is unavailable; that is reported instead', async () => {
+  it('accounts are not reported as uncollected while the database is unavailable; that is reported instead', async () => {
     const { two, shared, clock, until } = await startKnown({ autoCancel: AUTO_CANCEL });
-    shared.isAway = true;
+    shared.isUnavailable = true;
     await until(async () => expect((await overviewOf(two)).problems[0]).toMatchObject({ kind: 'database_away' }));
     expect(await viewOf(two, 'alpha')).toMatchObject({
       deadLetters: { enabled: true, messages: 7 },
@@ -193,7 +193,7 @@ describe('accounts owned by another replica', () => {
     expect(Date.parse(rows[0]?.asOf ?? '')).toBeLessThan(clock.now() - 180_000);
     expect((await two.served.agent()).replicas?.databaseAway).not.toBeNull();
     expect((await two.served.autoCancel(undefined)).journal).toEqual([]);
-    shared.isAway = false;
+    shared.isUnavailable = false;
     await until(async () => expect((await overviewOf(two)).problems).toEqual([]));
   });
 
@@ -201,7 +201,7 @@ describe('accounts owned by another replica', () => {
     ['damaged', '{'],
     ['of a newer version', JSON.stringify({ version: 2, at: 1 })],
     ['hostile', JSON.stringify({ version: 1, at: 1, row: { account: '<script>' } })],
-  ])('are shown as unreadable if their status row is %s', async (_, value) => {
+  ])('accounts of another replica are shown as unreadable if their status row is %s', async (_, value) => {
     const { two, shared, until } = await startKnown();
     await until(async () => {
       await shared.rows.commit('alpha', [{ key: STATUS_KEY, value }]);
@@ -214,7 +214,7 @@ describe('accounts owned by another replica', () => {
     expect(await rowOf(two, 'beta')).toMatchObject({ state: 'ok' });
   });
 
-  it('show brakes and counts of auto-cancel and the journal, but no candidates', async () => {
+  it('accounts of another replica show brakes and counts of auto-cancel and the journal, but no candidates', async () => {
     const { emulator, two, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     emulator.state.addDlqEntry({ failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' } } as never);
     const view = await until(async () => {
@@ -234,7 +234,7 @@ describe('accounts owned by another replica', () => {
   });
 });
 
-describe('an explanation of an account owned by another replica', () => {
+describe('explanations of accounts owned by another replica', () => {
   const never = new AbortController().signal;
 
   /** A fake port of the replica that owns alpha. Responds with the result of `answer`. */
@@ -252,28 +252,28 @@ describe('an explanation of an account owned by another replica', () => {
     return { ...replicas, requests, explain };
   }
 
-  it('comes from that replica by a signed request that is marked as forwarded', async () => {
+  it('an explanation comes from the holder by a signed request that is marked as forwarded', async () => {
     const { explain, requests, two } = await startPeer(response => response.end('[{"account":"alpha"}]'));
     expect(await explain()).toEqual([{ account: 'alpha' }]);
     expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&account=alpha&sentOn=1']);
     expect(requests.map(request => two.served.peerKey?.isSigned(request))).toEqual([true]);
   });
 
-  it('is not requested for a forwarded request or for an owned account', async () => {
+  it('an explanation is not requested for a forwarded request or for an owned account', async () => {
     const { explain, requests, two } = await startPeer(response => response.end('[]'));
     expect(await explain(true)).toEqual([]);
     expect(await two.served.explain('1-0', 'beta', { isSentOn: false, signal: never })).toEqual([]);
     expect(requests).toEqual([]);
   });
 
-  it('is requested once from each other replica if no account is named', async () => {
+  it('an explanation is requested once from each other replica if no account is named', async () => {
     const { requests, two } = await startPeer(response => response.end('[{"account":"alpha"}]'));
     const explain = () => two.served.explain('1-0', undefined, { isSentOn: false, signal: never });
     expect(await explain()).toEqual([{ account: 'alpha' }]);
     expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&sentOn=1']);
   });
 
-  it('is requested at most four times concurrently', async () => {
+  it('explanations are requested from other replicas at most four times concurrently', async () => {
     const waiting: ServerResponse[] = [];
     const { explain, requests } = await startPeer(response => waiting.push(response));
     const asked = Array.from({ length: 4 }, () => explain());
@@ -287,7 +287,7 @@ describe('an explanation of an account owned by another replica', () => {
     expect(await last).toEqual([]);
   });
 
-  it('is aborted when its client disconnects, which frees capacity for another', async () => {
+  it('a request for an explanation is aborted when its client disconnects, which frees capacity for another', async () => {
     const { explain, requests } = await startPeer(() => undefined);
     const controller = new AbortController();
     const asked = Array.from({ length: 4 }, () => explain(false, controller.signal));
@@ -301,8 +301,11 @@ describe('an explanation of an account owned by another replica', () => {
     await expect(another).rejects.toThrow();
   });
 
-  it.each([500, 401, 307])('reports a failed replica if it responds with status %d', async status => {
-    const { explain } = await startPeer(response => response.writeHead(status).end());
-    expect(await explain()).toBe('no_agent');
-  });
+  it.each([500, 401, 307])(
+    'a replica is reported as failed if it responds to a request for an explanation with status %d',
+    async status => {
+      const { explain } = await startPeer(response => response.writeHead(status).end());
+      expect(await explain()).toBe('no_agent');
+    },
+  );
 });

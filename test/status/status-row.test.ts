@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { ShownAlert } from '../../src/rules/alerting.ts';
 import type { Problem } from '../../src/status/api/parts.ts';
-import type { ShownAlert } from '../../src/status/served.ts';
 import {
   createStatusRows,
   decodeStatus,
@@ -94,14 +94,14 @@ function decoded(text: string) {
   return found;
 }
 
-describe('a status row', () => {
-  it.each([-1e300, -1, 1e300])('is damaged if its time is %s, which cannot be formatted', at => {
+describe('status rows', () => {
+  it.each([-1e300, -1, 1e300])('a status row is damaged if its time is %s, which cannot be formatted', at => {
     const text = encodeStatus(statusWith(3, []));
     expect(decodeStatus(text)).toBeDefined();
     expect(decodeStatus(JSON.stringify({ ...JSON.parse(text), at }))).toBeUndefined();
   });
 
-  it('contains everything of a usual account within half of its size limit', () => {
+  it('a status row contains everything about a usual account within half of its size limit', () => {
     const own = statusWith(3, [alert(1), alert(2, 'resolved')]);
     const text = encodeStatus(own);
     const found = decoded(text);
@@ -119,27 +119,30 @@ describe('a status row', () => {
     ['100 alerts', 0, 100, 3],
     ['1,000 problems', 1000, 0, 3],
     ['1,000 failed filters and rules', 50, 100, 1000],
-  ])('with %s uses most of its limit of 16 KB and counts the omitted parts', (_, problems, alerts, filters) => {
-    const states = (index: number) => (index < alerts / 2 ? 'resolved' : 'firing') as ShownAlert['state'];
-    const own = statusWith(
-      problems,
-      Array.from({ length: alerts }, (_, index) => alert(index, states(index))),
-      filters,
-    );
-    const text = encodeStatus(own);
-    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MAX_ROW);
-    expect(Buffer.byteLength(text)).toBeGreaterThan(MAX_ROW - 600);
-    const found = decoded(text);
-    expect(found.row.problems).toBe(problems);
-    expect(found.problems).toEqual(own.problems.slice(0, found.problems.length));
-    expect([found.alertsTotal, found.alertsFiring]).toEqual([alerts, alerts / 2]);
-    // Firing alerts come first.
-    expect(found.alerts.every(({ state }) => state === 'firing')).toBe(true);
-    expect(found.problems.length === 0).toBe(problems === 0);
-    expect(found.alerts.length === 0).toBe(alerts === 0);
-  });
+  ])(
+    'a status row with %s uses most of its limit of 16 KB and counts the omitted parts',
+    (_, problems, alerts, filters) => {
+      const states = (index: number) => (index < alerts / 2 ? 'resolved' : 'firing') as ShownAlert['state'];
+      const own = statusWith(
+        problems,
+        Array.from({ length: alerts }, (_, index) => alert(index, states(index))),
+        filters,
+      );
+      const text = encodeStatus(own);
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MAX_ROW);
+      expect(Buffer.byteLength(text)).toBeGreaterThan(MAX_ROW - 600);
+      const found = decoded(text);
+      expect(found.row.problems).toBe(problems);
+      expect(found.problems).toEqual(own.problems.slice(0, found.problems.length));
+      expect([found.alertsTotal, found.alertsFiring]).toEqual([alerts, alerts / 2]);
+      // Firing alerts come first.
+      expect(found.alerts.every(({ state }) => state === 'firing')).toBe(true);
+      expect(found.problems.length === 0).toBe(problems === 0);
+      expect(found.alerts.length === 0).toBe(alerts === 0);
+    },
+  );
 
-  it('keeps the readable parts of a newer version’s row and counts the others', () => {
+  it('a status row of a newer version keeps its readable parts and counts the others', () => {
     const newer = JSON.parse(encodeStatus(statusWith(2, [])));
     newer.problems[0].kind = 'of_a_later_version';
     newer.collectors[0].rounds[0].idle = 'of_a_later_version';
@@ -150,8 +153,8 @@ describe('a status row', () => {
   });
 });
 
-describe('reading the status rows', () => {
-  it('waits a second for a database that hangs, once for all requests', async () => {
+describe('reads of status rows', () => {
+  it('reading the status rows waits a second for a database that hangs, once for all requests', async () => {
     const clock = createManualClock();
     const hangs = Promise.withResolvers<ReadonlyMap<string, string>>();
     let asked = 0;
@@ -181,15 +184,15 @@ describe('reading the status rows', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('keeps the last rows while the database is unavailable', async () => {
+  it('the last status rows are kept while the database is unavailable', async () => {
     const clock = createManualClock();
     const text = encodeStatus(statusWith(0, []));
-    let isAway = false;
+    let isUnavailable = false;
     const rows = createStatusRows(
       {
         async valuesOf(key) {
           expect(key).toBe(STATUS_KEY);
-          if (isAway) throw new Error('unavailable');
+          if (isUnavailable) throw new Error('unavailable');
           return new Map([
             ['production', text],
             ['other', '{'],
@@ -200,7 +203,7 @@ describe('reading the status rows', () => {
     );
     expect(rows.of('production')).toBeUndefined();
     await rows.refresh();
-    isAway = true;
+    isUnavailable = true;
     await clock.advance(5000);
     await rows.refresh();
     expect(rows.of('production')).toEqual(decodeStatus(text));

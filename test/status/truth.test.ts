@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { RoundStatus } from '../../src/model/status.ts';
-import { truthOf } from '../../src/status/truth.ts';
+import { dataStatusOf } from '../../src/status/truth.ts';
 
 const round = (name: string, dataAt: number | undefined, more: Partial<RoundStatus> = {}): RoundStatus => ({
   round: name,
@@ -17,7 +17,7 @@ const round = (name: string, dataAt: number | undefined, more: Partial<RoundStat
 });
 
 const truth = (collector: string, rounds: readonly RoundStatus[], withdrawn = false) =>
-  truthOf({ collectors: [{ collector, withdrawn, rounds }] }, collector);
+  dataStatusOf({ collectors: [{ collector, withdrawn, rounds }] }, collector);
 
 it.each([
   [
@@ -35,12 +35,12 @@ it.each([
   expect(truth('dlq', rounds)).toEqual({ enabled: true, data, at, failedFilters: [] });
 });
 
-it('ignores auxiliary rounds', () => {
+it('the state of data ignores auxiliary rounds', () => {
   expect(truth('flow_control', [round('list', 300), round('watch', 900)]).at).toBe(300);
   expect(truth('events', [round('tail', 900), round('sweep', 300)]).at).toBe(900);
 });
 
-it('is not shown if the data is withdrawn', () => {
+it('withdrawn data has no time', () => {
   expect(truth('dlq', [round('new', 300, { stale: true })], true)).toEqual({
     enabled: true,
     data: 'withdrawn',

@@ -1,4 +1,4 @@
-/** Auto-cancel of one account with all its dependencies, where a test sets the findings of rules. */
+/** Auto-cancel of one account with all its dependencies. Tests script the findings of rules. */
 
 import { vi } from 'vitest';
 import { type AccountAutoCancel, createAutoCancel } from '../../src/auto-cancel/account.ts';
@@ -8,7 +8,7 @@ import { readJournal } from '../../src/auto-cancel/journal.ts';
 import { createOrders } from '../../src/auto-cancel/orders.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
-import type { Finding } from '../../src/model/finding.ts';
+import type { RuleFinding } from '../../src/model/finding.ts';
 import type { CancelResponse } from '../../src/model/journal.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
 import { StoreError } from '../../src/store/errors.ts';
@@ -25,13 +25,13 @@ import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 /** Scripted findings of rules for a sighting, by rule name. */
 const scripts = vi.hoisted(() => new WeakMap<CallbackSighting, () => ReadonlyMap<string, string> | undefined>());
 
-/** Rules return the scripted findings. Other tests cover the real ones. */
+/** Return scripted findings instead of evaluating rules; other tests cover the evaluation. */
 vi.mock('../../src/auto-cancel/evaluate.ts', async importOriginal => {
   const original = await importOriginal<typeof Judging>();
   const evaluate = (
     rule: Judging.EvaluatedCallback['rule'],
     { sighting, id, lastEventAt, askedAt }: Judging.CallbackEvidence,
-  ): Finding => {
+  ): RuleFinding => {
     const word = scripts.get(sighting)?.()?.get(rule.name) ?? 'stuck';
     const isIdle = typeof lastEventAt === 'number' && lastEventAt < askedAt - HOUR;
     const isUnknown = lastEventAt === undefined || lastEventAt === 'none';
@@ -44,7 +44,7 @@ vi.mock('../../src/auto-cancel/evaluate.ts', async importOriginal => {
   return { ...original, evaluate };
 });
 
-/** Responses to cancels by word. The suffix `!` also performs the cancel; the default is accepted and performed. */
+/** Cancel responses by keyword. The suffix `!` also performs the cancel; the default is accepted and performed. */
 const ANSWERS: Readonly<Record<string, CancelResponse>> = {
   '302': { kind: 'accepted', status: 302 },
   '400': { kind: 'refused', status: 400 },
@@ -57,8 +57,8 @@ const ANSWERS: Readonly<Record<string, CancelResponse>> = {
 };
 
 /**
- * `a`: stuck. `a:idle_for`: same finding of every rule. `a:jobs=idle_for,others=no_match`: by rule. `a@host`: URL host.
- * `a#2`: another episode.
+ * Syntax of a callback. `a`: stuck. `a:idle_for`: same finding of every rule. `a:jobs=idle_for,others=no_match`: findings by
+ * rule. `a@host`: URL host. `a#2`: another episode.
  */
 const WORD = /^(\w+)(?::([\w=,]+))?(?:@(\w+))?(?:#(\w+))?$/;
 
@@ -171,7 +171,7 @@ export async function createScene(section: object): Promise<Scene> {
     holder += 1;
     const self = holder;
     const born = time;
-    // Tests replace functions of the clock.
+    // Look up the clock's functions on each call, because tests replace them.
     const ownClock: Clock = {
       now: () => clock.now(),
       monotonic: () => time - born,

@@ -1,11 +1,11 @@
-import type { ShownAccount } from '../../src/status/account.ts';
+import type { AccountViewBase } from '../../src/status/account.ts';
 
 /** Noon (ms since the Unix epoch). */
 export const NOON = Date.UTC(2026, 2, 14, 12);
 
 const ago = (seconds: number) => new Date(NOON - seconds * 1000).toISOString();
 
-const round = (collector: string, name: string, everySeconds: number): ShownAccount['rounds'][number] => ({
+const round = (collector: string, name: string, everySeconds: number): AccountViewBase['rounds'][number] => ({
   collector,
   round: name,
   everySeconds,
@@ -17,7 +17,7 @@ const round = (collector: string, name: string, everySeconds: number): ShownAcco
 });
 
 /** Creates a complete account view at noon without problems, for tests to modify. */
-export function calmAccount(): ShownAccount {
+export function calmAccount(): AccountViewBase {
   return {
     now: ago(0),
     account: 'acme',

@@ -4,7 +4,7 @@ import { Secret } from '../../src/kit/secret.ts';
 import type { FlowControlEntry } from '../../src/model/message.ts';
 import type { Reader } from '../../src/upstream/api.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
-import { type ClientDeps, createClient } from '../../src/upstream/client.ts';
+import { createClient, type UpstreamClientDeps } from '../../src/upstream/client.ts';
 import { createDispatcher } from '../../src/upstream/dispatcher.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
 import { createTestTracer } from './silent.ts';
@@ -13,7 +13,7 @@ export const TOKEN = 'test-token';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  // In reverse order: a process must end before its folder is deleted.
+  // Close in reverse order: a process must end before its folder is deleted.
   for (const close of closers.splice(0).reverse()) await close();
 });
 
@@ -31,8 +31,11 @@ export interface Counts {
   timed: number;
 }
 
-/** A real client of `baseUrl` with skipped waits and an unlimited budget by default. */
-export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps> & { connectTimeout?: number } = {}) {
+/** Creates a real client of `baseUrl`. By default it skips waits and has an unlimited budget. */
+export function createTestClient(
+  baseUrl: string,
+  overrides: Partial<UpstreamClientDeps> & { connectTimeout?: number } = {},
+) {
   const counts: Counts = { requests: {}, rejected: {}, missing: {}, bytes: 0, timed: 0 };
   const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 60_000 });
   afterThisTest(() => dispatcher.destroy());
@@ -90,14 +93,14 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
   return { client, reader: client.at('events'), counts, waits, rejections };
 }
 
-/** All flow-control keys and the number of unreadable rows. */
+/** Returns all flow-control keys and the number of unreadable rows. */
 export async function allKeys(reader: Reader, signal: AbortSignal) {
   const rows: FlowControlEntry[] = [];
   const rejected = await reader.flowControl(signal, row => void rows.push(row));
   return { rows, rejected };
 }
 
-/** All rows of a list. */
+/** Returns all rows of a list. */
 export async function allRows<Row>(pages: AsyncIterator<{ rows: readonly Row[] }>): Promise<Row[]> {
   const rows: Row[] = [];
   for (let page = await pages.next(); !page.done; page = await pages.next()) rows.push(...page.value.rows);

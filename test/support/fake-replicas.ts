@@ -4,23 +4,29 @@ import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { type Guard, NO_ACCOUNT, type Replica, type Replicas, type Store } from '../../src/store/store.ts';
 
-/** A memory store shared by replicas, with leases like a database. */
+/** An in-memory store that replicas share, with leases as in a database. */
 export interface SharedStore {
-  /** The store of one replica. `clock`: clock of its process; the database's by default. Closing it keeps the rows. */
+  /**
+   * Returns the store of one replica. Closing the store keeps the rows. `clock`: clock of the replica's process;
+   * default: the database's clock.
+   */
   join(id: string, clock?: Pick<Clock, 'monotonic'>): Store & { readonly replicas: Replicas };
-  /** The rows without fencing. */
+  /** Access to the rows without fencing. */
   readonly rows: Store;
   /** Whether all requests of replicas fail. */
-  isAway: boolean;
+  isUnavailable: boolean;
   /** Assigns an account to a replica; undefined restores even distribution. */
   place(account: string, id: string | undefined): void;
   /** Sets the address of a replica. */
   answersAt(id: string, url: string): void;
   /** Ends the lease of an account. Any replica may acquire it next. */
   expire(account: string): void;
-  /** Current holders by account. */
+  /** Returns the current holders by account. */
   holders(): ReadonlyMap<string, string>;
-  /** Results of replicas in order: `one gained a`, `one committed a`, `one released a`, `one left`, `one closed`. */
+  /**
+   * Lease changes, commits and exits in order: `one gained a`, `one committed a`, `one released a`, `one left`, `one
+   * closed`.
+   */
   readonly course: readonly string[];
   /** Blocks the renewals of a replica. Returns a function to unblock them. */
   hang(id: string): () => void;
@@ -32,7 +38,7 @@ interface Lease {
   until: number;
 }
 
-/** `clock`: clock of the database. */
+/** Creates a shared store. `clock`: clock of the database. */
 export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, leaseTime = 15_000): SharedStore {
   const rows = createMemoryStore();
   const leases = new Map<string, Lease>();
@@ -44,7 +50,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
   let epochs = 0;
   const isValid = (lease: Lease | undefined): lease is Lease => lease !== undefined && lease.until > clock.now();
 
-  /** Maximum number of accounts per replica. */
+  /** Returns the maximum number of accounts per replica. */
   const shareOf = (accounts: readonly string[]) => Math.ceil(accounts.length / Math.max(1, running.size));
 
   function join(id: string, own: Pick<Clock, 'monotonic'> = clock) {
@@ -63,10 +69,10 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
     let isClosed = false;
 
     async function answer(): Promise<void> {
-      // Like a network: the result is never available in the same turn.
+      // As on a network, results arrive in a later turn of the event loop.
       await new Promise<void>(resolve => setImmediate(resolve));
       if (isClosed) throw new StoreError('closed', 'the database');
-      if (shared.isAway) throw new StoreError('io', 'the database', 'away');
+      if (shared.isUnavailable) throw new StoreError('io', 'the database', 'away');
     }
     const isMine = (account: string) => {
       const lease = leases.get(account);
@@ -171,7 +177,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
   const shared: SharedStore = {
     join,
     rows,
-    isAway: false,
+    isUnavailable: false,
     place(account, id) {
       if (id === undefined) placed.delete(account);
       else placed.set(account, id);

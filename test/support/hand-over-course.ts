@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { BOUNDS } from '../../src/collectors/events/tally.ts';
+import { BUCKET_BOUNDS } from '../../src/collectors/events/tally.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import type { Scrape } from './agent.ts';
 import { createChance } from './chance.ts';
@@ -15,7 +15,7 @@ const [LATE, OVERLAP] = [1000, 2500];
 
 const countOf = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((sum, one) => sum + one, 0);
 
-/** Compares the event metrics of an account with a log of complete lives. */
+/** Compares the event metrics of an account with a log of complete life cycles. */
 function expectTruth({ samples }: Scrape, account: string, all: readonly TrueEvent[]): void {
   const truth = truthOf(all, Number.POSITIVE_INFINITY);
   const by = (name: string, label: string) =>
@@ -26,18 +26,17 @@ function expectTruth({ samples }: Scrape, account: string, all: readonly TrueEve
   expect(by('delivery_messages_finished_total', 'outcome')).toEqual(truth.finished);
   const buckets = (name: string) => samples(`${name}_bucket`, { account }).map(({ value }) => value);
   expect(buckets('delivery_message_time_to_deliver_seconds')).toEqual(
-    bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver),
+    bucketsOf(truth.timeToDeliver, BUCKET_BOUNDS.timeToDeliver),
   );
-  expect(buckets('delivery_message_queue_wait_seconds')).toEqual(bucketsOf(truth.queueWait, BOUNDS.queueWait));
+  expect(buckets('delivery_message_queue_wait_seconds')).toEqual(bucketsOf(truth.queueWait, BUCKET_BOUNDS.queueWait));
   const value = (name: string) => samples(name, { account })[0]?.value;
   expect(value('delivery_messages_in_flight')).toBe(truth.inFlight.length);
   expect(value('delivery_event_log_gaps_total')).toBe(0);
 }
 
 /**
- * Moves accounts between two agents `handOvers` times during deliveries. Most are released, some are taken away.
- * Finally checks that everything was counted once. Returns the open resources after a third of the moves and at the
- * end.
+ * Moves accounts between two agents `handOvers` times during deliveries: most leases are released, some expire. Finally
+ * checks that everything was counted once. Returns the open resources after a third of the moves and at the end.
  */
 export async function handOverAgainAndAgain(handOvers: number, messages: number) {
   const chance = createChance();

@@ -1,21 +1,31 @@
 import type { Clock } from '../../src/kit/clock.ts';
 
+interface Sleeper {
+  readonly until: number;
+  readonly wake: () => void;
+}
+
 export interface ManualClock extends Clock {
   /** Advances time by `ms`, waking sleepers in order. Each sleeper's work runs before the next one wakes. */
   advance(ms: number): Promise<void>;
-  /** Number of current sleepers. */
+  /** Number of sleeping callers. */
   readonly sleepers: number;
 }
 
-/** Runs everything that is ready to run. */
+/** Runs all work that is ready to run. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise<void>(resolve => setImmediate(resolve));
 }
 
-/** A clock that only `advance` moves. */
+/** Creates a clock that only `advance` moves. */
 export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let time = 0;
-  let sleeping: { until: number; wake: () => void }[] = [];
+  const sleeping = new Set<Sleeper>();
+  const nextSleeper = () => {
+    let next: Sleeper | undefined;
+    for (const sleeper of sleeping) if (!next || sleeper.until < next.until) next = sleeper;
+    return next;
+  };
   return {
     // Whole milliseconds, like the system clock.
     now: () => Math.floor(start + time),
@@ -23,22 +33,27 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason);
-        const sleeper = { until: time + ms, wake: resolve };
-        sleeping.push(sleeper);
-        signal?.addEventListener('abort', () => {
-          sleeping = sleeping.filter(other => other !== sleeper);
-          reject(signal.reason);
-        });
+        const abort = () => {
+          sleeping.delete(sleeper);
+          reject(signal?.reason);
+        };
+        const wake = () => {
+          signal?.removeEventListener('abort', abort);
+          resolve();
+        };
+        const sleeper = { until: time + ms, wake };
+        sleeping.add(sleeper);
+        signal?.addEventListener('abort', abort);
       });
     },
     async advance(ms) {
       const end = time + ms;
       await settle();
       for (;;) {
-        const next = sleeping.filter(({ until }) => until <= end).sort((a, b) => a.until - b.until)[0];
-        if (!next) break;
+        const next = nextSleeper();
+        if (!next || next.until > end) break;
         time = Math.max(time, next.until);
-        sleeping = sleeping.filter(other => other !== next);
+        sleeping.delete(next);
         next.wake();
         await settle();
       }
@@ -46,7 +61,7 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
       await settle();
     },
     get sleepers() {
-      return sleeping.length;
+      return sleeping.size;
     },
   };
 }

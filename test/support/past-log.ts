@@ -54,7 +54,10 @@ const LIVES: readonly (readonly Step[])[] = [
   ],
 ];
 
-/** Generates about `count` events of complete life cycles, evenly from `start` to `end`. One host starts in the second half. */
+/**
+ * Generates about `count` events of complete life cycles, evenly distributed from `start` to `end`. One host only
+ * appears in the second half.
+ */
 function* pastEvents(count: number, start: number, end: number): Generator<PastEvent> {
   const messages = Math.floor((count / LIVES.flat().length) * LIVES.length);
   for (let message = 0; message < messages; message += 1) {
@@ -69,12 +72,13 @@ function* pastEvents(count: number, start: number, end: number): Generator<PastE
 }
 
 /**
- * A range of the log without an agent, and the output of `backfill` for it. Times in milliseconds since the Unix epoch.
+ * A time range of the log in which no agent ran, and the output of `backfill` for it. Times in milliseconds since the
+ * Unix epoch.
  */
 export interface PastLog {
   readonly from: number;
   readonly to: number;
-  /** In time order, including some outside of the range. */
+  /** Events in order of time, including some outside the range. */
   readonly events: readonly PastEvent[];
   readonly backfilled: Awaited<ReturnType<typeof runCli>>;
 }
@@ -103,7 +107,7 @@ export async function backfillPast({ count, span }: { count: number; span: numbe
   return { from, to, events, backfilled };
 }
 
-/** Compared families with the labels of an event's series. */
+/** Compared families. Each function returns the labels of an event's series. */
 const JUDGED: Readonly<Record<string, (event: PastEvent) => Readonly<Record<string, string>> | undefined>> = {
   delivery_events_total: ({ state }) => ({ state }),
   delivery_messages_finished_total: ({ state }) =>
@@ -124,7 +128,7 @@ const keyOf = (labels: Readonly<Record<string, string>>) =>
     .sort()
     .join(' ');
 
-/** The index of the first event after `time`; events are in time order. */
+/** Returns the index of the first event after `time`; events are in order of time. */
 function firstAfter(events: readonly PastEvent[], time: number): number {
   let [low, high] = [0, events.length];
   while (low < high) {
@@ -135,7 +139,7 @@ function firstAfter(events: readonly PastEvent[], time: number): number {
   return low;
 }
 
-/** Increases of a family's series by key in `(from, to]`; events are in time order. */
+/** Returns the increases of a family's series in `(from, to]` by key; events are in order of time. */
 function truthOf(events: readonly PastEvent[], family: string, from: number, to: number): Record<string, number> {
   const sums: Record<string, number> = {};
   for (let index = firstAfter(events, from); index < firstAfter(events, to); index += 1) {
@@ -148,7 +152,7 @@ function truthOf(events: readonly PastEvent[], family: string, from: number, to:
   return sums;
 }
 
-/** Starts a real Prometheus with blocks of the backfill output. */
+/** Starts a real Prometheus with blocks created from the backfill output. */
 export async function loadPrometheus({ backfilled }: PastLog): Promise<Prometheus> {
   return startPrometheus({
     scrapeConfigs: [],
@@ -163,7 +167,7 @@ export async function loadPrometheus({ backfilled }: PastLog): Promise<Prometheu
   });
 }
 
-/** Whole-minute timestamps of a family in the output. */
+/** Returns the whole-minute timestamps of a family in the output. */
 function marksOf(output: string, family: string): number[] {
   const times = output.split('\n').filter(line => line.startsWith(`${family}{account="a",`));
   const marks = new Set(times.map(line => Math.round(Number(line.slice(line.lastIndexOf(' '))) * 1000)));
@@ -179,7 +183,7 @@ const nonZero = (increases: Iterable<readonly [string, number]>) =>
   Object.fromEntries([...increases].filter(([, value]) => value !== 0));
 
 /** Compares each minute and the total in Prometheus with the log. Returns the number of compared increases. */
-export async function judgePast(prometheus: Prometheus, { from, to, events, backfilled }: PastLog): Promise<number> {
+export async function checkPast(prometheus: Prometheus, { from, to, events, backfilled }: PastLog): Promise<number> {
   let compared = 0;
   for (const family of Object.keys(JUDGED)) {
     const selector = `${family}{account="a"}`;

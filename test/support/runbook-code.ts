@@ -1,10 +1,10 @@
-/** Code in the runbooks and its kinds: operators copy it. */
+/** Extracts code from the runbooks and determines its kind, because operators copy it. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/json-schema.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
-import { OUTCOMES } from '../../src/upstream/errors.ts';
+import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { knownSeries } from '../mixin/known-series.ts';
 
 export interface Code {
@@ -16,7 +16,7 @@ export interface Code {
 
 const COMMANDS = ['plan', 'rotate-token'];
 
-/** All paths of a configuration without item indexes. */
+/** Returns all paths of a configuration without item indexes. */
 function pathsOf(schema: JsonSchema, path: string): string[] {
   const inner = withoutNull(schema);
   const own = Object.entries(inner.properties ?? {}).flatMap(([key, value]) => pathsOf(value, `${path}.${key}`));
@@ -31,7 +31,7 @@ const rounds = collectors.flatMap(({ options, rounds }) =>
 );
 const WORDS: ReadonlySet<string> = new Set([
   ...COMMANDS,
-  ...OUTCOMES,
+  ...REQUEST_OUTCOMES,
   ...BREAKERS,
   ...rounds,
   ...Object.keys(accountPlan.rounds),
@@ -59,7 +59,7 @@ function isSetting(text: string): boolean {
   return /^[\w.]+$/.test(key) && paths.some(path => path.endsWith(`.${key}`));
 }
 
-/** The kind of inline code. Blocks have a language. */
+/** Returns the kind of inline code. Blocks have a language. */
 export function kindOf(text: string): Code['kind'] {
   if (/^(delivery-watch|curl) /.test(text)) return 'shell';
   if (/[([{]/.test(text) || /^(delivery_|up$)/.test(text)) return 'promql';
@@ -68,7 +68,7 @@ export function kindOf(text: string): Code['kind'] {
 
 const LANGUAGES: Readonly<Record<string, Code['kind']>> = { sh: 'shell', promql: 'promql' };
 
-/** All code of a text: each line of a block, and inline code. */
+/** Returns all code of a text: each line of a block, and inline code. */
 export function codeIn(runbook: string, markdown: string): Code[] {
   const blocks: Code[] = [];
   const rest = markdown.replaceAll(/^```(\w*)\n([\s\S]*?)^```$/gm, (_block, language: string, lines: string) => {

@@ -3,10 +3,10 @@ import { createLogTally } from '../../src/collectors/events/tally.ts';
 import type { DlqFacts, EventsFacts, FlowControlFacts, SelectionFacts } from '../../src/collectors/index.ts';
 import type { Visible } from '../../src/scheduler/board.ts';
 
-/** Facts of a complete, committed round. */
+/** Returns facts of a complete, committed round. */
 export const complete = <Facts>(facts: Facts): Visible<Facts> => ({ now: facts, committed: facts });
 
-/** Facts of a queue or of a filter on it. */
+/** Returns facts of a queue or of a filter on it. */
 export const selection = (facts: Partial<SelectionFacts>): SelectionFacts => ({
   messages: undefined,
   oldest: undefined,
@@ -20,13 +20,13 @@ export const selection = (facts: Partial<SelectionFacts>): SelectionFacts => ({
   ...facts,
 });
 
-/** Facts of a dead-letter queue. */
+/** Returns facts of a dead-letter queue. */
 export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   selections: new Map(),
   breakdowns: new Map(),
   beyondCap: new Map(),
   callbacks: undefined,
-  groups: { count: undefined, largest: [], others: 0, appeared: 0, returned: 0, since: undefined },
+  kinds: { count: undefined, largest: [], others: 0, appeared: 0, returned: 0, since: undefined },
   newest: [],
   longest: [],
   foundByRescan: 0,
@@ -35,7 +35,7 @@ export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   ...facts,
 });
 
-/** Facts of an event log. */
+/** Returns facts of an event log. */
 export const eventsFacts = (facts: Partial<EventsFacts>): EventsFacts => ({
   gauges: undefined,
   windowMs: 300_000,
@@ -49,7 +49,7 @@ export const eventsFacts = (facts: Partial<EventsFacts>): EventsFacts => ({
   ...facts,
 });
 
-/** Facts of flow-control keys. */
+/** Returns facts of flow-control keys. */
 export const flowControlFacts = (facts: Partial<FlowControlFacts>): FlowControlFacts => ({
   keys: undefined,
   shown: [],

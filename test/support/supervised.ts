@@ -1,7 +1,7 @@
-/** A supervisor with a manual clock and a service in memory. */
+/** Creates a supervisor with a manual clock and a service in memory. */
 import { Dispatcher } from 'undici';
 import { openAccount } from '../../src/agent/account.ts';
-import { type Base, openBase, type PartsDeps } from '../../src/agent/parts.ts';
+import { type AgentBase, openBase, type PartsDeps } from '../../src/agent/parts.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
 import type { LoadedConfig } from '../../src/config/load.ts';
 import { createClosing } from '../../src/kit/closing.ts';
@@ -33,7 +33,7 @@ export interface SupervisedOptions {
   /** Runs around each request. */
   request?(opening: Opening, send: () => Promise<void>): Promise<void>;
   /** Replaces parts of the supervisor. */
-  adapt?(base: Base): Base;
+  adapt?(base: AgentBase): AgentBase;
 }
 
 /** Connections to a service that returns one flow-control key for every request. */
@@ -73,7 +73,7 @@ class Connections extends Dispatcher {
   }
 }
 
-/** Settings of accounts that only poll flow control. */
+/** Returns settings of an account that only polls flow control. */
 export const accountNamed = (name: string, more: object = {}) => ({
   name,
   baseUrl: 'http://service.invalid',
@@ -82,7 +82,7 @@ export const accountNamed = (name: string, more: object = {}) => ({
   ...more,
 });
 
-/** A configuration of such accounts. */
+/** Returns a configuration of such accounts. */
 export const configOf = (accounts: readonly object[], more: object = {}) =>
   loadedFrom({
     accounts,
@@ -96,7 +96,7 @@ export async function openSupervised(options: SupervisedOptions) {
   const closing = createClosing();
   const log = Object.assign(createTestLog(), { use: () => undefined });
 
-  // A separate function: in the next one, connections would keep `last` reachable.
+  // A separate function, because closures in the next one would keep `last` reachable.
   function connect(opening: Opening): Pick<Deps, 'dispatchers'> {
     const connections = new Connections(signal => {
       const send = () => clock.sleep(latency, signal);
@@ -113,7 +113,7 @@ export async function openSupervised(options: SupervisedOptions) {
 
   const deps = { env: {}, clock, random: () => 0, openStore: async () => store, ...(intervals && { intervals }) };
   const opened = await openBase(config, deps, closing);
-  const base: Base = { ...opened, log, openAccount: openFromMemory };
+  const base: AgentBase = { ...opened, log, openAccount: openFromMemory };
   const supervisor = await Supervisor.open(config, adapt?.(base) ?? base);
   closing.add('accounts', () => supervisor.close());
   closing.add('loops', () => supervisor.stop());

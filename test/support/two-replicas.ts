@@ -1,4 +1,4 @@
-import { type Core, openCore } from '../../src/agent/agent.ts';
+import { type AgentCore, openCore } from '../../src/agent/agent.ts';
 import { afterThisTest } from './client.ts';
 import { emulateEmpty } from './emulate.ts';
 import { eventually } from './eventually.ts';
@@ -8,18 +8,18 @@ import { loadedFrom } from './view-scene.ts';
 
 const SECOND = 1000;
 
-/** Two agents with one configuration and a shared memory store. Each holds one of the accounts alpha and beta. */
+/** Two agents with one configuration and a shared in-memory store. Each holds one of the accounts alpha and beta. */
 export interface TwoReplicas {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;
   readonly shared: SharedStore;
-  readonly one: Core;
-  readonly two: Core;
+  readonly one: AgentCore;
+  readonly two: AgentCore;
   /** Advances time in steps of a few seconds until `attempt` does not throw. */
   until<T>(attempt: () => Promise<T> | T, step?: number): Promise<T>;
 }
 
-/** Starts both agents. `one` is to hold alpha, `two` beta. `config`: overrides. */
+/** Starts both agents; `one` gets alpha, `two` gets beta. `config`: overrides. */
 export async function startTwoReplicas(config: object = {}): Promise<TwoReplicas> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });

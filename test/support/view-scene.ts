@@ -1,4 +1,4 @@
-import { type Core, openCore } from '../../src/agent/agent.ts';
+import { type AgentCore, openCore } from '../../src/agent/agent.ts';
 import { Config } from '../../src/config/schema.ts';
 import type { AccountView } from '../../src/status/api/account.ts';
 import { afterThisTest } from './client.ts';
@@ -11,7 +11,7 @@ const SECOND = 1000;
 /** Timeout (ms on an idle machine), more than ten times the longest wait. */
 const TIMEOUT = 10_000;
 
-/** A parsed configuration. */
+/** Parses a configuration. */
 export const loadedFrom = (config: object) => ({
   file: 'test',
   hash: '0123456789abcdef',
@@ -23,7 +23,7 @@ export const loadedFrom = (config: object) => ({
 export interface ViewScene {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;
-  readonly core: Core;
+  readonly core: AgentCore;
   start(): void;
   view(): AccountView;
   exposition(): Promise<ParsedFamily[]>;
@@ -33,7 +33,7 @@ export interface ViewScene {
 
 export const NAME = 'acme';
 
-/** `account`, `config`: overrides. */
+/** Creates the scene. `account`, `config`: overrides. */
 export async function createViewScene(account: object = {}, config: object = {}): Promise<ViewScene> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });

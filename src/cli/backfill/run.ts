@@ -1,27 +1,25 @@
 import type { Account } from '../../agent/account.ts';
 import type { AccountSettings } from '../../agent/account-client.ts';
-import { openAccounts, type PartsDeps } from '../../agent/parts.ts';
+import type { PartsDeps } from '../../agent/parts.ts';
 import { type EventsFacts, events } from '../../collectors/events/events.ts';
 import { createReplay } from '../../collectors/events/replay.ts';
 import { restoreMemory } from '../../collectors/events/rows.ts';
 import { schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
 import type { LoadedConfig } from '../../config/load.ts';
-import { type Closing, withClosing } from '../../kit/closing.ts';
+import { withClosing } from '../../kit/closing.ts';
 import type { Family, Sample } from '../../metrics/family.ts';
 import { createGlobs } from '../../metrics/shown-sources.ts';
-import { createMemoryStore } from '../../store/memory.ts';
-import { attachStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
+import { openForReading } from '../read-alone.ts';
 import { createSeriesFile, type SeriesFile } from './series-file.ts';
 
 const MINUTE = 60_000;
-/** Events on a page of the log. */
+/** Number of events per page of the log. */
 const PAGE = 1000;
-const SPENT = 'budget/spent';
 const CHECKPOINT = 'events/checkpoint';
 
-/** Anomalies of the log happen when it is read: the log itself does not contain them. */
+/** Keys of families that describe reads, which the log itself cannot determine. */
 const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates']);
 /** Families that the log determines, by their keys. */
 const WRITTEN: ReadonlyMap<string, Family> = new Map(
@@ -59,13 +57,13 @@ export interface Backfilled {
   readonly refusal: string | undefined;
 }
 
-/** The range of an account cannot be written. */
+/** Thrown if the range of an account cannot be written. */
 class Refusal extends Error {}
 
 const iso = (time: number) => new Date(time).toISOString();
 const nextMark = (time: number) => Math.ceil(time / MINUTE) * MINUTE;
 
-/** How an account's log is folded. */
+/** Returns how to read and fold an account's log. */
 function reading({ name, collect, objectives }: AccountSettings, { config }: LoadedConfig) {
   const services = {
     onTimeWithin: objectives.onTimeWithin,
@@ -77,7 +75,7 @@ function reading({ name, collect, objectives }: AccountSettings, { config }: Loa
 
 type Reading = ReturnType<typeof reading>;
 
-/** Returns since when the agent counts the account's events, in milliseconds since the Unix epoch; undefined if it never ran. */
+/** Returns when the agent started to count the account's events (ms since the Unix epoch); undefined if it never ran. */
 async function countedSince(
   { name }: AccountSettings,
   { options, services }: Reading,
@@ -88,7 +86,7 @@ async function countedSince(
   return restoreMemory(new Map([['checkpoint', stored]]), options, services).checkpoint?.floor;
 }
 
-/** The range of one account. Times: milliseconds since the Unix epoch. Throws Refusal. */
+/** Returns the range of one account that can be written. Times: milliseconds since the Unix epoch. Throws Refusal. */
 function partOf(
   { from, to }: BackfillOrder,
   { retention, collect }: AccountSettings,
@@ -104,7 +102,7 @@ function partOf(
   const notes = kept > from ? [`begins at ${iso(kept)}: the log is kept for no longer (retention.events)`] : [];
   const first = nextMark(Math.max(from, kept));
   if (first > until) throw new Refusal(`no minute begins between ${iso(Math.max(from, kept))} and ${iso(until)}`);
-  // `isKept`: whether the log surely contains the complete range.
+  // `isKept`: whether the log is certain to contain the complete range.
   return { from: first, to: until, isKept: retention.events !== null, notes };
 }
 
@@ -162,42 +160,6 @@ export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackfillProgress) => void;
   readonly write: (pieces: Iterable<string>) => Promise<void>;
-}
-
-/** Opens the agent's store; undefined if it is in memory or missing. */
-async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise<Store | undefined> {
-  try {
-    return await attachStore(config.store, { env });
-  } catch (error) {
-    const reason = error instanceof Error && 'reason' in error ? error.reason : undefined;
-    if (reason !== 'missing' && reason !== 'unshared') throw error;
-    return undefined;
-  }
-}
-
-/** A separate store that continues with the day's spending of the agent. */
-async function ownStore(accounts: readonly AccountSettings[], store: Store | undefined): Promise<Store> {
-  const own = createMemoryStore();
-  for (const { name } of accounts) {
-    const spent = (await store?.scan(name, SPENT))?.get(SPENT);
-    if (spent !== undefined) await own.commit(name, [{ key: SPENT, value: spent }]);
-  }
-  return own;
-}
-
-/** Opens the accounts for reading on the day's budget that the agent has left, without changing its store. */
-export async function openForReading(
-  loaded: LoadedConfig,
-  { env, clock, random }: Pick<PartsDeps, 'env' | 'clock' | 'random'>,
-  closing: Closing,
-) {
-  const { config } = loaded;
-  const store = await storeOf(loaded, env);
-  if (store) closing.add('store', () => store.close());
-  const own = await ownStore(config.accounts, store);
-  const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
-  const parts = { env, clock, random, openStore: async () => own };
-  return { accounts: await openAccounts({ ...loaded, config: alone }, parts, closing), store };
 }
 
 /**

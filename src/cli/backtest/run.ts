@@ -10,7 +10,7 @@ import { type BuiltinAlert, builtinAlert, sentAlerts } from '../../rules/checks/
 import { ACCOUNT_CHECKS } from '../../rules/checks/run.ts';
 import { type AlertCondition, isAbout, selectorsOf } from '../../rules/options.ts';
 import { createMemoryStore } from '../../store/memory.ts';
-import { openForReading } from '../backfill/run.ts';
+import { openForReading, passive } from '../read-alone.ts';
 import { PastLog } from './past-log.ts';
 
 type AccountSettings = Config['accounts'][number];
@@ -29,11 +29,11 @@ export interface AlertChange {
   readonly at: number;
   readonly account: string;
   readonly rule: string;
-  /** Without account and name of the rule. */
+  /** Labels without the account and the name of the rule. */
   readonly labels: Labels;
   readonly state: 'firing' | 'resolved';
   readonly value: number;
-  /** Start, if the alert is resolved. */
+  /** Start of the alert, if it is resolved. */
   readonly startedAt?: number;
 }
 
@@ -60,7 +60,7 @@ export interface AccountResult {
 export interface BacktestDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'> {
   readonly signal: AbortSignal;
   readonly onChange: (change: AlertChange) => void;
-  /** `at`: until when the rules are evaluated, milliseconds since the Unix epoch. */
+  /** `at`: end of the evaluated part (ms since the Unix epoch). */
   readonly onProgress: (progress: { readonly account: string; readonly at: number; readonly requests: number }) => void;
 }
 
@@ -78,14 +78,14 @@ function missingFor(when: AlertCondition): string | undefined {
 const ON_READING: ReadonlySet<string> = new Set<BuiltinAlert>(['DeliveryEventLogStale', 'DeliveryEventLogGap']);
 const CONTENTS = { events: 'when it was read', dlq: 'the dead-letter queue', flow_control: 'flow control' };
 
-/** The same for a built-in alert. */
+/** Returns why the event log does not determine a built-in alert; undefined if it does. */
 function missingForBuiltin(name: BuiltinAlert): string | undefined {
   const check = ACCOUNT_CHECKS.find(({ alert }) => alert === name);
   if (check?.collector === 'events' && !ON_READING.has(name)) return undefined;
   return check?.collector ? CONTENTS[check.collector] : 'the state of the agent';
 }
 
-/** The alerts of an account that the event log determines, and the other ones. */
+/** Splits the alerts of an account into those that the event log determines and all others. */
 function selectAlerts({ builtin, rules }: Alerts, account: string) {
   const own = rules.filter(({ when }) => isAbout(when, account));
   const names = sentAlerts(builtin);
@@ -108,7 +108,7 @@ function selectAlerts({ builtin, rules }: Alerts, account: string) {
 
 type Selected = ReturnType<typeof selectAlerts>;
 
-/** The agent's configuration for one account that only reads the event log. Without a sweep: no event is delayed. */
+/** Returns the agent's configuration for one account that only reads the event log. No sweep is needed, because no event is delayed. */
 function configOf(config: Config, settings: AccountSettings, alerts: Selected['alerts']): Config {
   const { dlq, flowControl, events } = settings.collect;
   const collect = {
@@ -120,15 +120,9 @@ function configOf(config: Config, settings: AccountSettings, alerts: Selected['a
   const upstream = { ...settings.upstream, proxy: null, caFile: null };
   const token = { literal: new Secret('replay') };
   return {
-    ...config,
-    log: { ...config.log, level: 'silent' },
-    store: { ...config.store, kind: 'memory' },
+    ...passive(config),
     accounts: [{ ...settings, collect, upstream, token, actionToken: null, management: null }],
-    heartbeat: null,
-    push: { metrics: { ...config.push.metrics, enabled: false } },
-    tracing: { ...config.tracing, enabled: false },
     alerts: { ...config.alerts, ...alerts, enabled: true, notifiers: [], silences: [] },
-    autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
   };
 }
 
@@ -184,7 +178,7 @@ function createRecord(account: string, every: number, onChange: BacktestDeps['on
 
 type Range = NonNullable<AccountResult['range']>;
 
-/** Runs an agent that starts at the start of the range over the log. Rejects with UpstreamError. */
+/** Replays the log to an agent that starts at the start of the range. Rejects with UpstreamError. */
 function replay(
   loaded: LoadedConfig,
   settings: AccountSettings,
@@ -276,9 +270,9 @@ async function backtestAccount(
 }
 
 /**
- * Evaluates the configured rules on the event logs since a time (milliseconds since the Unix epoch), as an agent that starts then
- * with an empty store. Spends requests of the day's budget; stores and sends nothing. Rejects with StoreError, or with
- * the service's error.
+ * Evaluates the configured rules on the event logs since a time (milliseconds since the Unix epoch), like an agent that
+ * starts at that time with an empty store. Its requests count towards the daily budget. Stores and sends nothing. Rejects
+ * with StoreError, or with the service's error.
  */
 export function backtest(loaded: LoadedConfig, since: number, deps: BacktestDeps): Promise<AccountResult[]> {
   return withClosing(async closing => {

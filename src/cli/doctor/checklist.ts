@@ -1,29 +1,29 @@
 import { unlessAborted, withDeadline } from '../../kit/clock.ts';
 import { boundText } from '../../kit/text.ts';
 
-export interface Finding {
+export interface Diagnosis {
   /** `warn`: works but should be changed. `skip`: a requirement is missing. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly detail: string;
   readonly todo?: string;
 }
 
-export interface CheckLine extends Finding {
+export interface CheckLine extends Diagnosis {
   readonly check: string;
   /** Undefined for agent-wide checks. */
   readonly account?: string;
 }
 
-export const ok = (detail: string): Finding => ({ status: 'ok', detail });
-export const warn = (detail: string, todo: string): Finding => ({ status: 'warn', detail, todo });
-export const fail = (detail: string, todo: string): Finding => ({ status: 'fail', detail, todo });
-export const skip = (detail: string): Finding => ({ status: 'skip', detail });
+export const ok = (detail: string): Diagnosis => ({ status: 'ok', detail });
+export const warn = (detail: string, todo: string): Diagnosis => ({ status: 'warn', detail, todo });
+export const fail = (detail: string, todo: string): Diagnosis => ({ status: 'fail', detail, todo });
+export const skip = (detail: string): Diagnosis => ({ status: 'skip', detail });
 
 /** Maximum duration of one check (ms). */
-export const LONGEST_CHECK = 10_000;
+export const CHECK_TIMEOUT = 10_000;
 
 /** Maximum length of a line (characters): key names come from the service. */
-const LONGEST_DETAIL = 1000;
+const MAX_DETAIL = 1000;
 
 /** Returns the code or class of an error. Its message may contain an address with a secret. */
 export function wordOf(error: unknown): string {
@@ -37,7 +37,7 @@ export type Checklist = ReturnType<typeof createChecklist>;
 export function createChecklist({
   account,
   signal,
-  timeout = LONGEST_CHECK,
+  timeout = CHECK_TIMEOUT,
 }: {
   readonly account?: string;
   readonly signal: AbortSignal;
@@ -45,13 +45,13 @@ export function createChecklist({
 }) {
   const lines: CheckLine[] = [];
 
-  async function find(run: (signal: AbortSignal) => Promise<Finding> | Finding): Promise<Finding> {
+  async function find(run: (signal: AbortSignal) => Promise<Diagnosis> | Diagnosis): Promise<Diagnosis> {
     try {
       return await withDeadline(timeout, signal, deadline => unlessAborted(Promise.resolve(run(deadline)), deadline));
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (error instanceof Error && error.name === 'TimeoutError') {
-        return fail(`no response within ${timeout / 1000} s`, 'look at the way there: route, firewall, proxy');
+        return fail(`no response within ${timeout / 1000} s`, 'check the network path: route, firewall, proxy');
       }
       return fail(`the check itself failed: ${wordOf(error)}`, 'report this line');
     }
@@ -62,7 +62,7 @@ export function createChecklist({
     /** Runs a check, unless a needed one failed or was skipped. Rejects only with the reason of an aborted `signal`. */
     async check(
       check: string,
-      run: (signal: AbortSignal) => Promise<Finding> | Finding,
+      run: (signal: AbortSignal) => Promise<Diagnosis> | Diagnosis,
       needs: readonly CheckLine[] = [],
     ): Promise<CheckLine> {
       const missing = needs.find(({ status }) => status === 'fail' || status === 'skip');
@@ -71,7 +71,7 @@ export function createChecklist({
         ...(account === undefined ? {} : { account }),
         check,
         ...found,
-        detail: boundText(found.detail, LONGEST_DETAIL),
+        detail: boundText(found.detail, MAX_DETAIL),
       };
       lines.push(line);
       return line;

@@ -4,15 +4,15 @@ import { TLSSocket } from 'node:tls';
 import { type Dispatcher, request } from 'undici';
 import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
 import { provenSkew } from '../../upstream/service-clock.ts';
-import { type Finding, fail, ok, warn, wordOf } from './checklist.ts';
+import { type Diagnosis, fail, ok, warn, wordOf } from './checklist.ts';
 
 const DAY = 86_400_000;
-/** A certificate should be renewed this long before its end (ms). */
+/** How long before its expiry a certificate should be renewed (ms). */
 const RENEW_BEFORE = 14 * DAY;
-/** Clock difference above which TLS may fail (ms). */
+/** Clock skew above which TLS may fail (ms). */
 const CLOCK_FAILS = 60_000;
 
-/** TLS of a connection, with the end of the certificate (ms since the Unix epoch); undefined without TLS. */
+/** Returns the TLS state of a connection and the expiry of the certificate (ms since the Unix epoch); undefined without TLS. */
 function tlsOf(socket: unknown) {
   if (!(socket instanceof TLSSocket)) return undefined;
   return {
@@ -40,7 +40,7 @@ function connect(dispatcher: Dispatcher, url: URL): Promise<ReturnType<typeof tl
     dispatcher.dispatch(
       { origin: url.origin, path: '/', method: 'GET' },
       {
-        // Connected; the request would be written now.
+        // The connection is open; undici would send the request next.
         onRequestStart(controller) {
           isReached = true;
           controller.abort(new Error('enough'));
@@ -66,20 +66,21 @@ const REMEDIES: readonly (readonly [code: RegExp, todo: string])[] = [
   [/^(EPROTO|ERR_SSL_.*)$/, 'the port does not speak this TLS: check scheme and port'],
 ];
 
-/** Refusal by the proxy: undici has the status only in the message. */
+/** Matches a rejection by the proxy: undici reports the status only in the message. */
 const PROXY_STATUS = /^Proxy response \((\d{3})\)/;
 
-function toFailure(where: string, error: unknown): Finding {
+function toFailure(where: string, error: unknown): Diagnosis {
   const [, status] = PROXY_STATUS.exec((error as Error).message) ?? [];
   if (status !== undefined) {
-    return fail(`${where}: the proxy answered ${status}`, 'check user and password of the proxy, and what it allows');
+    return fail(`${where}: the proxy returned ${status}`, 'check user and password of the proxy, and what it allows');
   }
   const word = wordOf(error);
-  const todo = REMEDIES.find(([code]) => code.test(word))?.[1] ?? 'look up this code; check route, firewall and proxy';
+  const todo =
+    REMEDIES.find(([code]) => code.test(word))?.[1] ?? 'search for this error code; check route, firewall and proxy';
   return fail(`${where}: ${word}`, todo);
 }
 
-export async function checkDns(host: string, what = host): Promise<Finding> {
+export async function checkDns(host: string, what = host): Promise<Diagnosis> {
   // A URL has IPv6 addresses in brackets.
   const name = host.replace(/^\[|\]$/g, '');
   try {
@@ -95,7 +96,7 @@ export async function checkConnection(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,
   via = '',
-): Promise<Finding> {
+): Promise<Diagnosis> {
   const where = `${url.protocol}//${url.host}${via}`;
   try {
     const tls = await connect(dispatcher, url);
@@ -116,7 +117,7 @@ export async function checkClock(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,
   signal: AbortSignal,
-): Promise<Finding> {
+): Promise<Diagnosis> {
   const before = now();
   const { headers, body } = await request(url, { dispatcher, signal, method: 'GET' });
   const after = now();

@@ -1,16 +1,16 @@
-import { ConfigError, formatFault, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
+import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
 import { createSecretValues } from '../../config/secrets.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { type Closing, withClosing } from '../../kit/closing.ts';
 import { inParallel } from '../../kit/in-parallel.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { createDispatcher, createDispatchers } from '../../upstream/dispatcher.ts';
-import { environmentFaults } from '../otlp-environment.ts';
-import { type CheckLine, type Checklist, createChecklist, fail, LONGEST_CHECK, ok, skip, warn } from './checklist.ts';
+import { environmentErrors } from '../otlp-environment.ts';
+import { CHECK_TIMEOUT, type CheckLine, type Checklist, createChecklist, fail, ok, skip, warn } from './checklist.ts';
 import { checkPermissions, checkStopFile } from './files.ts';
 import { checkPort } from './ports.ts';
 import { checkReceivers } from './receivers.ts';
-import { checkAccount } from './service.ts';
+import { checkService } from './service.ts';
 import { checkDisk, checkStore, holderOf } from './store.ts';
 
 export type { CheckLine } from './checklist.ts';
@@ -32,14 +32,14 @@ async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDep
 
 async function withoutConfig(
   file: string,
-  { faults, warnings }: ConfigError,
+  { errors, warnings }: ConfigError,
   env: DoctorDeps['env'],
   list: Checklist,
 ): Promise<void> {
-  for (const fault of faults) {
-    await list.check('configuration', () => fail(formatFault(fault), 'fix it: docs/config.md'));
+  for (const error of errors) {
+    await list.check('configuration', () => fail(formatError(error), 'fix it: docs/config.md'));
   }
-  for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
+  for (const each of warnings) await list.check('configuration', () => warn(formatError(each), 'see docs/config.md'));
   try {
     await storeLines(list, loadStoreSettings(file).store, env);
   } catch (error) {
@@ -57,9 +57,9 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
   await list.check('configuration', () =>
     ok(`${file}, ${names.length} account${names.length === 1 ? '' : 's'}: ${shown}`),
   );
-  for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
-  for (const fault of environmentFaults(config, deps.env)) {
-    await list.check('environment', () => fail(fault, 'an agent would not start: change the variable'));
+  for (const each of warnings) await list.check('configuration', () => warn(formatError(each), 'see docs/config.md'));
+  for (const error of environmentErrors(config, deps.env)) {
+    await list.check('environment', () => fail(error, 'an agent would not start: change the variable'));
   }
   for (const found of checkPermissions(file, config)) await list.check('permissions', () => found);
   await storeLines(list, config.store, deps.env);
@@ -75,7 +75,7 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
   });
 }
 
-function openDispatcher(closing: Closing, { timeout = LONGEST_CHECK }: DoctorDeps) {
+function openDispatcher(closing: Closing, { timeout = CHECK_TIMEOUT }: DoctorDeps) {
   const dispatcher = createDispatcher({ connectTimeout: timeout });
   closing.add('connections', () => dispatcher.destroy());
   return dispatcher;
@@ -88,7 +88,7 @@ async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise
     const secrets = createSecretValues(config, deps.env);
     closing.add('connections', () => dispatchers.destroy());
     await inParallel(config.accounts, AT_A_TIME, async (account, index) => {
-      lines[index] = await checkAccount(account, { ...deps, config, dispatchers, secrets });
+      lines[index] = await checkService(account, { ...deps, config, dispatchers, secrets });
     });
   });
   return lines.flat();

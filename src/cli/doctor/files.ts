@@ -4,7 +4,7 @@ import { mayExist } from '../../auto-cancel/context.ts';
 import type { Config } from '../../config/schema.ts';
 import { secretsOf, writtenSecrets } from '../../config/secrets.ts';
 import { readWebConfig } from '../../config/web-config.ts';
-import { type Finding, ok, skip, warn } from './checklist.ts';
+import { type Diagnosis, ok, skip, warn } from './checklist.ts';
 
 /** Whether a file exists and has any of the permission bits `others`. */
 function isOpen(file: string, others: number): boolean {
@@ -29,9 +29,9 @@ function filesOf(file: string, { accountFiles }: Config): string[] {
   return [file, ...accountFiles.flatMap(pattern => globSync(pattern, { cwd }).map(name => resolve(cwd, name)))];
 }
 
-/** Who may read the files that hold secrets. Of files for secrets alone the group may: containers mount them so. */
-export function checkPermissions(file: string, config: Config): readonly Finding[] {
-  if (process.platform === 'win32') return [skip('Windows has no modes of files')];
+/** Checks who may read files that contain secrets. Files with only secrets may be group-readable, as containers mount them. */
+export function checkPermissions(file: string, config: Config): readonly Diagnosis[] {
+  if (process.platform === 'win32') return [skip('Windows has no file modes')];
   const isWritten = writtenSecrets(config).length > 0;
   const own = isWritten ? filesOf(file, config).filter(each => isOpen(each, 0o044)) : [];
   const files = new Set([
@@ -49,10 +49,10 @@ export function checkPermissions(file: string, config: Config): readonly Finding
   ];
 }
 
-/** Whether auto-cancel's brake is on. */
-export function checkStopFile({ autoCancel: { mode, rules, stopFile } }: Config): Finding {
+/** Checks whether the stop file suspends auto-cancel. */
+export function checkStopFile({ autoCancel: { mode, rules, stopFile } }: Config): Diagnosis {
   if (mode === 'off' || rules.length === 0) return skip('auto-cancel is off');
-  if (!mayExist(stopFile)) return ok(`${resolve(stopFile)} is not there`);
-  const todo = 'remove it when auto-cancel may go on; make its folder readable';
-  return warn(`${resolve(stopFile)} is there, or can't be looked for: nothing is cancelled`, todo);
+  if (!mayExist(stopFile)) return ok(`${resolve(stopFile)} does not exist`);
+  const todo = 'remove it to let auto-cancel continue; make its folder readable';
+  return warn(`${resolve(stopFile)} exists or can't be checked: nothing is cancelled`, todo);
 }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { type Dispatcher, request } from 'undici';
 import { parseListen } from '../../http/options.ts';
-import { type Finding, fail, ok, warn, wordOf } from './checklist.ts';
+import { type Diagnosis, fail, ok, warn, wordOf } from './checklist.ts';
 
 export interface PortDeps {
   readonly dispatcher: Dispatcher;
@@ -14,7 +14,7 @@ export interface PortDeps {
 }
 
 /** Number of characters of the response to search. */
-const MOST_READ = 1_000_000;
+const MAX_READ = 1_000_000;
 
 /** Opens the port and closes it. Rejects with the error of opening it. */
 function tryPort(host: string, port: number): Promise<void> {
@@ -43,7 +43,7 @@ async function hashAt(
     let text = '';
     for await (const chunk of body) {
       text += String(chunk);
-      if (text.length > MOST_READ) break;
+      if (text.length > MAX_READ) break;
     }
     return /^delivery_watch_config_info\{hash="(\w+)"/m.exec(text)?.[1];
   } catch (error) {
@@ -52,7 +52,7 @@ async function hashAt(
   }
 }
 
-export async function checkPort(listen: string, deps: PortDeps, signal: AbortSignal): Promise<Finding> {
+export async function checkPort(listen: string, deps: PortDeps, signal: AbortSignal): Promise<Diagnosis> {
   const { host, port } = parseListen(listen);
   try {
     await tryPort(host, port);
@@ -71,7 +71,7 @@ export async function checkPort(listen: string, deps: PortDeps, signal: AbortSig
     return warn(`${listen} is in use by an agent with another configuration`, 'restart it, or change the port here');
   }
   const { holder, isGuarded } = deps;
-  if (holder !== undefined) return ok(`${listen} is in use, as it seems by process ${holder}, which holds the store`);
-  if (isGuarded) return warn(`${listen} is in use, by what can't be seen from here`, 'look whether that is this agent');
+  if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which holds the store`);
+  if (isGuarded) return warn(`${listen} is in use by an unknown program`, 'check whether that is this agent');
   return fail(`${listen} is in use by another program`, 'stop that program, or change the port here');
 }

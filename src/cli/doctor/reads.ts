@@ -10,10 +10,11 @@ import {
   type ListPage,
   type Reader,
 } from '../../upstream/api.ts';
-import { OUTCOMES, type Reason, UpstreamError } from '../../upstream/errors.ts';
-import { type Finding, fail, LONGEST_CHECK, ok, warn } from './checklist.ts';
+import { REQUEST_OUTCOMES, type Reason, UpstreamError } from '../../upstream/errors.ts';
+import { CHECK_TIMEOUT, type Diagnosis, fail, ok, warn } from './checklist.ts';
 
-const isReason = (outcome: unknown): outcome is Reason => outcome !== 'ok' && OUTCOMES.some(each => each === outcome);
+const isReason = (outcome: unknown): outcome is Reason =>
+  outcome !== 'ok' && REQUEST_OUTCOMES.some(each => each === outcome);
 
 /** Records the path and outcome of each request. */
 function createRecorder() {
@@ -48,16 +49,16 @@ export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'cloc
   readonly timeout?: number | undefined;
 }
 
-/** `reason`: of a failed read. */
-export interface Attempt {
-  readonly finding: Finding;
+/** `reason`: why the read failed. */
+export interface ReadAttempt {
+  readonly finding: Diagnosis;
   readonly reason?: Reason;
   /** The service's explanation of the failure. */
   readonly serviceError?: string | undefined;
 }
 
 /** Lists by the key of their collector in `collect`. */
-export type ListName = 'dlq' | 'events' | 'flowControl';
+export type CheckedList = 'dlq' | 'events' | 'flowControl';
 
 const DAY = 86_400_000;
 
@@ -68,11 +69,11 @@ const REMEDIES: Readonly<Record<Reason, string>> = {
   forbidden: 'give the token permission to read this, or disable the collector',
   not_found: 'check baseUrl and paths',
   rate_limited: 'lower budget.requestsPerSecond, or try again later',
-  server: 'look at the status page of the service',
-  network: 'look at the way there: route, firewall, proxy',
-  timeout: 'look at the way there: route, firewall, proxy',
+  server: 'check the status page of the service',
+  network: 'check the network path: route, firewall, proxy',
+  timeout: 'check the network path: route, firewall, proxy',
   refused: 'check baseUrl and paths',
-  invalid_response: 'this is not what was asked for: check baseUrl and paths',
+  invalid_response: 'the response has an unexpected format: check baseUrl and paths',
   bug: 'report this line',
 };
 
@@ -87,17 +88,17 @@ function pageFinding(
   { count, rejected }: { readonly count: number; readonly rejected: number },
   what: string,
   more = '',
-): Finding {
+): Diagnosis {
   const detail = `${count} ${what}${more}`;
   if (rejected === 0) return ok(detail);
-  return warn(`${detail}, ${rejected} unreadable rows`, 'look up docs/runbooks/DeliveryRowsRejected.md');
+  return warn(`${detail}, ${rejected} unreadable rows`, 'see docs/runbooks/DeliveryRowsRejected.md');
 }
 
 async function firstPage<Row>(
   pages: AsyncIterator<ListPage<Row>>,
   what: string,
   take: (rows: readonly Row[]) => void = () => {},
-): Promise<Finding> {
+): Promise<Diagnosis> {
   const next = await pages.next();
   if (next.done) return ok(`0 ${what}`);
   const { rows, rejected, isLast } = next.value;
@@ -105,10 +106,10 @@ async function firstPage<Row>(
   return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
 }
 
-/** The reads of one account with one of its tokens, on a separate budget. */
+/** Creates the reads of one account with one of its tokens, on a separate budget. */
 export function openReads(settings: AccountSettings, deps: ReadDeps) {
   const { collect, paths } = settings;
-  const { timeout = LONGEST_CHECK, clock } = deps;
+  const { timeout = CHECK_TIMEOUT, clock } = deps;
   const recorder = createRecorder();
   const client = createAccountClient(settings, {}, undefined, {
     ...deps,
@@ -120,10 +121,10 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
   let listedKey: string | undefined;
   const reported = createReportedFields(collect.dlq.filters.map(({ match }) => match));
 
-  async function attempt(signal: AbortSignal, read: (signal: AbortSignal) => Promise<Finding>): Promise<Attempt> {
+  async function attempt(signal: AbortSignal, read: (signal: AbortSignal) => Promise<Diagnosis>): Promise<ReadAttempt> {
     const since = recorder.count();
     try {
-      // Less than the check's own limit, so that the reason of the failure can be reported.
+      // The time limit is shorter than that of the check, so that the reason of the failure can be reported.
       return { finding: await withDeadline(timeout * 0.9, signal, read) };
     } catch (error) {
       if (error instanceof UpstreamError) {
@@ -132,7 +133,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
       }
       const reason = recorder.lastFailure(since);
       if (signal.aborted || reason === undefined) throw error;
-      return { finding: fail(`${reason}, for as long as it was tried`, REMEDIES[reason]), reason };
+      return { finding: fail(`${reason} until the time limit of the check`, REMEDIES[reason]), reason };
     }
   }
 
@@ -156,8 +157,8 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
           return pageFinding({ count, rejected }, 'keys');
         }),
     },
-    /** Reads the first page of a DLQ filter and compares it with `match`. Requires a read of the queue. */
-    async filter(match: DlqQuery, signal: AbortSignal): Promise<Finding> {
+    /** Reads the first page of a DLQ filter and compares it with `match`. The unfiltered queue must be read first. */
+    async filter(match: DlqQuery, signal: AbortSignal): Promise<Diagnosis> {
       const proof = createFilterProof(match, reported);
       const { finding, reason } = await attempt(signal, async inTime =>
         firstPage(reader.dlqPages(match, inTime), 'entries', proof.add),
@@ -168,29 +169,29 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
       if (finding.status !== 'ok' || proof.isProven()) return finding;
       return warn(`${finding.detail}; rows do not report every field of match`, FILTER_REMEDY);
     },
-    /** Reads a watched flow-control key, else the first listed one; undefined without any. */
-    async key(signal: AbortSignal): Promise<Attempt | undefined> {
+    /** Reads a watched flow-control key, or the first listed one; undefined if there is none. */
+    async key(signal: AbortSignal): Promise<ReadAttempt | undefined> {
       const [watched] = collect.flowControl.watch;
       const key = watched ?? listedKey;
       if (key === undefined) return undefined;
       return attempt(signal, async inTime => {
         const entry = await reader.flowControlKey(key, inTime);
         if (entry) return ok(paths.flowControlKey);
-        const detail = `${paths.flowControlKey} does not show the key that was asked for`;
+        const detail = `${paths.flowControlKey} does not return the requested key`;
         const todo = 'check collect.flowControl.watch, and paths.flowControlKey';
         return watched === undefined ? ok(`${detail}; only collect.flowControl.watch needs it`) : warn(detail, todo);
       });
     },
-    /** State of the token after these reads; undefined if they do not show it. */
-    token(attempts: readonly Attempt[]): Finding | undefined {
+    /** Evaluates the token based on these reads; undefined if they are inconclusive. */
+    token(attempts: readonly ReadAttempt[]): Diagnosis | undefined {
       const place = placeOf(settings.token);
       const none = attempts.find(({ reason }) => reason === 'unauthorized');
       const why = none?.serviceError === undefined ? '' : `: ${none.serviceError}`;
-      if (client.isTokenRejected()) return fail(`the service rejects the one ${place}${why}`, REMEDIES.unauthorized);
+      if (client.isTokenRejected()) return fail(`the service rejects the token ${place}${why}`, REMEDIES.unauthorized);
       if (none) return fail(none.finding.detail, REMEDIES.unauthorized);
-      if (client.isTokenKnown()) return ok(`the service accepts the one ${place}`);
+      if (client.isTokenKnown()) return ok(`the service accepts the token ${place}`);
       if (!attempts.some(({ reason }) => reason === 'forbidden')) return undefined;
-      return fail(`the one ${place} may read nothing`, REMEDIES.forbidden);
+      return fail(`the token ${place} has no read permission`, REMEDIES.forbidden);
     },
   };
 }

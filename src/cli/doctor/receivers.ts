@@ -5,7 +5,7 @@ import { otlpAddress } from '../../kit/otlp-receiver.ts';
 import { isPushed, targetOf } from '../../push/target.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../../upstream/token.ts';
-import { type CheckLine, createChecklist, fail, LONGEST_CHECK, skip } from './checklist.ts';
+import { CHECK_TIMEOUT, type CheckLine, createChecklist, fail, skip } from './checklist.ts';
 import { checkConnection, checkDns } from './connection.ts';
 
 interface ReceiverDeps {
@@ -15,7 +15,7 @@ interface ReceiverDeps {
   readonly timeout?: number | undefined;
 }
 
-/** Undefined if a variable is invalid, which has a separate line. */
+/** Returns the address of pushed metrics; undefined if a variable is invalid, which another check reports. */
 function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undefined {
   try {
     return targetOf(push.metrics, env).url;
@@ -24,7 +24,7 @@ function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undef
   }
 }
 
-/** Where the agent sends alerts, heartbeats, spans and metrics, by name. An address may itself be a secret. */
+/** Returns the addresses to which the agent sends alerts, heartbeats, spans and metrics, by name. An address may itself be a secret. */
 function receiversOf(
   config: Config,
   env: ReceiverDeps['env'],
@@ -43,7 +43,7 @@ function receiversOf(
 
 /** Connects to each receiver by TCP and TLS and sends nothing. Shows only scheme, host and port of an address. */
 export async function checkReceivers(config: Config, deps: ReceiverDeps): Promise<readonly CheckLine[]> {
-  const { signal, timeout = LONGEST_CHECK, clock } = deps;
+  const { signal, timeout = CHECK_TIMEOUT, clock } = deps;
   return withClosing(async closing => {
     const dispatcher = createDispatcher({ connectTimeout: timeout });
     closing.add('connections', () => dispatcher.destroy());
@@ -53,7 +53,7 @@ export async function checkReceivers(config: Config, deps: ReceiverDeps): Promis
         const found = await Promise.resolve(address()).catch(() => '');
         if (found === undefined) return skip('needs environment');
         const url = URL.parse(found);
-        if (!url) return fail('its address is not there, or is none', 'check the file or variable that holds it');
+        if (!url) return fail('its address is missing or invalid', 'check the file or variable that holds it');
         const dns = await checkDns(url.hostname);
         return dns.status === 'ok' ? checkConnection({ dispatcher, now: clock.now }, url) : dns;
       });

@@ -3,16 +3,16 @@ import type { AccountSettings } from '../../agent/account-client.ts';
 import { accountMayAct } from '../../auto-cancel/options.ts';
 import type { Config } from '../../config/schema.ts';
 import { addressesOf, type UpstreamOptions } from '../../upstream/options.ts';
-import { type CheckLine, type Checklist, createChecklist, type Finding, fail, skip, wordOf } from './checklist.ts';
+import { type CheckLine, type Checklist, createChecklist, type Diagnosis, fail, skip, wordOf } from './checklist.ts';
 import { checkClock, checkConnection, checkDns } from './connection.ts';
-import { type Attempt, type ListName, openReads, type ReadDeps } from './reads.ts';
+import { type CheckedList, openReads, type ReadAttempt, type ReadDeps } from './reads.ts';
 
 export interface ServiceDeps extends ReadDeps {
   readonly config: Config;
   readonly signal: AbortSignal;
 }
 
-const LISTS: readonly (readonly [check: string, name: ListName])[] = [
+const LISTS: readonly (readonly [check: string, name: CheckedList])[] = [
   ['dlq', 'dlq'],
   ['events', 'events'],
   ['flow control', 'flowControl'],
@@ -29,7 +29,7 @@ async function checkWays(list: Checklist, settings: AccountSettings, deps: Servi
   const { base, regional } = addressesOf(settings);
   const { now } = deps.clock;
   const proxy = proxyOf(settings.upstream, deps.env);
-  const via = proxy === undefined ? '' : ` by way of the proxy ${proxy}`;
+  const via = proxy === undefined ? '' : ` through the proxy ${proxy}`;
   async function way(url: URL, prefix: string): Promise<CheckLine> {
     // With a proxy, only its own name is looked up here.
     const host = proxy === undefined ? url.hostname : new URL(`http://${proxy}`).hostname;
@@ -42,13 +42,13 @@ async function checkWays(list: Checklist, settings: AccountSettings, deps: Servi
   return { base: first, regional: regionalUrl.origin === url.origin ? first : await way(regionalUrl, 'regional ') };
 }
 
-/** Checks each list and, by the results, the token. */
+/** Checks each list and, based on the results, the token. */
 async function checkLists(list: Checklist, settings: AccountSettings, deps: ServiceDeps, base: CheckLine) {
   const reads = openReads(settings, deps);
-  const attempts = new Map<string, Attempt>();
+  const attempts = new Map<string, ReadAttempt>();
   const lists = createChecklist({ ...deps, account: settings.name });
   for (const [check, name] of LISTS) {
-    const run = async (signal: AbortSignal): Promise<Finding> => {
+    const run = async (signal: AbortSignal): Promise<Diagnosis> => {
       if (!settings.collect[name].enabled) return skip(`collect.${name}.enabled is false`);
       const found = await reads.lists[name](signal);
       attempts.set(check, found);
@@ -69,8 +69,8 @@ async function checkLists(list: Checklist, settings: AccountSettings, deps: Serv
   return { reads, token };
 }
 
-/** Checks the action token by a read, without a cancel. */
-async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal: AbortSignal): Promise<Finding> {
+/** Checks the action token with a read, without a cancel. */
+async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal: AbortSignal): Promise<Diagnosis> {
   const { actionToken: token, name } = settings;
   if (!token) return skip('not configured');
   if (!accountMayAct(deps.config, name)) return skip('no rule may act: it is not loaded');
@@ -85,7 +85,7 @@ async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal:
 }
 
 /** Checks the path from the agent to one account of the service by reads within the account's budget. */
-export async function checkAccount(settings: AccountSettings, deps: ServiceDeps): Promise<readonly CheckLine[]> {
+export async function checkService(settings: AccountSettings, deps: ServiceDeps): Promise<readonly CheckLine[]> {
   const list = createChecklist({ ...deps, account: settings.name });
   let dispatcher: Dispatcher;
   try {

@@ -4,7 +4,7 @@ import type { Env } from '../../kit/secret.ts';
 import { attachDatabase } from '../../store/database.ts';
 import { PROBLEMS, StoreError } from '../../store/errors.ts';
 import type { StoreOptions } from '../../store/options.ts';
-import { type Finding, fail, ok, skip, warn } from './checklist.ts';
+import { type Diagnosis, fail, ok, skip, warn } from './checklist.ts';
 
 const MIB = 2 ** 20;
 /** The write-ahead log alone may take 16 MiB. */
@@ -37,7 +37,7 @@ export function holderOf({ kind, path }: StoreOptions): number | undefined {
   }
 }
 
-function toFinding({ message, reason }: StoreError): Finding {
+function toFinding({ message, reason }: StoreError): Diagnosis {
   const [, todo] = PROBLEMS[reason];
   const detail = message.replace(`: ${todo}`, '');
   return fail(detail, todo);
@@ -45,7 +45,7 @@ function toFinding({ message, reason }: StoreError): Finding {
 
 const MAX_REPLICAS = 5;
 
-async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<Finding> {
+async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<Diagnosis> {
   if (url === null) return skip('needs store.url');
   const { inspectPostgres } = await import('../../store/postgres-inspect.ts');
   try {
@@ -64,7 +64,7 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<F
 }
 
 /** Reads the store without locking or writing, so an agent may be running. */
-export function checkStore(options: StoreOptions, env: Env): Finding | Promise<Finding> {
+export function checkStore(options: StoreOptions, env: Env): Diagnosis | Promise<Diagnosis> {
   const { kind, path } = options;
   if (kind === 'memory') return ok('in memory: counters restart at 0 with each process');
   if (kind === 'postgres') return checkPostgres(options, env);
@@ -94,13 +94,13 @@ export function checkStore(options: StoreOptions, env: Env): Finding | Promise<F
   }
 }
 
-export function checkDisk({ kind, path }: StoreOptions): Finding {
+export function checkDisk({ kind, path }: StoreOptions): Diagnosis {
   if (kind !== 'sqlite') return skip(`the store is in ${kind === 'memory' ? 'memory' : 'PostgreSQL'}`);
   const folder = folderOf(path);
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
   const detail = `${mib(free)} free at ${folder}`;
-  const todo = 'free space: without it counters stand still, and auto-cancel sends nothing';
+  const todo = 'free disk space: without it, counters are frozen and auto-cancel sends nothing';
   if (free < SPACE_FAILS) return fail(detail, todo);
   return free < SPACE_WARNS ? warn(detail, todo) : ok(detail);
 }

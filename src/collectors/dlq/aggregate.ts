@@ -2,10 +2,10 @@ import { boundText, pathAddress } from '../../kit/text.ts';
 import type { CallbackState, DlqEntry } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
 import type { Routes } from '../routes.ts';
-import { createEnds, type Ends } from './ends.ts';
-import { addToGroups, createGroups, type Destination, type Groups, NONE } from './groups.ts';
+import { createEnds, type QueueEnds } from './ends.ts';
+import { addToKinds, createKinds, type DeadLetterKinds, NO_VALUE, type RoutedAddress } from './kinds.ts';
 
-type ValueOf = (entry: DlqEntry, destination: Destination) => string | undefined;
+type ValueOf = (entry: DlqEntry, destination: RoutedAddress) => string | undefined;
 
 export const DIMENSIONS = {
   urlHost: (_, { address }) => address?.host,
@@ -25,7 +25,7 @@ export const DIMENSIONS = {
 export type Dimension = keyof typeof DIMENSIONS;
 
 const MAX_LENGTH = 200;
-/** Distinct values counted per dimension. Only a hostile service lists more. */
+/** Maximum number of distinct values counted per dimension. Only a hostile service lists more. */
 const MAX_VALUES = 10_000;
 
 export interface Breakdown {
@@ -35,16 +35,16 @@ export interface Breakdown {
   readonly isDetailed: boolean;
 }
 
-/** Sums and extremes of the entries of a selection. Times are in milliseconds since the Unix epoch. */
+/** Totals and extremes over the entries of a selection. Times are in milliseconds since the Unix epoch. */
 export interface Aggregate {
   oldest: number | undefined;
   newest: number | undefined;
   oldestEntered: number | undefined;
-  /** Entry times of the last `MAX_LAST` entries that report one, in ascending order. */
+  /** The latest `MAX_LAST` reported entry times, in ascending order. */
   readonly lastEntered: number[];
   readonly values: ReadonlyMap<Dimension, Map<string, number>>;
-  readonly groups: Groups | undefined;
-  readonly ends: Ends | undefined;
+  readonly kinds: DeadLetterKinds | undefined;
+  readonly ends: QueueEnds | undefined;
   readonly routes: Routes;
   readonly callbacks: Map<CallbackState, number>;
 }
@@ -56,7 +56,7 @@ export function createAggregate({ dimensions, routes, isDetailed }: Breakdown): 
     oldestEntered: undefined,
     lastEntered: [],
     values: new Map(dimensions.map(dimension => [dimension, new Map()])),
-    groups: isDetailed ? createGroups() : undefined,
+    kinds: isDetailed ? createKinds() : undefined,
     ends: isDetailed ? createEnds() : undefined,
     routes,
     callbacks: new Map(),
@@ -68,7 +68,7 @@ const earliest = (a: number | undefined, b: number | undefined) =>
 const latest = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
-/** Length of `lastEntered`: half a page. */
+/** Maximum length of `lastEntered`: half a page. */
 export const MAX_LAST = 50;
 
 function insertLast(times: number[], time: number): void {
@@ -81,8 +81,8 @@ function insertLast(times: number[], time: number): void {
 
 /** Counts unreadable rows as entries without values. A negative number removes them. */
 export function addUnreadable(aggregate: Aggregate, entries: number): void {
-  for (const counts of aggregate.values.values()) counts.set(NONE, (counts.get(NONE) ?? 0) + entries);
-  if (aggregate.groups) aggregate.groups.ungrouped += entries;
+  for (const counts of aggregate.values.values()) counts.set(NO_VALUE, (counts.get(NO_VALUE) ?? 0) + entries);
+  if (aggregate.kinds) aggregate.kinds.ungrouped += entries;
 }
 
 /** Adds an entry. `firstSeen` replaces a missing entry time. */
@@ -93,16 +93,16 @@ export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number):
   aggregate.oldestEntered = earliest(aggregate.oldestEntered, entered);
   aggregate.ends?.add(entry, entered);
   if (entry.enteredAt !== undefined) insertLast(aggregate.lastEntered, entry.enteredAt);
-  const { values, groups, routes } = aggregate;
-  const hasDestination = entry.url !== undefined && (groups !== undefined || values.size > 0);
+  const { values, kinds, routes } = aggregate;
+  const hasDestination = entry.url !== undefined && (kinds !== undefined || values.size > 0);
   const destination = { address: (hasDestination && URL.parse(entry.url ?? '')) || undefined, routes };
   for (const [dimension, counts] of values) {
     const read: ValueOf = DIMENSIONS[dimension];
-    const value = boundText(read(entry, destination) ?? NONE, MAX_LENGTH);
+    const value = boundText(read(entry, destination) ?? NO_VALUE, MAX_LENGTH);
     const key = counts.size < MAX_VALUES || counts.has(value) ? value : OTHER;
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
-  if (groups) addToGroups(groups, entry, destination);
+  if (kinds) addToKinds(kinds, entry, destination);
   const { callbackState } = entry;
   if (callbackState) aggregate.callbacks.set(callbackState, (aggregate.callbacks.get(callbackState) ?? 0) + 1);
 }

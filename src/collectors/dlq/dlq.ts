@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
 import { uniqueNames } from '../../kit/unique-names.ts';
-import { DLQ_FILTERS, filterValueFault } from '../../upstream/api.ts';
+import { DLQ_FILTERS, filterValueError } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
-import { chooseGroups, chooseValues, type DlqFacts, toFacts } from './facts.ts';
+import { chooseKinds, chooseValues, type DlqFacts, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
-import { drainChanges, type Memory, restoreMemory } from './memory.ts';
-import { type Failure, NEW_READ_LIMIT } from './reading.ts';
+import { type DlqMemory, drainDlqChanges, restoreDlqMemory } from './memory.ts';
+import { NEW_READ_LIMIT, type ReadFailure } from './reading.ts';
 import {
   detectFromDateField,
   foldStep,
@@ -40,7 +40,7 @@ const filter = z.strictObject({
     .superRefine((match, context) => {
       for (const name of DLQ_FILTERS) {
         const value = match[name];
-        const message = value === undefined ? undefined : filterValueFault(name, value);
+        const message = value === undefined ? undefined : filterValueError(name, value);
         if (message) context.addIssue({ code: 'custom', path: [name], message });
       }
     })
@@ -50,37 +50,37 @@ const filter = z.strictObject({
 const dimensions = Object.keys(DIMENSIONS) as Dimension[];
 
 const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Read the dead-letter queue.'),
+  enabled: z.boolean().default(true).describe('Whether the dead-letter queue is read.'),
   every: Duration.prefault('30s').describe(
-    'Interval between reads for new entries: one request if there are none. Filters are read only if there are new entries.',
+    'Interval between reads of new entries. A read without new entries takes one request.',
   ),
   rescanEvery: Duration.prefault('10m').describe(
-    'Interval between complete walks of the queue and of each filter; walks find removals. One request per 100 entries. A queue of fewer than 100 entries is read completely at every interval `every`.',
+    'Interval between complete walks of queue and filters, at one request per 100 entries. Smaller queues are walked at every read.',
   ),
   fromDateMeans: z
     .enum(['auto', 'entry', 'creation'], { error: 'must be auto, entry or creation' })
     .default('auto')
     .describe(
-      'Time of an entry that the service compares with `fromDate`: its entry into the queue or its creation. `auto` probes the service and assumes `creation` until the service proves otherwise.',
+      'Time of an entry that the service compares with `fromDate`. `auto` probes the service, and assumes `creation` until proven otherwise.',
     ),
   filters: z
     .array(filter)
     .max(1000)
     .superRefine(uniqueNames)
     .default([])
-    .describe('Named selections of the queue; the service does the filtering.'),
+    .describe('Named parts of the queue: see docs/dead-letters.md.'),
   breakdowns: z
     .array(z.enum(dimensions, { error: `must be one of ${dimensions.join(', ')}` }))
     .default(['urlHost', 'responseStatus'])
     .transform(all => [...new Set(all)])
-    .describe(`Dimensions by which the queue is broken down: ${dimensions.join(', ')}.`),
+    .describe('Dimensions by which the queue is broken down.'),
   maxSeriesPerBreakdown: z
     .int()
     .min(1)
     .max(10_000)
     .default(50)
     .describe(
-      'Maximum number of series per dimension: those with the most entries. The rest is summed as `__other__`.',
+      'Maximum number of values of a dimension with their own series, largest first. `__other__` is the sum of the others.',
     ),
 });
 
@@ -90,7 +90,7 @@ export interface CallbackOptions extends TrackerOptions {
 }
 
 export interface DlqServices {
-  /** How long the account's plan keeps entries (ms), if configured. */
+  /** Configured retention of the queue (ms), if any. */
   readonly retention?: number | undefined;
   /** Time after which the sizes of an unreadable filter are withdrawn (ms). */
   readonly withdrawFiltersAfter?: number | undefined;
@@ -107,18 +107,18 @@ const DEFAULT_GAP = 30 * 60_000;
 
 const DEFAULT_WITHDRAWAL = 30 * 60_000;
 
-/** `hasEnded`: all its steps are folded, so the next stage can be chosen. */
+/** Progress of a round. `hasEnded`: all steps of `walk` are folded, so the next stage can be chosen. */
 interface RoundWalk {
   readonly stage: 'all' | 'filters' | 'everything';
   readonly walk: Walk;
   readonly hasEnded: boolean;
-  /** Read error of the walk. The round fails after folding it. */
-  readonly failure?: Failure | undefined;
+  /** Read error of the walk. The failed step is folded, then the round fails. */
+  readonly failure?: ReadFailure | undefined;
   /** Separate read of failed workflow runs, after everything else. */
   readonly workflows?: WorkflowReading;
 }
 
-/** Reads the dead-letter queue. It has no count operation, so the collector walks it. Pages are folded and discarded. */
+/** Collects the dead-letter queue. The service does not report its size, so the collector reads all pages, and folds and discards each. */
 export const dlq = defineKind({
   name: 'dlq',
   configKey: 'dlq',
@@ -146,13 +146,13 @@ export function createDlq(
     routes = NO_ROUTES,
     isLogged = false,
   }: DlqServices = {},
-): Collector<DlqFacts, Memory, RoundWalk> {
+): Collector<DlqFacts, DlqMemory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
   const tracker = callbacks ?? { track: () => false, maxGap: Math.max(DEFAULT_GAP, 3 * rescanEvery) };
   return {
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
-    restore: rows => restoreMemory(rows, options, { callbacks: tracker, routes, isLogged }),
+    restore: rows => restoreDlqMemory(rows, options, { callbacks: tracker, routes, isLogged }),
     recall: toFacts,
     async observe(context) {
       const { memory, round, walk } = context;
@@ -164,8 +164,8 @@ export function createDlq(
       if (next?.workflows) return observeWorkflows(next, next.workflows, context);
       const step = next && (await readStep(next.walk, memory));
       const hasEnded = step === undefined || step.isLast;
-      const isToDetect = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' && !memory.meaning;
-      const detected = isToDetect ? await detectFromDateField(next.walk.probe, roundContext) : undefined;
+      const mustDetect = next?.stage === 'everything' && hasEnded && fromDateMeans === 'auto' && !memory.meaning;
+      const detected = mustDetect ? await detectFromDateField(next.walk.probe, roundContext) : undefined;
       return {
         fold(memory) {
           if (next && step) foldStep(memory, next.walk, step, roundContext, round);
@@ -178,13 +178,13 @@ export function createDlq(
           if (isShown) {
             withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
             memory.members = chooseValues(memory, maxSeriesPerBreakdown);
-            memory.groupMembers = chooseGroups(memory);
+            memory.kindMembers = chooseKinds(memory);
             const { shown, ambiguity } = memory.all;
-            // An unreadable row may belong to any group, so no group is certainly new or missing.
-            if (shown?.groups && !ambiguity) memory.groups.update(shown.groups, context.now);
+            // An unreadable row may belong to any group, so new and missing groups cannot be determined.
+            if (shown?.kinds && !ambiguity) memory.kinds.update(shown.kinds, context.now);
           }
           const facts = isShown ? toFacts(memory) : undefined;
-          return { memory, facts, changes: drainChanges(memory), log: memory.all.log?.drain() };
+          return { memory, facts, changes: drainDlqChanges(memory), log: memory.all.log?.drain() };
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
         failedFilters: next ? [] : memory.filters.flatMap(({ failure }) => failure ?? []),
@@ -196,18 +196,18 @@ export function createDlq(
   };
 }
 
-type Context = ObserveContext<Memory, RoundWalk>;
+type Context = ObserveContext<DlqMemory, RoundWalk>;
 
 async function observeWorkflows(
   next: Omit<RoundWalk, 'hasEnded'>,
   workflows: WorkflowReading,
   { memory, now }: Context,
-): Promise<Observation<DlqFacts, Memory, RoundWalk>> {
+): Promise<Observation<DlqFacts, DlqMemory, RoundWalk>> {
   const read = await readWorkflows(workflows, next.walk, memory);
   return {
     fold(memory) {
       foldWorkflows(memory, next.walk, read, now);
-      return { memory, facts: undefined, changes: drainChanges(memory) };
+      return { memory, facts: undefined, changes: drainDlqChanges(memory) };
     },
     isPartial: read.rejected > 0,
     more: { ...next, hasEnded: read.isLast },
@@ -234,15 +234,15 @@ function nextWalk(
       : startSince([all], since(memory, now, context.meaning), context);
     return { stage: 'all', walk: next };
   }
-  // The newer walk discarded this walk's results: read them again while it continues.
+  // A newer walk discarded this walk's results: read for new entries while the newer walk continues.
   if (walk.walk.isOvertaken) {
     const { selections } = walk.walk;
     return { stage: walk.stage, walk: startSince(selections, since(memory, now, context.meaning), context) };
   }
-  // Failed filters wait for the next complete walk: a refused or hanging one would delay each round.
+  // Failed filters wait for the next complete walk: a rejected or hanging request would delay each round.
   const filters = memory.filters.filter(({ failure }) => !failure);
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
-  // Restarting a complete walk of a filter would discard its results. A read for new entries can run next to it.
+  // Restarting a complete walk of a filter would discard its results. A read for new entries can run concurrently.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
   const next = isWhole
     ? startComplete(filters, context, NEW_READ_LIMIT)

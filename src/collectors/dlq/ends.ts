@@ -22,10 +22,10 @@ export interface DeadLetter {
 }
 
 /** The newest and the longest-queued entries of a queue of any size. */
-export type Ends = ReturnType<typeof createEnds>;
+export type QueueEnds = ReturnType<typeof createEnds>;
 
 const MAX_SHOWN = 10;
-/** Longer ids are omitted: a truncated id could be another entry's. */
+/** Maximum length of an id (characters). Longer ids are omitted: a truncated id could be another entry's. */
 const MAX_ID = 512;
 const MAX_URL = 500;
 const MAX_TEXT = 200;
@@ -48,7 +48,7 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   callbackState: entry.callbackState,
 });
 
-/** `letter` replaces `entry` on release. Converting earlier would be wasted: most entries are soon displaced. */
+/** `letter` replaces `entry` on release. Converting earlier would be wasted work, because most entries are soon displaced. */
 interface Place {
   readonly enteredAt: number;
   readonly id: string;
@@ -76,7 +76,7 @@ function letterOf(place: Place): readonly DeadLetter[] {
 export function createEnds() {
   const newest: Place[] = [];
   const longest: Place[] = [];
-  /** Entries strictly between these two times are at neither end. */
+  /** Entries strictly between these two times belong to neither end. */
   let lastOfLongest = Number.POSITIVE_INFINITY;
   let lastOfNewest = Number.NEGATIVE_INFINITY;
   return {
@@ -90,7 +90,7 @@ export function createEnds() {
       lastOfLongest = (longest[MAX_SHOWN - 1] as Place).enteredAt;
       lastOfNewest = (newest[MAX_SHOWN - 1] as Place).enteredAt;
     },
-    /** Converts the kept entries to dead letters and releases them. */
+    /** Converts the kept entries to dead letters and releases the rows that contained them. */
     release(): void {
       for (const place of [...newest, ...longest]) letterOf(place);
     },

@@ -4,8 +4,8 @@ import { CALLBACK_STATES, type CallbackState } from '../../model/message.ts';
 import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
 import type { DeadLetter } from './ends.ts';
-import type { Group } from './groups.ts';
-import type { Memory } from './memory.ts';
+import type { DeadLetterKind } from './kinds.ts';
+import type { DlqMemory } from './memory.ts';
 import { type LeftReason, type Selection, sizeOf } from './selection.ts';
 
 /** Times are in milliseconds since the Unix epoch. */
@@ -23,10 +23,10 @@ export interface SelectionFacts {
   readonly isContradicted: boolean;
 }
 
-export interface GroupFacts {
+export interface KindFacts {
   /** Undefined before the first complete walk of this process. */
   readonly count: number | undefined;
-  readonly largest: readonly Readonly<Group>[];
+  readonly largest: readonly Readonly<DeadLetterKind>[];
   readonly others: number;
   readonly appeared: number;
   readonly returned: number;
@@ -40,13 +40,13 @@ export interface DlqFacts {
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
   readonly beyondCap: ReadonlyMap<Dimension, number>;
   readonly callbacks: Readonly<Record<CallbackState, number>> | undefined;
-  readonly groups: GroupFacts;
+  readonly kinds: KindFacts;
   /** Newest entries, the latest first. Empty before the first complete walk of this process. */
   readonly newest: readonly DeadLetter[];
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
   readonly tracked: CallbackFacts | undefined;
-  /** When a walk first found the callback that is longest in progress (ms since the Unix epoch), or undefined if none is. */
+  /** First sighting of the callback that has been in progress longest (ms since the Unix epoch); undefined if there is none. */
   readonly oldestInProgress: number | undefined;
 }
 
@@ -74,7 +74,7 @@ function factsOf(selection: Selection): SelectionFacts {
   };
 }
 
-/** The largest values of a dimension and the sum of the others. */
+/** Returns the shown values of a dimension, and the sum of the others as `OTHER`. */
 function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, number>): Map<string, number> {
   const kept = new Map([...counts].filter(([value]) => shown.has(value)));
   let others = 0;
@@ -84,28 +84,28 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, num
 
 const NO_MEMBERS: Members = new Map();
 
-export function chooseValues({ all, members }: Memory, max: number): Memory['members'] {
+export function chooseValues({ all, members }: DlqMemory, max: number): DlqMemory['members'] {
   const values = [...(all.shown?.values ?? [])].map(([dimension, counts]) => {
-    // A value named like the remainder (__other__) is part of it: the two would be indistinguishable.
+    // A value named `__other__` is merged into the remainder, because the two would be indistinguishable.
     const sizes = new Map([...counts].filter(([value]) => value !== OTHER));
     return [dimension, chooseMembers(sizes, members.get(dimension) ?? NO_MEMBERS, max)] as const;
   });
   return new Map(values);
 }
 
-const MAX_GROUPS_SHOWN = 50;
+const MAX_KINDS_SHOWN = 50;
 
-export function chooseGroups({ all, groupMembers }: Memory): Members {
-  const sizes = [...(all.shown?.groups?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);
-  return chooseMembers(new Map(sizes), groupMembers, MAX_GROUPS_SHOWN);
+export function chooseKinds({ all, kindMembers }: DlqMemory): Members {
+  const sizes = [...(all.shown?.kinds?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);
+  return chooseMembers(new Map(sizes), kindMembers, MAX_KINDS_SHOWN);
 }
 
-function groupFacts({ all, groups, groupMembers }: Memory): GroupFacts {
-  const { appeared, returned, since } = groups;
-  const found = all.shown?.groups;
+function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {
+  const { appeared, returned, since } = kinds;
+  const found = all.shown?.kinds;
   const each = [...(found?.byKey.values() ?? [])];
-  const largest = each.filter(({ id }) => groupMembers.has(id)).map(group => ({ ...group }));
-  const others = each.filter(({ id }) => !groupMembers.has(id)).reduce((sum, { messages }) => sum + messages, 0);
+  const largest = each.filter(({ id }) => kindMembers.has(id)).map(kind => ({ ...kind }));
+  const others = each.filter(({ id }) => !kindMembers.has(id)).reduce((sum, { messages }) => sum + messages, 0);
   return {
     count: found && each.length,
     largest: largest.sort((a, b) => b.messages - a.messages || (a.id < b.id ? -1 : 1)),
@@ -116,7 +116,7 @@ function groupFacts({ all, groups, groupMembers }: Memory): GroupFacts {
   };
 }
 
-export function toFacts(memory: Memory): DlqFacts {
+export function toFacts(memory: DlqMemory): DlqFacts {
   const { all, filters, foundByRescan, members } = memory;
   const values = [...(all.shown?.values ?? [])].map(
     ([dimension, counts]) => [dimension, counts, members.get(dimension) ?? NO_MEMBERS] as const,
@@ -128,7 +128,7 @@ export function toFacts(memory: Memory): DlqFacts {
     breakdowns: new Map(values.map(([dimension, counts, shown]) => [dimension, cut(counts, shown)])),
     beyondCap: new Map(values.map(([dimension, counts, shown]) => [dimension, Math.max(0, counts.size - shown.size)])),
     callbacks: counts && counts.size > 0 ? recordOf(CALLBACK_STATES, state => counts.get(state) ?? 0) : undefined,
-    groups: groupFacts(memory),
+    kinds: kindFacts(memory),
     newest: all.shown?.ends?.newest() ?? [],
     longest: all.shown?.ends?.longest() ?? [],
     foundByRescan,

@@ -4,21 +4,15 @@ import type { Dimension } from './aggregate.ts';
 import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
 
-const WALKED = 'from the last complete walk in the background plus entries seen since';
-const REASONS =
-  'expired if they were in the queue for longer than retention.dlq, else removed; unknown if the retention is not configured';
+const READ = 'read in the background';
 
 const breakdownOf = (label: string, what: string): Family =>
-  gauge(
-    `delivery_dlq_messages_by_${label}`,
-    `Messages in the whole dead-letter queue by ${what}, ${WALKED}. __none__: no value; __other__: sum of all values beyond dlq.maxSeriesPerBreakdown. Sums to delivery_dlq_messages. Only if collect.dlq.breakdowns lists it.`,
-    [label],
-  );
+  gauge(`delivery_dlq_messages_by_${label}`, `Messages in the dead-letter queue by ${what}, ${READ}.`, [label]);
 
 /** One family for each dimension; its only label is the dimension's name in snake_case. */
 export const breakdownFamilies = {
   urlHost: breakdownOf('url_host', 'host of the destination'),
-  route: breakdownOf('route', 'route of the destination (collect.routes; __unmatched__: no pattern matches)'),
+  route: breakdownOf('route', 'route of the destination'),
   workflowUrl: breakdownOf('workflow_url', 'address of the workflow, without its query'),
   method: breakdownOf('method', 'HTTP method'),
   state: breakdownOf('state', 'state'),
@@ -31,24 +25,19 @@ export const breakdownFamilies = {
   callbackState: breakdownOf('callback_state', 'state of the failure callback'),
 } as const satisfies Readonly<Record<Dimension, Family>>;
 
-const KIND = 'same host, route, HTTP status and error class';
-
 export const groupFamilies = {
-  groups: gauge(
-    'delivery_dlq_groups',
-    `Groups of messages (${KIND}) in the dead-letter queue, ${WALKED}; at most 2,000.`,
-  ),
+  groups: gauge('delivery_dlq_groups', `Groups of messages in the dead-letter queue, ${READ}; at most 2,000.`),
   groupsNew: counter(
     'delivery_dlq_groups_new_total',
-    `Groups of messages (${KIND}) that a complete walk in the background found for the first time. The first walk counts none; at most 10,000 groups are stored.`,
+    'Groups of messages that a complete walk in the background found for the first time. The first walk counts none.',
   ),
   groupsReturned: counter(
     'delivery_dlq_groups_returned_total',
-    `Groups of messages (${KIND}) that a complete walk in the background found again after at least a day without messages.`,
+    'Groups that a complete walk in the background found again after at least a day without messages.',
   ),
   groupMessages: gauge(
     'delivery_dlq_group_messages',
-    `Messages in the dead-letter queue by group (${KIND}), ${WALKED}: the 50 largest groups, and the sum of all others as __other__. Sums to delivery_dlq_messages. delivery-watch snapshot describes each group.`,
+    `Messages in the dead-letter queue by group, ${READ}: the 50 largest groups, and the sum of all others as __other__.`,
     ['group', 'url_host', 'response_status'],
   ),
 } as const;
@@ -56,86 +45,86 @@ export const groupFamilies = {
 export const filterFamilies = {
   filterMessages: gauge(
     'delivery_dlq_filter_messages',
-    `Messages in the dead-letter queue that match the filter, ${WALKED}. Filters may overlap: do not sum them.`,
+    `Messages in the dead-letter queue that match the filter, ${READ}. Filters may overlap: do not sum them.`,
     ['filter'],
   ),
   filterProven: gauge(
     'delivery_dlq_filter_proven',
-    'Whether every row that the service lists for the filter contains the fields of its `match` and matches (1), or some rows omit a field or are unreadable (0), from the last read in the background. A filter without rows is proven. A filter contradicted by its rows has no series.',
+    `Whether all rows of the filter are readable and have the fields of its match (1) or not (0), ${READ}.`,
     ['filter'],
   ),
   filterOldest: gauge(
     'delivery_dlq_filter_oldest_message_timestamp_seconds',
-    `Creation time (createdAt) of the oldest message that matches the filter, ${WALKED}. Absent when there is none.`,
+    `Creation time of the oldest message that matches the filter, ${READ}. Absent if no message has one.`,
     ['filter'],
   ),
   filterNewest: gauge(
     'delivery_dlq_filter_newest_message_timestamp_seconds',
-    `Creation time (createdAt) of the newest message that matches the filter, ${WALKED}. Absent when there is none.`,
+    `Creation time of the newest message that matches the filter, ${READ}. Absent if no message has one.`,
     ['filter'],
   ),
   filterOldestEntered: gauge(
     'delivery_dlq_filter_oldest_entered_timestamp_seconds',
-    `Entry time of the longest-queued message that matches the filter (from its dlqId, else when first seen), ${WALKED}. Absent when there is none.`,
+    `Entry time of the longest-queued message that matches the filter, ${READ}. Absent if no message matches.`,
     ['filter'],
   ),
   filterEntered: counter(
     'delivery_dlq_filter_entered_total',
-    'Messages that match the filter and were first seen after its first complete walk in the background. Restarts at 0 when the filter’s `match` changes.',
+    'Messages matching the filter that were first seen after its first complete walk in the background.',
     ['filter'],
   ),
   filterLeft: counter(
     'delivery_dlq_filter_left_total',
-    `Messages that match the filter and that a complete walk in the background no longer found: ${REASONS}. Restarts at 0 when the filter’s \`match\` changes.`,
+    'Messages matching the filter that a complete walk in the background no longer found, by reason.',
     ['filter', 'reason'],
   ),
 } as const;
 
 export const families = {
-  messages: gauge('delivery_dlq_messages', `Messages in the whole dead-letter queue, ${WALKED}.`),
+  messages: gauge('delivery_dlq_messages', `Messages in the dead-letter queue, ${READ}.`),
   oldest: gauge(
     'delivery_dlq_oldest_message_timestamp_seconds',
-    `Creation time (createdAt) of the oldest message in the dead-letter queue, ${WALKED}. Absent when it is empty.`,
+    `Creation time of the oldest message in the dead-letter queue, ${READ}. Absent if no message has one.`,
   ),
   newest: gauge(
     'delivery_dlq_newest_message_timestamp_seconds',
-    `Creation time (createdAt) of the newest message in the dead-letter queue, ${WALKED}. Absent when it is empty.`,
+    `Creation time of the newest message in the dead-letter queue, ${READ}. Absent if no message has one.`,
   ),
   oldestEntered: gauge(
     'delivery_dlq_oldest_entered_timestamp_seconds',
-    `Entry time of the longest-queued message in the dead-letter queue (from its dlqId, else when first seen), ${WALKED}: expiry counts from this time. Absent when the queue is empty.`,
+    `Entry time of the longest-queued message in the dead-letter queue, ${READ}. Retention counts from it. Absent if the queue is empty.`,
   ),
   ...breakdownFamilies,
   ...groupFamilies,
   callbacks: gauge(
     'delivery_dlq_failure_callbacks',
-    `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only if the service reports it.`,
+    `Failed workflows in the dead-letter queue by the state of their failure callback, ${READ}.`,
     ['state'],
   ),
   /** The collector exposes no samples of this family: auto-cancel evaluates the tracked callbacks. */
   suspected: gauge(
     'delivery_dlq_failure_callbacks_suspected',
-    'Failure callbacks that seem stuck: complete walks in the background saw them in progress, by the agent’s clock, for longer than all their retries can take. Only if the service reports callback states.',
+    'Failure callbacks that complete walks in the background found in progress for longer than all their retries can take.',
     [],
   ),
   oldestInProgress: gauge(
     'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-    'When, by the agent’s clock, a complete walk in the background first saw the failure callback that has been in progress longest without interruption. Absent when none is in progress.',
+    'When a walk in the background first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
     [],
   ),
   entered: counter(
     'delivery_dlq_entered_total',
-    'Messages first seen in the dead-letter queue after its first complete walk in the background. Messages that enter and leave between two reads are not counted.',
+    'Messages first seen in the dead-letter queue after its first complete walk in the background.',
   ),
   left: counter(
     'delivery_dlq_left_total',
-    `Messages that a complete walk in the background no longer found: ${REASONS}.`,
+    'Messages that a complete walk in the background no longer found in the dead-letter queue, by reason.',
     ['reason'],
   ),
   ...filterFamilies,
   foundByRescan: counter(
     'delivery_dlq_found_by_rescan_total',
-    'Messages that only a complete walk in the background found: an earlier read of new entries should have listed them.',
+    'Messages found only by a complete walk in the background, although an earlier read of new entries should have listed them.',
   ),
   seriesDropped,
 } as const;
@@ -165,7 +154,7 @@ const leftOf = <L>(selections: readonly Labelled<L>[]) =>
     LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], ...startOf(since) })),
   );
 
-function groupSamples({ count, largest, others, appeared, returned, since }: DlqFacts['groups']) {
+function kindSamples({ count, largest, others, appeared, returned, since }: DlqFacts['kinds']) {
   const one = (value: number) => [{ labels: {}, value }];
   const counted = (value: number) => [{ labels: {}, value, ...startOf(since) }];
   const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
@@ -187,7 +176,7 @@ export function samples({
   selections,
   breakdowns,
   beyondCap,
-  groups,
+  kinds,
   callbacks,
   foundByRescan,
   oldestInProgress,
@@ -216,7 +205,7 @@ export function samples({
         return [dimension, [...counts].map(([value, count]) => ({ labels: { [label]: value }, value: count }))];
       }),
     ),
-    ...groupSamples(groups),
+    ...kindSamples(kinds),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
     oldestInProgress: oldestInProgress === undefined ? [] : [{ labels: {}, value: oldestInProgress / 1000 }],
     foundByRescan: [{ labels: {}, value: foundByRescan, ...startOf(selections.get('all')?.since) }],
@@ -225,9 +214,9 @@ export function samples({
         labels: { family: breakdownFamilies[dimension].name },
         value,
       })),
-      ...(groups.count === undefined
+      ...(kinds.count === undefined
         ? []
-        : [{ labels: { family: groupFamilies.groupMessages.name }, value: groups.count - groups.largest.length }]),
+        : [{ labels: { family: groupFamilies.groupMessages.name }, value: kinds.count - kinds.largest.length }]),
     ],
   };
 }

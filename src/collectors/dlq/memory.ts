@@ -2,17 +2,17 @@ import { hash64 } from '../../kit/hash.ts';
 import type { Change } from '../../model/change.ts';
 import { createReportedFields, type DlqQuery, type ReportedFields } from '../../upstream/api.ts';
 import type { Members } from '../cap.ts';
-import type { Implausible } from '../collector.ts';
+import type { ImplausibleResponse } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
 import { createEnteredLog, type EnteredLog } from './entered-log.ts';
-import { createGroupHistory, type GroupHistory, isGroupRow } from './group-history.ts';
+import { createKindHistory, isKindRow, type KindHistory } from './kind-history.ts';
 import { createRoster } from './roster.ts';
 import type { LeftReason, Selection } from './selection.ts';
 import type { DateField } from './windows.ts';
 
-export interface Memory {
+export interface DlqMemory {
   readonly all: Selection;
   readonly filters: readonly Selection[];
   /** Filter fields found in rows of the account since the process started. Only grows, so reads may add to it directly. */
@@ -20,16 +20,16 @@ export interface Memory {
   /** Time that the service compares with `fromDate`, if proven. */
   meaning: DateField | undefined;
   readonly callbacks: CallbackTracker;
-  readonly groups: GroupHistory;
-  /** Complete walks until failed workflow runs are requested again, after the service rejected the request as unknown. */
+  readonly kinds: KindHistory;
+  /** Number of complete walks until failed workflow runs are requested again, after the service rejected the request as unknown. */
   walksUntilWorkflows: number;
   foundByRescan: number;
   /** Start of the last completed read for new entries (ms since the Unix epoch). */
   lastNewReadAt: number | undefined;
-  /** Error of a read for new entries that exceeded its limit. Further ones wait for a complete walk. */
-  tooMuchNew: Implausible | undefined;
+  /** Error of a read for new entries that exceeded its limit. Such reads are suspended until the next complete walk. */
+  tooMuchNew: ImplausibleResponse | undefined;
   members: ReadonlyMap<Dimension, Members>;
-  groupMembers: Members;
+  kindMembers: Members;
   isTouched: boolean;
   orphans: readonly string[];
 }
@@ -55,7 +55,7 @@ interface StoredSelection {
 
 const QUEUE = 'queue';
 
-/** A filter with a changed `match` gets another key, so its counters restart at 0. */
+/** Returns the key of a selection. A filter with a changed `match` gets another key, so its counters restart at 0. */
 function keyOf(name: string, match: DlqQuery): string {
   const sorted = Object.entries(match).sort(([a], [b]) => (a < b ? -1 : 1));
   return `selection/${hash64(JSON.stringify([name, sorted])).toString(16)}`;
@@ -95,18 +95,18 @@ function restoreSelection(
   };
 }
 
-export function restoreMemory(
+export function restoreDlqMemory(
   rows: ReadonlyMap<string, string>,
   { filters, breakdowns }: MemoryOptions,
   { callbacks, routes, isLogged }: MemoryServices,
-): Memory {
+): DlqMemory {
   const log = isLogged ? createEnteredLog() : undefined;
   const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true }, log);
   const sizeOnly = { dimensions: [], routes, isDetailed: false };
   const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeOnly));
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>
-    row === QUEUE || isTrackerRow(row) || isGroupRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
+    row === QUEUE || isTrackerRow(row) || isKindRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
   const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: DateField; foundByRescan?: number };
   return {
     all,
@@ -114,25 +114,25 @@ export function restoreMemory(
     reported: createReportedFields(filters.map(({ match }) => match)),
     meaning: stored.meaning,
     callbacks: createTracker(callbacks, rows),
-    groups: createGroupHistory(routes.patterns, rows),
+    kinds: createKindHistory(routes.patterns, rows),
     walksUntilWorkflows: 0,
     foundByRescan: stored.foundByRescan ?? 0,
     lastNewReadAt: undefined,
     tooMuchNew: undefined,
     members: new Map(),
-    groupMembers: new Map(),
+    kindMembers: new Map(),
     isTouched: false,
     orphans: [...rows.keys()].filter(row => !isOurs(row)),
   };
 }
 
-export function drainChanges(memory: Memory): Change[] {
+export function drainDlqChanges(memory: DlqMemory): Change[] {
   const changes: Change[] = memory.orphans.map(key => ({ key, value: null }));
-  changes.push(...memory.callbacks.drainChanges(), ...memory.groups.drainChanges());
+  changes.push(...memory.callbacks.drainChanges(), ...memory.kinds.drainChanges());
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
     const { key, roster, entered, left, isCounted, countedSince, isContradicted } = selection;
-    for (const number of roster.takeTouched()) {
+    for (const number of roster.drainTouched()) {
       changes.push({ key: `${key}/chunk/${number}`, value: roster.chunk(number) ?? null });
     }
     if (selection.isTouched) {

@@ -6,7 +6,7 @@ import {
   type Reader,
   type ReportedFields,
 } from '../../upstream/api.ts';
-import { Implausible } from '../collector.ts';
+import { ImplausibleResponse } from '../collector.ts';
 import { isFilter, type Selection } from './selection.ts';
 import { type DateField, splitTask, type Task } from './windows.ts';
 
@@ -18,16 +18,16 @@ export interface Read {
 }
 
 /** Reads tasks concurrently within the account's budget and returns their pages as they arrive. */
-export type Reading = ReturnType<typeof startReading>;
+export type DlqReading = ReturnType<typeof startReading>;
 
-export interface Failure {
+export interface ReadFailure {
   readonly error: unknown;
 }
 
 /** Returns a handler for `catch` that converts a service error to a value and rethrows anything else. */
 export const asFailure =
   (signal: AbortSignal) =>
-  (error: unknown): Failure => {
+  (error: unknown): ReadFailure => {
     if (isServiceError(error, signal)) return { error };
     throw error;
   };
@@ -42,19 +42,19 @@ export interface Bound {
 }
 
 /**
- * Limit of a walk: twice the largest supported queue, at about 30 bytes per entry, in pages of a hundred of which half may be
- * empty. A longer list never ends.
+ * Limit of a walk: twice the largest supported queue, at about 30 bytes per entry, in pages of 100, half of which may be
+ * empty. A longer list is assumed to be endless.
  */
 export const WALK_LIMIT: Bound = { entries: 2_000_000, pages: 40_000 };
-/** Limit of a read for new entries, which are all kept until it ends. Beyond it, the next complete walk reads them. */
+/** Limit of a read for new entries, because its rows stay in memory until it ends. Above the limit, a complete walk finds the entries. */
 export const NEW_READ_LIMIT: Bound = { entries: 100_000, pages: 2000 };
 
-/** Added to twice the pages of the queue for the limit of a filter. A longer list never ends and would delay the queue. */
+/** The list of a filter may have twice as many pages as the queue, plus this number. A longer list is assumed to be endless. */
 const EXTRA_FILTER_PAGES = 500;
 
-/** Requests waiting or in flight. The account's budget decides how many are in flight. */
+/** Maximum number of requests waiting or in flight. The account's budget decides how many are in flight. */
 const READERS = 16;
-/** Pages waiting for `take`. With more, readers wait. */
+/** Readers pause when this many pages are waiting for `take`. */
 const MAX_WAITING = 16;
 
 export function startReading(
@@ -68,8 +68,8 @@ export function startReading(
   let reading = 0;
   const together = { entries: 0, pages: 0 };
   const read = new Map<Selection, { entries: number; pages: number }>();
-  let failure: Failure | undefined;
-  const failed = new Map<Selection, Failure>();
+  let failure: ReadFailure | undefined;
+  const failed = new Map<Selection, ReadFailure>();
   const selections = planned.map(({ selection }) => selection);
   /** Selections read in several windows. */
   const split = new Set(selections.filter((selection, index) => selections.indexOf(selection) !== index));
@@ -100,11 +100,11 @@ export function startReading(
       sum.entries += entries;
       sum.pages += 1;
       const unit = (['entries', 'pages'] as const).find(each => sum[each] > limit[each] * times);
-      if (unit) throw new Implausible(`the queue has more than ${limit[unit] * times} ${unit}: reading stops`);
+      if (unit) throw new ImplausibleResponse(`the queue has more than ${limit[unit] * times} ${unit}: reading stops`);
     }
   }
 
-  /** Any page may make an earlier row a contradiction: a row may omit a field only if no row of the account contains it. */
+  /** Checks a filter after each page. Rows may omit only fields that no row contains, so a later page may invalidate an earlier row. */
   function checkFilter(filter: Selection): void {
     const error = proofs.get(filter)?.contradiction();
     if (error) failed.set(filter, { error });
@@ -116,15 +116,15 @@ export function startReading(
     else failure ??= { error };
   }
 
-  /** Unfinished tasks of the queue; undefined if only filters are read. */
+  /** Number of unfinished tasks of the queue; undefined if only filters are read. */
   let unreadOfQueue = planned.filter(({ selection }) => !isFilter(selection)).length || undefined;
   const queuePages = () => [...read].find(([selection]) => !isFilter(selection))?.[1].pages ?? 0;
 
-  /** Throws if the queue is completely read and the filter has far more pages. */
+  /** Checks the length of a filter's list. Throws if the queue is completely read and the filter has far more pages. */
   function compareWithQueue(filter: Selection): void {
     const limit = 2 * queuePages() + EXTRA_FILTER_PAGES;
     if (unreadOfQueue !== 0 || (read.get(filter)?.pages ?? 0) <= limit) return;
-    throw new Implausible(`the list of the filter has more than ${limit} pages, the queue has ${queuePages()}`);
+    throw new ImplausibleResponse(`the list of the filter has more than ${limit} pages, the queue has ${queuePages()}`);
   }
 
   const isOver = (task: Task) =>
@@ -132,7 +132,7 @@ export function startReading(
 
   const isWindow = ({ selection, from, to }: Task) => split.has(selection) && (from !== undefined || to !== undefined);
 
-  /** Whether the service ignores windows: a page contains entries outside its window. Checking first pages is enough. */
+  /** Whether a page contains entries outside its window, so the service ignores windows. Checking first pages is enough. */
   function isIgnored(task: Task, bounds: DlqQuery, rows: readonly DlqEntry[]): boolean {
     if (!isWindow(task)) return false;
     const window = createFilterProof(bounds, createReportedFields([]));
@@ -140,7 +140,7 @@ export function startReading(
     return window.contradiction() !== undefined;
   }
 
-  /** Replaces the windows of a selection by one task. The service ignores windows and would list the whole selection in each. */
+  /** Replaces the windows of a selection by one task, because the service ignores windows and would list the whole selection in each. */
   function readWhole(selection: Selection): void {
     if (whole.has(selection)) return;
     whole.add(selection);
@@ -198,7 +198,7 @@ export function startReading(
 
   return {
     /** Waits for pages and returns up to `max`, or none if everything is read. */
-    async take(max: number): Promise<readonly Read[] | Failure> {
+    async take(max: number): Promise<readonly Read[] | ReadFailure> {
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed;
       if (failure) return failure;

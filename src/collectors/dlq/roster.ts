@@ -1,7 +1,7 @@
 /** Entries of a selection as 64-bit hashes in flat arrays, at up to 29 bytes each. A million strings would take 250 MB. */
 export type Roster = ReturnType<typeof createRoster>;
 
-/** Entries per row of the store. Small enough to rewrite the row when an entry is removed. */
+/** Number of entries per row of the store. Small enough to rewrite the row when an entry is removed. */
 const CHUNK = 4096;
 const SMALLEST = 64;
 /** 32-bit words per entry: low and high half of its hash, and its time in seconds since the Unix epoch. */
@@ -26,7 +26,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
   let size = 0;
   let newcomers = 0;
   const fresh = new Set<number>();
-  /** Places: chunk number × CHUNK + index + 1, or 0. Linear probing from the low half of the hash. */
+  /** Hash table with linear probing. Contains places (chunk number × CHUNK + index + 1), or 0 in a free slot. */
   let table = new Uint32Array(SMALLEST);
 
   const wordsAt = (place: number) => {
@@ -53,7 +53,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     for (const [number, { words, count }] of chunks) {
       for (let at = 0; at < count; at += 1) {
         let slot = (words[at * WIDTH] as number) & (length - 1);
-        // All entries differ, so the next free slot is theirs.
+        // All entries are distinct, so each takes the next free slot.
         while (table[slot] !== 0) slot = (slot + 1) & (length - 1);
         table[slot] = number * CHUNK + at + 1;
       }
@@ -139,7 +139,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       const [low = 0, high = 0] = halves;
       return table[slotOf(low, high)] !== 0;
     },
-    /** Entry time or first sighting of the entry (ms, rounded down to seconds), or undefined if unknown. */
+    /** Returns the entry time or first sighting of an entry (ms, rounded down to seconds); undefined for an unknown entry. */
     since(id: bigint): number | undefined {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
@@ -149,8 +149,8 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       return (words[at + 2] as number) * 1000;
     },
     /**
-     * Marks an entry as seen and returns its previous state. `first`: unknown; such an entry is a newcomer until it is kept,
-     * immediately if `isKept`. `kept`: was a newcomer until this call. `again`: already marked. `known`: anything else.
+     * Marks an entry as seen and returns its previous state. `first`: unknown; the entry is kept if `isKept`, else it is
+     * a newcomer until kept. `kept`: was a newcomer until this call. `again`: already marked. `known`: anything else.
      */
     see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept' {
       scratch[0] = id;
@@ -202,7 +202,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       newcomers = 0;
       fresh.clear();
     },
-    /** Removes unmarked entries, except up to `maxSpared`. Calls `onRemoved` with their time (ms). Returns how many were spared. */
+    /** Removes unmarked entries, except up to `maxSpared`. Calls `onRemoved` with the time of each (ms). Returns how many were spared. */
     removeUnmarked(onRemoved: (since: number) => void, maxSpared = 0): number {
       let spared = 0;
       for (const { marks, count } of chunks.values()) {
@@ -221,7 +221,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       );
       return spared;
     },
-    takeTouched(): number[] {
+    drainTouched(): number[] {
       const numbers = [...touched];
       touched.clear();
       return numbers;

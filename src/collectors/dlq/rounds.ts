@@ -1,15 +1,15 @@
 import type { DlqEntry } from '../../model/message.ts';
-import { Implausible, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
+import { ImplausibleResponse, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { MAX_LAST } from './aggregate.ts';
 import type { CallbackWalk } from './callbacks.ts';
-import type { Memory } from './memory.ts';
+import type { DlqMemory } from './memory.ts';
 import {
   asFailure,
   type Bound,
-  type Failure,
+  type DlqReading,
   NEW_READ_LIMIT,
   type Read,
-  type Reading,
+  type ReadFailure,
   startReading,
   WALK_LIMIT,
 } from './reading.ts';
@@ -27,23 +27,23 @@ import {
 } from './selection.ts';
 import { type DateField, planWalk, type Task, timeOf } from './windows.ts';
 
-export interface RoundContext extends Pick<ObserveContext<Memory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
+export interface RoundContext extends Pick<ObserveContext<DlqMemory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
   readonly meaning: DateField;
   readonly retention: number | undefined;
 }
 
 /** A read of selections in several steps: either complete, or only for new entries. */
 export interface Walk {
-  readonly reading: Reading;
+  readonly reading: DlqReading;
   readonly selections: readonly Selection[];
   /** Whether each selection is read completely, so that missing entries count as removed. */
   readonly isComplete: boolean;
   hasBegun: boolean;
-  /** Pages of a read for new entries, kept until it is complete: a failed one adds nothing. */
+  /** Pages of a read for new entries, kept until the read is complete: a failed read must not add entries. */
   pending: Read[];
   isRead: boolean;
   changes: number;
-  /** The newest entry with a creation time before its entry time. It shows the meaning of `fromDate` and is unlikely to leave soon. */
+  /** The newest entry with a creation time before its entry time. Used to detect the meaning of `fromDate`. */
   probe: DlqEntry | undefined;
   /** Whether rows of the queue, a filter or failed workflow runs were unreadable. */
   isPartial: boolean;
@@ -80,25 +80,25 @@ export function startSince(selections: readonly Selection[], from: number, conte
 }
 
 /** Result of one read step: pages to fold, or the error of the walk. */
-export interface Step {
+export interface WalkStep {
   readonly reads: readonly Read[];
-  readonly failure?: Failure;
+  readonly failure?: ReadFailure;
   /** Filters that failed without failing the walk. Their pages are dropped. */
-  readonly failed: ReadonlyMap<Selection, Failure>;
+  readonly failed: ReadonlyMap<Selection, ReadFailure>;
   /** Whether the walk ends with this step. */
   readonly isLast: boolean;
 }
 
-/** Roster chunks written per step, so that a commit does not delay other collectors. */
+/** Maximum number of roster chunks written per step, so that a commit does not delay other collectors. */
 const CHUNKS_A_STEP = 8;
 
-export async function readStep(walk: Walk, { all, filters }: Memory): Promise<Step> {
+export async function readStep(walk: Walk, { all, filters }: DlqMemory): Promise<WalkStep> {
   const { reading, selections, isComplete, pending } = walk;
-  const step = (reads: readonly Read[], isLast = false): Step => {
+  const step = (reads: readonly Read[], isLast = false): WalkStep => {
     const failed = new Map(reading.failed);
     return { reads: reads.filter(({ selection }) => !failed.has(selection)), failed, isLast };
   };
-  // The first step only clears the marks. Entries that a concurrent read for new entries then marks stay, even if this walk misses them.
+  // The first step only clears the marks. Entries that a concurrent read marks afterwards stay, even if this walk misses them.
   if (isComplete && !walk.hasBegun) return step([]);
   if (!walk.isRead) {
     const taken = await reading.take(PAGES_A_STEP);
@@ -111,7 +111,7 @@ export async function readStep(walk: Walk, { all, filters }: Memory): Promise<St
   if (pending.length > 0) {
     const known = [all, ...filters].reduce((sum, { roster }) => sum + roster.size, 0);
     if (known > 2 * WALK_LIMIT.entries) {
-      throw new Implausible(`${known} entries are tracked: no more are added before a complete walk`);
+      throw new ImplausibleResponse(`${known} entries are tracked: no more are added before a complete walk`);
     }
     return step(pending.splice(0, PAGES_A_STEP));
   }
@@ -121,15 +121,15 @@ export async function readStep(walk: Walk, { all, filters }: Memory): Promise<St
 }
 
 export function foldStep(
-  memory: Memory,
+  memory: DlqMemory,
   walk: Walk,
-  { reads, failure, failed, isLast }: Step,
+  { reads, failure, failed, isLast }: WalkStep,
   { now, meaning, retention }: RoundContext,
   round: string,
 ): void {
   if (failure) {
-    // Retrying would spend budget that the next complete walk needs to find these entries.
-    if (round === 'new' && failure.error instanceof Implausible) memory.tooMuchNew = failure.error;
+    // A retry would spend the budget that the next complete walk needs to find these entries.
+    if (round === 'new' && failure.error instanceof ImplausibleResponse) memory.tooMuchNew = failure.error;
     for (const selection of walk.selections) dropWalk(selection, walk);
     return;
   }
@@ -206,17 +206,17 @@ export async function detectFromDateField(
   return !('error' in page) && !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
 }
 
-/** A queue that fits into one page is read completely each time, which also finds removals. */
+/** Page size (entries). A queue that fits into one page is read completely each time, which also finds removals. */
 export const ONE_PAGE = 100;
 
-/** Maximum delay after which an entry may be listed and still be found without a complete walk (ms). */
+/** Maximum listing delay of an entry that reads for new entries still find (ms). */
 const ENTRY_OVERLAP = 60_000;
 /** Maximum time from creation to entry (ms): the service's default retries take 30.7 h. */
 const MAX_RETRY_TIME = 31 * 3_600_000;
-/** Maximum pages of a round without new entries, if `fromDate` means creation. */
+/** Maximum number of pages read by a round that finds nothing new, if `fromDate` filters by creation time. */
 const MAX_QUIET_PAGES = 5;
 
-export function since({ all }: Memory, now: number, meaning: DateField): number {
+export function since({ all }: DlqMemory, now: number, meaning: DateField): number {
   if (meaning === 'entry') {
     const last = all.shown?.lastEntered ?? [];
     const newest = last.at(-1) ?? now;

@@ -2,7 +2,7 @@ import { hash64 } from '../../kit/hash.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import { isUnanswerable, type ListPage } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
-import type { Memory } from './memory.ts';
+import type { DlqMemory } from './memory.ts';
 import { asFailure } from './reading.ts';
 import type { RoundContext, Walk } from './rounds.ts';
 
@@ -24,7 +24,7 @@ export interface WorkflowRead {
   readonly isCutOff?: boolean;
 }
 
-/** Complete walks before the next attempt if the service rejects the request as unknown. */
+/** Number of complete walks before the next attempt if the service rejects the request as unknown. */
 const WALKS_UNTIL_RETRY = 12;
 
 export function startWorkflows({ api, signal }: RoundContext): WorkflowReading {
@@ -35,7 +35,7 @@ export function startWorkflows({ api, signal }: RoundContext): WorkflowReading {
 export async function readWorkflows(
   reading: WorkflowReading,
   { callbacks }: Walk,
-  { all, walksUntilWorkflows }: Memory,
+  { all, walksUntilWorkflows }: DlqMemory,
 ): Promise<WorkflowRead> {
   const rows: DlqEntry[] = [];
   let rejected = 0;
@@ -43,7 +43,7 @@ export async function readWorkflows(
   const isNew = ({ id, callbackState }: DlqEntry) =>
     callbackState === undefined ? !all.roster.has(hash64(id)) : !callbacks?.hasState(id);
   for (let count = 0; count < PAGES_A_STEP; count += 1) {
-    // The queue itself was read. A failure here must not withdraw its numbers.
+    // The queue itself has been read: a failure here must not fail its round.
     const page = await reading.pages.next().catch(asFailure(reading.signal));
     if ('error' in page) {
       const isUnknown = !reading.hasBegun && isUnanswerable(page.error);
@@ -62,7 +62,7 @@ export async function readWorkflows(
 }
 
 /** Folds the pages of one step. The last one completes the walk. `now`: start of the round (ms since the Unix epoch). */
-export function foldWorkflows(memory: Memory, walk: Walk, read: WorkflowRead, now: number): void {
+export function foldWorkflows(memory: DlqMemory, walk: Walk, read: WorkflowRead, now: number): void {
   const { callbacks } = walk;
   callbacks?.add(read.rows);
   walk.isPartial ||= read.rejected > 0;

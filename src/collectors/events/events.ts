@@ -1,5 +1,5 @@
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
-import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
+import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import type { Attempts } from '../flow-control/attempts.ts';
@@ -12,16 +12,23 @@ import { type RangeRead, readMore, startRange } from './read.ts';
 import { readingPerDay } from './read-back.ts';
 import { drainChanges, restoreMemory } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
-import { type ScheduleFacts, scheduleFamilies, scheduleSamples, WHEN_QUIET } from './schedules.ts';
+import { type ScheduleFacts, scheduleFamilies, scheduleSamples } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
-import { BOUNDS, type LogTally, RESULTS, STATUS_CLASSES, type StatusClass, UNTRACKED } from './tally.ts';
+import {
+  BUCKET_BOUNDS,
+  DELIVERY_RESULTS,
+  type LogTally,
+  STATUS_CLASSES,
+  type StatusClass,
+  UNTRACKED,
+} from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
 export interface EventsServices {
   /** History to read at the very first start (ms). */
   readonly backfill?: number | undefined;
-  /** Time after its due time at which an open message is overdue (ms). */
+  /** An open message is overdue this long after its due time (ms). */
   readonly onTimeWithin?: number | undefined;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly routes?: Routes | undefined;
@@ -50,14 +57,14 @@ export interface EventsFacts {
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
 
 /** Attempt series exposed from the start. The others appear with their first attempt. */
-const EXPECTED: Readonly<Record<(typeof RESULTS)[number], readonly StatusClass[]>> = {
+const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly StatusClass[]>> = {
   success: ['none', '2xx'],
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
 /** Returns the attempt results that have a series, with their counts. */
-export const shownAnswers = ({ answers }: Pick<ShownTally, 'answers'>) =>
-  RESULTS.flatMap(result =>
+export const shownResponses = ({ answers }: Pick<ShownTally, 'answers'>) =>
+  DELIVERY_RESULTS.flatMap(result =>
     STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
       result,
       statusClass,
@@ -71,7 +78,7 @@ interface ShownHistogram {
   readonly since: number | undefined;
 }
 
-/** Returns the histograms of a wait: one per destination, or one for the whole log. */
+/** Returns the histograms of a waiting time: one per destination, or one for the whole log. */
 export const shownWaits = (
   { labelled, log, destinations, since }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations' | 'since'>,
   wait: 'timeToDeliver' | 'queueWait',
@@ -84,10 +91,7 @@ export const shownWaits = (
       }))
     : [{ destination: undefined, state: log[wait], since }];
 
-const BEHIND =
-  'Computed from the log in the background, events.overlap or up to a minute more behind its newest event.';
-
-/** The event log as counters of every event, message lifecycles, and recent states. */
+/** Collects the event log: counters of all events, message lifecycles, and recent states. */
 export const events = defineKind({
   name: 'events',
   configKey: 'events',
@@ -95,88 +99,87 @@ export const events = defineKind({
   families: {
     recent: gauge(
       'delivery_events_recent',
-      'Events by state in the delivery_events_window_seconds before the last complete read of the log in the background; exact up to about 100,000 events. The log may lag. unknown: all other states.',
+      'Events of the last delivery_events_window_seconds by state, read in the background. unknown: all other states.',
       ['state'],
     ),
     window: gauge('delivery_events_window_seconds', 'Window of delivery_events_recent, as configured.'),
     newest: gauge(
       'delivery_event_log_newest_timestamp_seconds',
-      'Time of the newest event ever read from the log in the background. An empty log does not prove health: compare with the current time.',
+      'Time of the newest event read in the background. An empty log does not prove health: compare with the current time.',
     ),
     since: gauge(
       'delivery_event_log_since_timestamp_seconds',
-      'Time from which events are counted: the very first read of the log in the background, across restarts. Never withdrawn.',
+      'Time of the first read in the background, across restarts: earlier events are not counted. Never withdrawn.',
     ),
     total: counter(
       'delivery_events_total',
-      'Events by state, each counted once since the first start of the agent, across restarts; read in the background. Not counted: events delayed by more than events.lateSweep, and delayed events if that span contains more than two million events.',
+      'Events by state, read in the background. Events delayed by more than events.lateSweep are not counted.',
       ['state', 'destination'],
     ),
-    finished: counter(
-      'delivery_messages_finished_total',
-      `Messages that ended, each counted once, by outcome. ${BEHIND}`,
-      ['outcome', 'destination'],
-    ),
+    finished: counter('delivery_messages_finished_total', 'Ended messages by outcome, computed in the background.', [
+      'outcome',
+      'destination',
+    ]),
     answers: counter(
       'delivery_attempts_total',
-      'Delivery attempts that ended, each counted once by its result event (success: delivered, error: error) and the class of its HTTP status; read in the background. none: no response, or no status in the log.',
+      'Ended delivery attempts by result and class of HTTP status, read in the background. none: no response, or no status in the log.',
       ['result', 'status_class', 'destination'],
     ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
-      `Time from when a message was due (its creation, or a later time in its first event) to its delivery, retries included. Only delivered messages with a known creation time. ${BEHIND}`,
+      'Time from when a message was due to its delivery, retries included; computed in the background.',
       ['destination'],
     ),
     queueWait: histogram(
       'delivery_message_queue_wait_seconds',
-      `Time from when a message was due to the start of its first attempt. Only messages with a known creation time. ${BEHIND}`,
+      'Time from when a message was due to the start of its first attempt, computed in the background.',
       ['destination'],
     ),
     attempt: histogram(
       'delivery_attempt_duration_seconds',
-      `Time from the start of a delivery attempt to its result: success or error. ${BEHIND}`,
+      'Time from the start of a delivery attempt to its result, computed in the background.',
       ['result'],
     ),
     attempts: histogram(
       'delivery_message_attempts',
-      `Attempts per ended message, by outcome. Only messages with a known creation time. ${BEHIND}`,
+      'Attempts per ended message by outcome, computed in the background.',
       ['outcome'],
     ),
     inFlight: gauge(
       'delivery_messages_in_flight',
-      'Messages created but not ended, according to the last complete read of the log in the background. Messages created before the first read are not included.',
+      'Messages in flight (created but not ended), read in the background.',
     ),
     oldestInFlight: gauge(
       'delivery_oldest_in_flight_timestamp_seconds',
-      'Creation time of the oldest message in flight, according to the last complete read of the log in the background. Absent when there is none.',
+      'Creation time of the oldest message in flight, read in the background. Absent if no message is in flight.',
     ),
     overdueNow: gauge(
       'delivery_messages_overdue',
-      'Messages in flight that had not ended delivery_on_time_target_seconds after they were due, at the last complete read of the log in the background.',
+      'Messages in flight that were due more than delivery_on_time_target_seconds ago, read in the background.',
     ),
     overdue: {
       ...counter(
         'delivery_messages_overdue_total',
-        `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, when the log is read past that moment. If the target changes, the counter continues and messages in flight are compared with the new target. ${BEHIND} ${WHEN_QUIET}`,
+        'Messages that had not ended delivery_on_time_target_seconds after they were due, computed in the background. Changing the target does not reset the counter.',
       ),
       isUnknown: true,
     },
     untracked: counter(
       'delivery_messages_untracked_total',
-      `Messages whose lifecycle could not be tracked: unknown_start: ended, but their creation was never read; evicted: dropped beyond 100,000 open messages or after 14 days. ${BEHIND}`,
+      'Messages with an incomplete lifecycle, computed in the background. unknown_start: creation never read; evicted: above 100,000 open messages, or after 14 days.',
       ['reason'],
     ),
     gaps: counter(
       'delivery_event_log_gaps_total',
-      'Gaps found in the log in the background: event counters are too low. Either the log’s retention was shorter than the agent’s downtime, or the log went silent and then listed results of attempts without their starts.',
+      'Gaps found in the log in the background. Events were lost, so the event counters are too low.',
     ),
     late: counter(
       'delivery_event_log_late_total',
-      'Events that entered the log with a delay of more than events.overlap, found in the background, mostly by the sweep. They count in delivery_events_total, but only ends are added to message lifecycles.',
+      'Events that the log listed more than events.overlap late, found in the background. delivery_events_total includes them.',
     ),
     duplicates: counter(
       'delivery_event_log_duplicates_total',
-      'Rows that the log listed twice within one read in the background. Each is counted once.',
+      'Rows that the log listed again within one read in the background. Other counters ignore them.',
     ),
     ...scheduleFamilies,
     seriesDropped,
@@ -206,7 +209,7 @@ export const events = defineKind({
     const tallies = [...destinations];
     const waits = (wait: 'timeToDeliver' | 'queueWait') =>
       shownWaits(facts, wait).flatMap(({ destination, state, since }) =>
-        histogramSamples({ destination }, BOUNDS[wait], state, since),
+        histogramSamples({ destination }, BUCKET_BOUNDS[wait], state, since),
       );
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
@@ -221,14 +224,14 @@ export const events = defineKind({
         })),
       ),
       finished: tallies.flatMap(([destination, tally]) =>
-        OUTCOMES.map(outcome => ({
+        MESSAGE_OUTCOMES.map(outcome => ({
           labels: { outcome, destination: named(destination) },
           value: tally.finished[outcome],
           ...startOf(tally),
         })),
       ),
       answers: tallies.flatMap(([destination, tally]) =>
-        shownAnswers(tally).map(({ result, statusClass, count }) => ({
+        shownResponses(tally).map(({ result, statusClass, count }) => ({
           labels: { result, status_class: statusClass, destination: named(destination) },
           value: count,
           ...startOf(tally),
@@ -236,9 +239,11 @@ export const events = defineKind({
       ),
       timeToDeliver: waits('timeToDeliver'),
       queueWait: waits('queueWait'),
-      attempt: RESULTS.flatMap(result => histogramSamples({ result }, BOUNDS.attempt, log.attempt[result], since)),
-      attempts: OUTCOMES.flatMap(outcome =>
-        histogramSamples({ outcome }, BOUNDS.attempts, log.attempts[outcome], since),
+      attempt: DELIVERY_RESULTS.flatMap(result =>
+        histogramSamples({ result }, BUCKET_BOUNDS.attempt, log.attempt[result], since),
+      ),
+      attempts: MESSAGE_OUTCOMES.flatMap(outcome =>
+        histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome], since),
       ),
       inFlight: gauges ? one(gauges.inFlight) : [],
       oldestInFlight: time(gauges?.oldestInFlight),
@@ -257,7 +262,7 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
-/** Returns the facts of a memory; later changes of the memory do not change them. */
+/** Returns a snapshot of a memory's facts, except the live `attempts`. */
 export function factsOf(memory: Memory, { window, destination, destinationHistograms }: EventsOptions): EventsFacts {
   const { gauges, checkpoint, log, destinations, schedules, attempts } = memory;
   const counters = destination !== 'none';

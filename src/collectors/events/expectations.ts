@@ -1,8 +1,8 @@
 import { createOccurrences, type Occurrence } from '../../kit/cron.ts';
 import type { Schedule } from './schedule-options.ts';
 
-/** A span of time, milliseconds since the Unix epoch, both ends included. */
-export interface Span {
+/** A time span (ms since the Unix epoch), both ends included. */
+export interface TimeSpan {
   readonly from: number;
   readonly to: number;
 }
@@ -15,7 +15,7 @@ interface Expectation {
   startedAt?: number;
   deliveredAt?: number;
   /** Incompletely read part of the log that may contain the expected events. */
-  unread?: Span;
+  unread?: TimeSpan;
 }
 
 /** State of one schedule. Times are in milliseconds since the Unix epoch. */
@@ -29,12 +29,12 @@ export interface ScheduleState {
   since?: number;
   /** The latest start with an outcome. `unread`: the log may have been read incompletely. */
   judged?: { readonly at: number; readonly as: 'ok' | 'missed' | 'late' | 'unread' };
-  /** All starts expected until this time are in `open` or have an outcome. Undefined before the first read. */
+  /** All starts expected up to this time are in `open` or have an outcome. Undefined before the first read. */
   expectedTo?: number;
   open: Expectation[];
 }
 
-/** Limit of expectations added at once, because computing each takes about 0.2 ms. */
+/** Remaining number of expectations that may be added at once. Computing each takes about 0.2 ms. */
 export interface Allowance {
   left: number;
 }
@@ -42,7 +42,7 @@ export interface Allowance {
 /** The expectations of one schedule. Each method that changes the state returns whether it did. */
 export type Timetable = ReturnType<typeof createTimetable>;
 
-const overlaps = (span: Span | undefined, from: number, to: number) =>
+const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
 
 /** Returns the outcome of an expected start at `time`, or undefined while it is open. */
@@ -71,7 +71,7 @@ export function createTimetable(
     return upcoming.due;
   }
 
-  /** Records the outcome of an expectation, if it has one at `time`. */
+  /** Records the outcome of an expectation if it is determined at `time`. */
   function hasOutcome(expectation: Expectation, time: number): boolean {
     const as = outcomeOf(expectation, endsWithin, time);
     if (as === undefined) return false;
@@ -96,9 +96,9 @@ export function createTimetable(
       state.expectedTo = now;
       return true;
     },
-    /** Adds the starts expected until `time`, up to the allowance. The next call adds the rest. */
+    /** Adds the starts expected up to `time`, within the allowance. The next call adds the rest. */
     expectUntil,
-    /** Like `expectUntil`, for an event at `time`. Starts beyond the allowance and before the event's grace are skipped for good. */
+    /** Like `expectUntil`, but once the allowance is used up, skips starts too early for the event at `time` to fulfil. */
     expectFor(time: number, allowance: Allowance): boolean {
       const isChanged = expectUntil(time, allowance);
       if (state.expectedTo === undefined || allowance.left > 0) return isChanged;
@@ -127,8 +127,8 @@ export function createTimetable(
       }
       return isChanged;
     },
-    /** Marks a span of the log as incompletely read. Starts in it that are not open yet are not expected. */
-    markUnread(span: Span): boolean {
+    /** Marks a span of the log as incompletely read. Starts in the span are skipped unless they are already expected. */
+    markUnread(span: TimeSpan): boolean {
       let isChanged = false;
       for (const open of state.open) {
         if (!overlaps(span, open.at, open.until + endsWithin)) continue;
@@ -140,7 +140,7 @@ export function createTimetable(
       state.expectedTo = span.to;
       return true;
     },
-    /** Closes expectations with an outcome. The log must be complete until `time`. */
+    /** Closes expectations with an outcome. The log must be complete up to `time`. */
     close(time: number): boolean {
       const { length } = state.open;
       state.open = state.open.filter(open => !hasOutcome(open, time));

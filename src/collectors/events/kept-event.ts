@@ -8,7 +8,7 @@ export interface KeptEvent {
   readonly message: bigint;
   readonly state: number;
   readonly time: number;
-  /** Due time of the message, or 0 if the event has none. */
+  /** Due time of the message; 0 if the event does not contain it. */
   readonly dueAt: number;
   readonly destination: string;
   readonly schedules: readonly string[] | undefined;
@@ -18,7 +18,7 @@ export interface KeptEvent {
   readonly statusClass: number;
 }
 
-export const identityOf = (message: bigint, state: number, time: number) => extendHash64(message, state, time);
+export const eventIdentity = (message: bigint, state: number, time: number) => extendHash64(message, state, time);
 
 const ENDS = EVENT_STATES.map(isEnd);
 export const isEnding = (state: number) => ENDS[state] === true;

@@ -1,32 +1,32 @@
 import { observeValue } from '../../metrics/family.ts';
-import { EVENT_STATES, type Outcome } from '../../model/message.ts';
+import { EVENT_STATES, type MessageOutcome } from '../../model/message.ts';
 import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
-import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
+import { BUCKET_BOUNDS, type DeliveryResult, isAmongSlowest, observeAttempt, observeWait } from './tally.ts';
 
 /** Maximum number of tracked open messages. Bounds memory and rows. */
 export const MAX_OPEN = 100_000;
 
-/** Times: milliseconds. */
+/** Times are in milliseconds. */
 export interface Limits {
-  /** Span read again because events may be delayed. */
+  /** Time span before the newest event that is read again, because events may be delayed. */
   readonly overlap: number;
   readonly maxOpen: number;
-  /** Time after the due time at which an open message is overdue. */
+  /** An open message is overdue this long after its due time. */
   readonly onTimeWithin: number;
 }
 
 const CREATED = EVENT_STATES.indexOf('created');
 
-/** Time after its due time at which a message without events is dropped: its end must have been lost. */
+/** An open message is dropped this long after its due time (ms): its final event must have been lost. */
 const DROPPED_AFTER = 14 * 86_400_000;
-/** Attempts logged with start and result before a result without a start is evidence of a gap. They must also be 90% of all. */
+/** A result without a start proves a gap only after this many attempts with both, which must make up 90% of all attempts. */
 const EVIDENCE = 10;
-/** Minimum silence of the log that may hide a gap (ms). */
+/** Minimum duration of a silence in the log that may hide a gap (ms). */
 const SILENCE = 60_000;
 
-/** Tracks message lifecycles up to the watermark, in order of time. Events before the floor are not counted. */
+/** Tracks message lifecycles up to the watermark, in chronological order. Events before the floor are not counted. */
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
@@ -47,7 +47,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   const isExpected = hasEnded || known?.activeAt !== undefined;
   if (isInOrder) detectGap(memory, checkpoint, event, isExpected, limits.overlap);
   checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
-  // A delayed creation event still counts for its schedule, even after later events of the message.
+  // A delayed creation event still applies to its schedule, even after later events of the message.
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
     memory.schedules.follow(event, known?.createdAt);
   }
@@ -58,9 +58,9 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   else if (state === 'error' && known) {
     endAttempt(memory, known, 'error', time);
     memory.touchedOpen.add(message);
-    // Without a known creation, only attempts are tracked.
+    // If the creation time is unknown, only attempts are tracked.
     if (known.createdAt === undefined) close(memory, message, known);
-  } else if (isEnding(event.state)) end(memory, event, known, state as Outcome, limits);
+  } else if (isEnding(event.state)) end(memory, event, known, state as MessageOutcome, limits);
 }
 
 const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
@@ -108,18 +108,24 @@ function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | und
   }
 }
 
-function endAttempt(memory: Memory, open: OpenMessage, result: Result, time: number): void {
+function endAttempt(memory: Memory, open: OpenMessage, result: DeliveryResult, time: number): void {
   if (open.activeAt === undefined) return;
   if (counts(memory, time)) observeAttempt(memory.log, result, time - open.activeAt);
   memory.touched.add('log');
   open.activeAt = undefined;
 }
 
-/** Whether an open message is overdue at `time` and became so after the floor. */
+/** Whether an open message is overdue at `time` and became overdue after the floor of the counters. */
 const isOverdue = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number, { onTimeWithin }: Limits) =>
   checkpoint !== undefined && time > dueAt + onTimeWithin && dueAt + onTimeWithin > checkpoint.floor;
 
-function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, outcome: Outcome, limits: Limits): void {
+function end(
+  memory: Memory,
+  event: KeptEvent,
+  known: OpenMessage | undefined,
+  outcome: MessageOutcome,
+  limits: Limits,
+): void {
   const { message, time, destination } = event;
   const { log, ended, touched } = memory;
   ended.set(message, time);
@@ -141,11 +147,11 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
   }
   const exemplar = traceId === undefined ? undefined : { traceId, time };
   if (waited !== undefined) observeWait([log, tally], 'timeToDeliver', waited, exemplar);
-  observeValue(log.attempts[outcome], BOUNDS.attempts, known.attempts, exemplar);
+  observeValue(log.attempts[outcome], BUCKET_BOUNDS.attempts, known.attempts, exemplar);
   if (!known.overdue && isOverdue(memory, known, time, limits)) log.overdue += 1;
 }
 
-/** Detects missing events at `now`: overdue messages and schedules. Drops old messages. */
+/** Detects overdue messages and missed schedules at `now`, and drops old messages. */
 export function detectMissing(memory: Memory, now: number, limits: Limits): void {
   for (const [message, known] of memory.open) {
     if (now > known.dueAt + DROPPED_AFTER) {
@@ -164,8 +170,8 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
 }
 
 /**
- * Counts a gap if an attempt without a listed start ends soon after a silence. A silence alone is not a gap, and each counts at
- * most once. `isExpected`: the log has listed the start.
+ * Counts a gap if an attempt without a listed start ends soon after a silence. A silence alone is not a gap, and each silence
+ * counts at most one. `isExpected`: the log has listed the start.
  */
 function detectGap(
   memory: Memory,

@@ -1,18 +1,19 @@
+import { MINUTE } from '../../kit/duration.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { AttemptLedger } from '../flow-control/attempts.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { noPeak, type Peak } from './peak.ts';
-import type { Recent } from './recent.ts';
+import type { RecentEvents } from './recent.ts';
 import type { Schedules } from './schedules.ts';
 import { countEvent, type LogTally } from './tally.ts';
-import type { Traces } from './traces.ts';
+import type { TraceCollector } from './traces.ts';
 
 export interface OpenMessage {
   /** Undefined if the message was created before the first read of the log. */
   readonly createdAt: number | undefined;
-  /** Start of waiting times. */
+  /** Due time, from which waiting times are measured. */
   readonly dueAt: number;
   activeAt: number | undefined;
   attempts: number;
@@ -22,7 +23,7 @@ export interface OpenMessage {
 
 /** Progress of reading the log. Times are in milliseconds since the Unix epoch. */
 export interface Checkpoint {
-  /** Events until this time happened before counting started. */
+  /** Events up to this time are not counted, because they happened before counting started. */
   floor: number;
   newest: number | undefined;
   /** Identities of all events from this time on are stored. Older events could not be deduplicated and are not read again. */
@@ -31,24 +32,24 @@ export interface Checkpoint {
   readTo: number;
   /** End of the range of the last read with new events, by our clock. */
   foundAt: number;
-  /** Peak lag of the log (ms): minimum delay of events that an earlier read should have listed. */
+  /** Peak lag of the log (ms): time between a new event and the end of the previous read, which did not list the event yet. */
   lags: Peak;
-  /** Peak lateness (ms): how much older events were than events listed before them. Undefined before the first measurement. */
+  /** Peak lateness (ms): how much older a new event was than the newest listed one. Undefined before the first measurement. */
   lateness?: Peak;
   /** End of the range of the last complete read that included everything older than the overlap, by our clock. */
   settledAt?: number | undefined;
-  /** Message lifecycles are computed until this time. Later events may still be preceded by delayed ones. */
+  /** Message lifecycles are computed up to this time. Delayed events may still precede later ones. */
   watermark: number;
-  /** Latest event time in the lifecycles. */
+  /** Time of the latest event that was added to a lifecycle. */
   lastFollowed: number;
-  /** The sweep has read everything again until this time. */
+  /** The sweep has read everything up to this time again. */
   sweptTo: number;
   nextChunk: number;
-  /** A silence of the log that may hide a gap: its start, and the end of the search for evidence. */
+  /** A silence of the log that may hide a gap. `from`: its start; `until`: end of the search for evidence. */
   silence: { readonly from: number; readonly until: number } | undefined;
-  /** Attempt results without a listed start. If the service usually omits starts, they are no evidence of gaps. */
+  /** Number of attempt results without a listed start. If the service usually omits starts, such results do not prove gaps. */
   unstarted: number;
-  /** Option `destination` at the time of writing. */
+  /** Value of the option `destination` when the checkpoint was written. */
   destination: string;
 }
 
@@ -97,7 +98,7 @@ export interface Memory {
   readonly minutes: Map<number, BigUint64Array>;
   /** Start of the last range read, and the number of its unreadable rows. */
   unreadable: { readonly from: number; readonly rows: number } | undefined;
-  recent: Recent | undefined;
+  recent: RecentEvents | undefined;
   gauges: Gauges | undefined;
   /**
    * Live iterator over `open`, the oldest first, to evict messages in constant time. Dropped after each fold, because hash tables
@@ -106,16 +107,17 @@ export interface Memory {
   oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
   /** Length of a range (ms), adapted to the density of the log by the last read. */
   span: number;
-  readonly traces: Traces | undefined;
+  readonly traces: TraceCollector | undefined;
   readonly attempts: AttemptLedger | undefined;
   savedAt: number;
   readonly touched: Set<string>;
   readonly touchedOpen: Set<bigint>;
 }
 
-export const MINUTE = 60_000;
-
-export function count({ destinations, touched }: Memory, { destination, state, statusClass, time }: KeptEvent): void {
+export function countByDestination(
+  { destinations, touched }: Memory,
+  { destination, state, statusClass, time }: KeptEvent,
+): void {
   const { row, tally } = destinations.of(destination, time);
   countEvent(tally, state, statusClass);
   touched.add(row);
@@ -162,7 +164,7 @@ export function boundMinutes(memory: Memory): void {
   }
 }
 
-/** Drops the minutes until `time`, which are not swept again. */
+/** Drops the minutes up to `time`, which are not swept again. */
 export function dropMinutes({ minutes, touched }: Memory, time: number): void {
   for (const minute of minutes.keys()) {
     if ((minute + 1) * MINUTE - 1 > time) continue;
@@ -179,7 +181,7 @@ export function identitiesWithin({ chunks }: Memory, from: number, to: number): 
   return identities;
 }
 
-/** Keeps new events that will be read again for deduplication, and drops events that will not. */
+/** Keeps new events that may be read again, for deduplication, and drops events that will not be. */
 export function keepForDedupe(memory: Memory, fresh: EventTable | undefined): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;

@@ -1,24 +1,24 @@
 import type { Cost } from '../collector.ts';
 import { eachWithin } from './event-table.ts';
-import type { Span } from './expectations.ts';
+import type { TimeSpan } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
 
 /** Interval at which the whole overlap is read again (ms), unless the overlap itself is shorter. */
 const SETTLE_EVERY = 60_000;
-/** How long the peak lateness counts at least (ms). */
+/** Minimum time for which a peak lateness is retained (ms). */
 const LATENESS_WINDOW = 3_600_000;
 /** Each read repeats 1.25 times the peak lateness plus this margin (ms). */
 const MARGIN = 500;
-/** Fewer rows than this do not justify a separate request. */
+/** A part of the overlap with fewer rows is not skipped, because skipping it takes an additional request. */
 const FEW = 20;
 
 const DAY = 86_400_000;
 const ROW = 1000;
 
 /**
- * Cost of reading the log for a day that is as busy as the last overlap. With few rows, each round reads all of them;
- * otherwise each row is read when it is new, when it is older than the overlap, and by the sweep.
+ * Estimates the cost of reading the log for a day that is as busy as the last overlap. With few rows, each round rereads all
+ * of them. Otherwise each row is read up to three times: when it is new, once it is older than the overlap, and by the sweep.
  */
 export function readingPerDay(
   { requests, bytes }: Cost,
@@ -37,8 +37,8 @@ const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>
   lateness ? Math.min(overlap, Math.ceil(peakOf(lateness) * 1.25) + MARGIN) : overlap;
 
 export interface ReadBack {
-  /** Part of the log that the read omits. */
-  readonly skip: Span | undefined;
+  /** Part of the log that the read skips. */
+  readonly skip: TimeSpan | undefined;
   /** Whether the read includes everything that has become older than the overlap. */
   readonly settles: boolean;
 }
@@ -54,8 +54,8 @@ function countKept({ chunks }: Memory, from: number, to: number): number {
 }
 
 /**
- * Plans which part of the overlap a read repeats: normally the peak lateness, and periodically also everything that has become
- * older than the overlap since. With few rows it always repeats the whole overlap.
+ * Plans which part of the overlap to read again: normally only the newest part, as long as the peak lateness; periodically
+ * also the events that have become older than the overlap since. If it has few rows, the whole overlap is always read again.
  */
 export function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
   const { checkpoint, recent } = memory;
@@ -65,7 +65,7 @@ export function planReadBack(memory: Memory, until: number, overlap: number): Re
   const settled = newest + Math.max(0, until - foundAt) - overlap;
   const from = settles ? Math.max(dedupeFrom, settled + 1) : dedupeFrom;
   const to = newest - readBackOf(checkpoint, overlap) - 1;
-  // If a part is skipped, events listed during a pause in reading are read a second time later: they do not count as savings.
+  // Events listed during a pause in reading must be read a second time anyway, so skipping them saves nothing.
   const isWorthwhile = countKept(memory, from + Math.max(0, until - readTo), to) >= FEW;
   return isWorthwhile ? { skip: { from, to }, settles } : { skip: undefined, settles: true };
 }

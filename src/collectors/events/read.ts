@@ -2,13 +2,13 @@ import { hash64 } from '../../kit/hash.ts';
 import { recordOf } from '../../kit/record.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
-import { Implausible } from '../collector.ts';
-import { identityOf, type KeptEvent } from './kept-event.ts';
+import { ImplausibleResponse } from '../collector.ts';
+import { eventIdentity, type KeptEvent } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
-/** A range with more pages is shortened. Ranges are read completely, because pages may come in any order. */
-export const MAX_PAGES = 20;
+/** Maximum number of pages; a longer range is shortened. Ranges are read completely, because pages may come in any order. */
+export const MAX_RANGE_PAGES = 20;
 /** Maximum number of events in a range. Only a service that ignores the range sends more. */
 const MAX_EVENTS = 1_000_000;
 const MAX_ROWS = 100_000;
@@ -22,7 +22,7 @@ export interface RangeRead {
   /** Identities of repeated rows. */
   readonly twice: bigint[];
   rejected: number;
-  /** Pages with events of the range. If a service ignores the range, shortening it does not help. */
+  /** Number of pages with events within the range. If a service ignores the range, shortening it does not help. */
   pages: number;
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
@@ -35,7 +35,7 @@ export function startRange(api: Reader, from: number, to: number, isDetailed: bo
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
 
-export interface Reading {
+export interface EventMapping {
   readonly destinationOf: (event: DeliveryEvent) => string;
   readonly schedules: Pick<Schedules, 'of'>;
 }
@@ -44,7 +44,7 @@ export interface Reading {
 export async function readMore(
   range: RangeRead,
   pages: number,
-  { destinationOf, schedules }: Reading,
+  { destinationOf, schedules }: EventMapping,
 ): Promise<boolean> {
   const { from, to, events, iterator } = range;
   for (let read = 0; read < pages; read += 1) {
@@ -54,12 +54,12 @@ export async function readMore(
     let isOfRange = false;
     for (const event of page.value.rows) {
       const { messageId, state, time, dueAt = 0, flowControlKey: flowKey } = event;
-      // The service ignores the range: events outside it belong to other reads.
+      // A service that ignores the range also lists events outside it, which belong to other reads.
       if (time < from || time > to) continue;
       isOfRange = true;
       const message = hash64(messageId);
       const index = INDEX[state];
-      const identity = identityOf(message, index, time);
+      const identity = eventIdentity(message, index, time);
       const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
       const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, flowKey, statusClass };
       if (events.has(identity)) {
@@ -70,12 +70,13 @@ export async function readMore(
       if (range.rows && range.rows.size < MAX_ROWS) range.rows.set(identity, event);
     }
     if (isOfRange) range.pages += 1;
-    if (events.size > MAX_EVENTS) throw new Implausible(`more than ${MAX_EVENTS} events within ${to - from + 1} ms`);
+    if (events.size > MAX_EVENTS)
+      throw new ImplausibleResponse(`more than ${MAX_EVENTS} events within ${to - from + 1} ms`);
   }
   return false;
 }
 
-/** Returns a length for a range that was too long (ms), estimated from the events read so far. */
+/** Returns a shorter length (ms) for a range that was too long, estimated from the events read so far. */
 export function shorterSpan({ from, to, events }: RangeRead): number {
   let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { time } of events.values()) {

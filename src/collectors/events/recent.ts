@@ -1,7 +1,7 @@
 import { recordOf } from '../../kit/record.ts';
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
 
-export type Recent = ReturnType<typeof createRecent>;
+export type RecentEvents = ReturnType<typeof createRecentEvents>;
 
 /** Maximum number of separately counted pairs of time and state (about 6 MB). */
 export const MAX_KEPT = 100_000;
@@ -9,7 +9,7 @@ export const MAX_KEPT = 100_000;
 const STATES = 16;
 
 /** Counts recent events by state. Exact up to `MAX_KEPT` pairs; beyond that, the resolution of times decreases. */
-export function createRecent() {
+export function createRecentEvents() {
   let counts = new Map<number, number>();
   let slice = 1;
   const sums: number[] = Array(EVENT_STATES.length).fill(0);
@@ -33,7 +33,7 @@ export function createRecent() {
       (sums[state] as number) += 1;
       while (counts.size > MAX_KEPT) coarsen();
     },
-    /** Drops events before `from` and returns the counts of the others. */
+    /** Drops events before `from` and returns the counts of the rest. */
     since(from: number): Record<EventState, number> {
       for (const [key, count] of counts) {
         if ((Math.floor(key / STATES) + 1) * slice > from) continue;

@@ -1,11 +1,12 @@
+import { MINUTE } from '../../kit/duration.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { NO_ROUTES } from '../routes.ts';
 import type { EventsOptions } from './event-options.ts';
 import { type EventsFacts, type EventsServices, factsOf } from './events.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { detectMissing, follow, MAX_OPEN } from './lifecycle.ts';
-import { count, firstCheckpoint, MINUTE } from './memory.ts';
-import { type RangeRead, type Reading, startRange } from './read.ts';
+import { countByDestination, firstCheckpoint } from './memory.ts';
+import { type EventMapping, type RangeRead, startRange } from './read.ts';
 import { restoreMemory } from './rows.ts';
 import { type LogWalk, readTail } from './tail.ts';
 
@@ -15,7 +16,7 @@ export interface ReplayRange {
   readonly to: number;
 }
 
-/** Counters of an agent that started at the start of the range and has read exactly the events until `at`. */
+/** Counters of an agent that started at the start of the range and has read exactly the events up to `at`. */
 export interface ReplayStep {
   readonly at: number;
   readonly facts: EventsFacts;
@@ -36,7 +37,7 @@ export interface ReplayFound {
 
 type Services = Pick<EventsServices, 'onTimeWithin' | 'routes' | 'schedules'>;
 
-/** Reads a range of the log and folds it in the order of time, like the running agent. Stores nothing. */
+/** Reads a range of the log and folds it in chronological order, like the running agent. Stores nothing. */
 export function createReplay(
   api: Reader,
   options: EventsOptions,
@@ -66,7 +67,7 @@ async function* replay(
 
   function fold(event: KeptEvent): void {
     checkpoint.newest = event.time;
-    if (event.time > from) count(memory, event);
+    if (event.time > from) countByDestination(memory, event);
     follow(memory, event, limits);
   }
 
@@ -75,7 +76,7 @@ async function* replay(
     const endedSince = (checkpoint.newest ?? 0) - options.overlap;
     for (const [message, time] of memory.ended) if (time < endedSince) memory.ended.delete(message);
     memory.oldestFirst = undefined;
-    // These list rows to store, and a replay stores none.
+    // Both sets name rows to store, but a replay stores no rows.
     memory.touched.clear();
     memory.touchedOpen.clear();
     return { at, facts: factsOf(memory, options) };
@@ -93,10 +94,10 @@ async function* replay(
   if (at - MINUTE < to) yield stepAt(to);
 }
 
-/** Reads a part of the log as consecutive ranges, the oldest first; nothing before the first event. Rejects with the reader's error. */
+/** Reads a part of the log as consecutive ranges, starting with the oldest event. Rejects with the reader's error. */
 export async function* readInOrder(
   api: Reader,
-  reading: Reading,
+  reading: EventMapping,
   { from, to }: ReplayRange,
   signal: AbortSignal,
   isDetailed = false,
@@ -114,7 +115,6 @@ export async function* readInOrder(
   }
 }
 
-/** Adds a range to `found`. */
 export function noteRange(found: ReplayFound, { events, rejected, to }: RangeRead): void {
   for (const { time } of events.values()) found.oldest = Math.min(found.oldest ?? time, time);
   found.events += events.size;
@@ -126,7 +126,7 @@ export function noteRange(found: ReplayFound, { events, rejected, to }: RangeRea
 const CLOSE = 3_600_000;
 
 /**
- * Returns a full minute at most an hour before the oldest event listed in a range, or undefined if none is. Starting there avoids
+ * Returns a full minute at most an hour before the oldest event listed in a range; undefined without events. Starting there avoids
  * shortening a very long range many times at the start of the log. Times are in milliseconds since the Unix epoch.
  */
 export async function findOldest(
@@ -144,7 +144,7 @@ export async function findOldest(
   }
   if (to - from <= CLOSE || !(await isEmpty(from + CLOSE))) return from;
   if (await isEmpty(to)) return undefined;
-  // Invariant: no event is listed until `low`, at least one until `high`.
+  // Invariant: no event is listed up to `low`, and at least one up to `high`.
   let [low, high] = [from + CLOSE, to];
   while (high - low > CLOSE) {
     const middle = Math.floor((low + high) / 2);

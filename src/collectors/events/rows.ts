@@ -9,12 +9,12 @@ import {
   type StoredTally,
 } from './destinations.ts';
 import { createEventTable, type EventTable, eventsWithin, tableFrom } from './event-table.ts';
-import { identityOf, isEnding, type KeptEvent } from './kept-event.ts';
+import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
 import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
 import { createLogTally, type LogTally, waitsWithNative } from './tally.ts';
-import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
+import { createTraceCollector, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
@@ -28,7 +28,7 @@ type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollo
 const idOf = (message: bigint) => message.toString(16);
 const parseId = (text: string) => BigInt(`0x${text}`);
 
-/** Encodes 64-bit numbers as Base64 of their little-endian bytes. Node.js runs on little-endian machines only. */
+/** Encodes 64-bit numbers as Base64 of their little-endian bytes. All supported platforms are little-endian. */
 const writeIdentities = ({ buffer, byteOffset, byteLength }: BigUint64Array) =>
   Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 
@@ -93,7 +93,7 @@ export function restoreMemory(
       const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, stored, ...own]) => {
         const message = parseId(id);
         const destination = isSameOption ? stored : NONE;
-        const identity = identityOf(message, state, time);
+        const identity = eventIdentity(message, state, time);
         const schedules = own.length > 0 ? own : undefined;
         return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
@@ -135,7 +135,7 @@ export function restoreMemory(
     span: Number.POSITIVE_INFINITY,
     attempts: isAudited ? new AttemptLedger(rows.get('attempts')) : undefined,
     savedAt: Number.NEGATIVE_INFINITY,
-    traces: traces && createTraces(traces, openTraces),
+    traces: traces && createTraceCollector(traces, openTraces),
     touched,
     touchedOpen: new Set(),
   };

@@ -2,7 +2,7 @@ import { hashedId } from '../../kit/hash.ts';
 import { counter, gauge, type Sample } from '../../metrics/family.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { Routes } from '../routes.ts';
-import { type Allowance, createTimetable, type ScheduleState, type Span, type Timetable } from './expectations.ts';
+import { type Allowance, createTimetable, type ScheduleState, type TimeSpan, type Timetable } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { MATCH_KEYS, type MatchKey, type Schedule } from './schedule-options.ts';
 
@@ -14,7 +14,7 @@ export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'ex
 /** Matches events to an account's schedules and tracks the expected starts. */
 export type Schedules = ReturnType<typeof createSchedules>;
 
-/** Expectations added in one step. Bounds the duration of a step after a long pause. */
+/** Maximum number of expectations added in one step, which bounds the duration of a step after a long pause. */
 const MAX_AT_ONCE = 1000;
 
 const ROW = 'schedule/';
@@ -111,7 +111,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   }
 
   return {
-    /** Returns the ids of an event's schedules, or undefined if it has none or does not affect them. */
+    /** Returns the ids of the schedules that an event affects; undefined if it affects no schedule. */
     of: createFinder(all, routes),
     /** Starts the expectations of new schedules at `now`. */
     begin(now: number): void {
@@ -120,7 +120,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
         change(one, one.timetable.begin(now));
       }
     },
-    /** Adds an event of a scheduled message. Events come in the order of time, except delayed ones. `createdAt`: of the message, if known. */
+    /** Adds an event of a scheduled message. Only delayed events may be out of order. `createdAt`: creation time of the message. */
     follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
@@ -131,7 +131,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
       }
     },
     /** Marks a span of the log as incompletely read. */
-    markUnread(span: Span): void {
+    markUnread(span: TimeSpan): void {
       const allowance: Allowance = { left: MAX_AT_ONCE };
       for (const one of all) {
         const { timetable } = one;
@@ -158,41 +158,37 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   };
 }
 
-const SEEN = 'from the event log read in the background. Absent until there is one.';
-/** How far behind the clock missing events are detected while the log lists no new ones. */
-export const WHEN_QUIET =
-  'While the log lists no new events, computed five minutes behind the clock, or as far as the log lagged within the last day.';
-const RESTARTS = `Not counted: starts expected while the log was read incompletely. Restarts at 0 when the schedule’s match, cron or tz changes. Computed from the event log in the background, events.overlap or up to a minute more behind its newest event. ${WHEN_QUIET}`;
+const READ = 'read in the background. Absent until there is one.';
 
 export const scheduleFamilies = {
   scheduleStarted: gauge(
     'delivery_schedule_last_started_timestamp_seconds',
-    `Creation time of the latest message of the schedule, ${SEEN}`,
+    `Creation time of the latest message of the schedule, ${READ}`,
     ['schedule'],
   ),
   scheduleDelivered: gauge(
     'delivery_schedule_last_delivered_timestamp_seconds',
-    `Time of the latest delivery of the schedule, ${SEEN}`,
+    `Time of the latest delivery of the schedule, ${READ}`,
     ['schedule'],
   ),
   scheduleFailed: gauge(
     'delivery_schedule_last_failed_timestamp_seconds',
-    `Time at which the latest failed message of the schedule went to the dead-letter queue, ${SEEN}`,
+    `Time at which the latest message of the schedule failed permanently, ${READ}`,
     ['schedule'],
   ),
   scheduleNext: gauge(
     'delivery_schedule_next_expected_timestamp_seconds',
-    'Next expected start of the schedule by its configured cron and tz, after the part of the event log read in the background.',
+    'Next expected start of the schedule after the part of the log read in the background.',
     ['schedule'],
   ),
   scheduleMissed: counter(
     'delivery_schedule_missed_total',
-    `Expected starts of the schedule without a message created within grace, each counted once. ${RESTARTS}`,
+    'Expected starts of the schedule without a message created within grace, computed in the background.',
     ['schedule'],
   ),
   scheduleLate: counter(
     'delivery_schedule_late_total',
-    `Starts of the schedule without a message delivered within endsWithin of the first one’s creation, each counted once. ${RESTARTS}`,
+    'Starts of the schedule without a delivery within endsWithin after the first message’s creation, computed in the background.',
     ['schedule'],
   ),
 };

@@ -1,6 +1,7 @@
+import { MINUTE } from '../../kit/duration.ts';
 import { isEnding } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
-import { count, dropMinutes, type Memory, MINUTE } from './memory.ts';
+import { countByDestination, dropMinutes, type Memory } from './memory.ts';
 import type { RangeRead } from './read.ts';
 
 /** Maximum length of a range (minutes). */
@@ -22,7 +23,7 @@ export function nextRange(
     events += minutes.get(end)?.length ?? 0;
     end += 1;
   }
-  // Also requires this age by the log's own time, because our clock may be ahead of the service's.
+  // The range must be this old by the log's own timestamps, too: our clock may be ahead of the service's.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
   const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
@@ -40,13 +41,13 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     const { identity } = event;
     // Minutes dropped since the range started have no identities to compare with.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
-    count(memory, event);
+    countByDestination(memory, event);
     log.late += 1;
     touched.add('log');
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
     memory.attempts?.add(event);
-    // Lifecycles have passed this time, so only ends are added: without its end, the message would stay in flight.
+    // Lifecycles have advanced past this time, so only final events are added: without them, messages would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
     else if (event.schedules) memory.schedules.follow(event, undefined);
   }

@@ -1,3 +1,4 @@
+import { MINUTE } from '../../kit/duration.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { createEventTable, eventsWithin, tableFrom } from './event-table.ts';
@@ -7,19 +8,18 @@ import {
   addToMinutes,
   boundMinutes,
   type Checkpoint,
-  count,
+  countByDestination,
   dropMinutes,
   firstCheckpoint,
   identitiesWithin,
   keepForDedupe,
   type Memory,
-  MINUTE,
   noteGap,
 } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
-import { MAX_PAGES, type RangeRead, type Reading, readMore, shorterSpan, startRange } from './read.ts';
+import { type EventMapping, MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
-import { createRecent, type Recent } from './recent.ts';
+import { createRecentEvents, type RecentEvents } from './recent.ts';
 
 export interface TailOptions extends Limits {
   readonly window: number;
@@ -27,7 +27,7 @@ export interface TailOptions extends Limits {
   readonly isSwept: boolean;
 }
 
-/** A read of the log up to a time, range by range, the oldest first. */
+/** A read of the log up to a fixed time, range by range, the oldest first. */
 export interface LogWalk {
   /** Fixed at the start, so that the read ends while new events arrive. */
   readonly until: number;
@@ -41,7 +41,7 @@ export interface TailWalk extends LogWalk {
   /** Time of the newest known event at the start of the read. */
   readonly newest: number | undefined;
   /** In the first read of a process: recounts recent events, including stored ones. */
-  readonly refill: Recent | undefined;
+  readonly refill: RecentEvents | undefined;
   /** Checkpoint of the previous read, until it has been used to detect missing events. */
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
   foundNew: boolean;
@@ -81,7 +81,7 @@ export function startTail(
     newest: checkpoint?.newest,
     range: rangeFrom(api, { until, readBack }, { start, span, isDetailed: traces !== undefined }, signal),
     span,
-    refill: recent ? undefined : createRecent(),
+    refill: recent ? undefined : createRecentEvents(),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
     foundNew: false,
   };
@@ -91,7 +91,7 @@ export function startTail(
 export async function readTail(
   api: Reader,
   walk: LogWalk,
-  reading: Reading,
+  reading: EventMapping,
   signal: AbortSignal,
 ): Promise<RangeRead | undefined> {
   const { range } = walk;
@@ -99,11 +99,11 @@ export async function readTail(
   const isDetailed = rows !== undefined;
   if (await readMore(range, PAGES_A_STEP, reading)) {
     // A range that is short only because the read ends does not show the density of the log.
-    if (range.pages < MAX_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
+    if (range.pages < MAX_RANGE_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
     if (to < walk.until) walk.range = rangeFrom(api, walk, { start: to + 1, span: walk.span, isDetailed }, signal);
     return range;
   }
-  if (range.pages >= MAX_PAGES && to > from) {
+  if (range.pages >= MAX_RANGE_PAGES && to > from) {
     walk.span = shorterSpan(range);
     walk.range = startRange(api, from, from + walk.span - 1, isDetailed, signal);
   }
@@ -126,7 +126,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
     if (walk.refill) memory.attempts?.add(event);
-    // Events too old to be deduplicated were read for the recent gauge alone.
+    // Events too old to be deduplicated were read only for the recent gauge.
     if (event.time < checkpoint.dedupeFrom || known.has(event.identity)) continue;
     fresh.push(event);
     if (!walk.refill) memory.attempts?.add(event);
@@ -138,18 +138,18 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (following) memory.pending.push(following);
   if (isLast) endRead(memory, checkpoint, walk, options.overlap);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
-  // After a skipped part, no event is settled.
+  // Events after a skipped part are not settled.
   const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
   checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, wholeTo + 1));
   keepForDedupe(memory, table);
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
-  // If an event is listed, so are all events older than it by the overlap. Without new events, time since the last one settles
-  // younger events. That time is measured by our clock alone, so the clocks need not agree.
+  // Once an event is listed, all events older than it by the overlap are listed, too. Without new events, elapsed time settles
+  // younger events. It is measured by our clock alone, so clock skew does not matter.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
-    // Silence does not settle attempts: the log may only be delayed.
+    // Silence does not settle attempts: the log may merely be delayed.
     const readTo = isLast ? walk.until : undefined;
     memory.attempts?.settle({ newest, settledTo: Math.min(newest - options.overlap, wholeTo), readTo });
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
@@ -158,7 +158,10 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   detectMissing(memory, Math.max(checkpoint.dedupeFrom - 1, settledTo), options);
   memory.oldestFirst = undefined;
   if (isLast)
-    memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
+    memory.gauges = {
+      recent: (recent ?? createRecentEvents()).since(walk.until - options.window),
+      ...inFlight(memory),
+    };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
     touched.add('checkpoint');
     memory.savedAt = walk.until;
@@ -171,12 +174,12 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
 
 /** Assumed maximum lag of the log behind our clock (ms), unless a larger one was measured. */
 const ASSUMED_LAG = 300_000;
-/** How long the peak lag counts at least (ms). */
+/** Minimum time for which a peak lag is retained (ms). */
 const LAGS_WINDOW = 86_400_000;
 
 /**
- * Returns the time until which the log is complete even if it lists no new events, as in a long silence. A log that delays
- * events looks the same, so the peak lag is subtracted.
+ * Returns the time up to which the log is complete, even if it lists no new events during a long silence. A delayed log looks
+ * the same, so the peak lag is subtracted.
  */
 function completeTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
   let known = until - Math.max(overlap, ASSUMED_LAG, peakOf(lags));
@@ -204,19 +207,19 @@ function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: numb
   checkpoint.readTo = until;
 }
 
-/** Suspends schedules for a range with unreadable rows. If the same range had as many before, it is already marked. */
+/** Suspends schedules for a range with unreadable rows, unless the last read of the range had as many. */
 function markUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
   const { unreadable } = memory;
   if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });
   memory.unreadable = { from, rows: rejected };
 }
 
-/** Every service keeps its log for longer than this (ms). */
+/** Every service retains events for longer than this (ms). */
 const MIN_RETENTION = 3_600_000;
 
 /**
- * Counts a gap if events are missing between the last read and this one: no event as old as the last known one is listed any
- * more, or the last read is too long ago. The first range with rows decides. An empty log proves nothing, but suspends schedules.
+ * Counts a gap if events are missing between the last read and this one: all listed events are newer than the last known one,
+ * and the last read was too long ago. The first range with rows decides. An empty log proves no gap, but suspends schedules.
  */
 function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
   const { before } = walk;
@@ -231,11 +234,11 @@ function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, rang
   const kept = Math.max(isProof ? 0 : MIN_RETENTION, before.newest === undefined ? 0 : readTo - newest);
   if (walk.until - readTo <= kept) return;
   memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
-  // The unreadable rows may be the missing ones.
+  // The unreadable rows may be the missing events.
   if (!isProof || range.rejected > 0) return;
   noteGap(memory);
   memory.attempts?.reset(oldest);
-  // Results without a start are expected after a hole, so they are no evidence of another one.
+  // Results without a start are expected after a gap, so they do not prove another one.
   checkpoint.silence = undefined;
 }
 
@@ -249,7 +252,7 @@ function countFresh(
 ): void {
   const { log, touched } = memory;
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
-  for (const event of counted) count(memory, event);
+  for (const event of counted) countByDestination(memory, event);
   addToMinutes(memory, counted);
   // These events were not listed yet at the last read.
   const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
@@ -281,7 +284,7 @@ function endRead(
 ): void {
   if (refill) memory.recent = refill;
   if (readBack.settles) checkpoint.settledAt = until;
-  // Expires the peak even if no event was delayed.
+  // Let the peak expire even if no event was delayed.
   noteLateness(checkpoint, 0, until, overlap);
   memory.span = span;
   for (const row of memory.destinations.evict(until)) memory.touched.add(row);

@@ -1,10 +1,10 @@
 import { recordOf } from '../../kit/record.ts';
 import { createHistogram, type HistogramState, observeValue, withNative } from '../../metrics/family.ts';
-import { EVENT_STATES, type EventState, OUTCOMES, type Outcome } from '../../model/message.ts';
+import { EVENT_STATES, type EventState, MESSAGE_OUTCOMES, type MessageOutcome } from '../../model/message.ts';
 
 /** Result of an attempt: whether the destination accepted the message. */
-export const RESULTS = ['success', 'error'] as const;
-export type Result = (typeof RESULTS)[number];
+export const DELIVERY_RESULTS = ['success', 'error'] as const;
+export type DeliveryResult = (typeof DELIVERY_RESULTS)[number];
 
 /** Status class of an attempt's response. `none`: no response, or no status in the log. */
 export const STATUS_CLASSES = ['none', '2xx', '3xx', '4xx', '5xx'] as const;
@@ -17,12 +17,12 @@ export function statusClassOf(status: number | undefined): number {
 }
 
 /** Attempt result by event state, for states that end an attempt. */
-const RESULT_OF: Readonly<Partial<Record<EventState, Result>>> = { delivered: 'success', error: 'error' };
+const RESULT_OF: Readonly<Partial<Record<EventState, DeliveryResult>>> = { delivered: 'success', error: 'error' };
 
 export const UNTRACKED = ['unknown_start', 'evicted'] as const;
 
 /** Upper bounds (s). The long ones lie between the delays of the service's default retries. */
-export const BOUNDS = {
+export const BUCKET_BOUNDS = {
   timeToDeliver: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 2400, 7200, 28_800, 86_400, 129_600],
   queueWait: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200],
   attempt: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900],
@@ -36,13 +36,13 @@ interface Waits {
 
 export interface DestinationTally extends Waits {
   readonly events: Record<EventState, number>;
-  readonly finished: Record<Outcome, number>;
-  readonly answers: Record<Result, Record<StatusClass, number>>;
+  readonly finished: Record<MessageOutcome, number>;
+  readonly answers: Record<DeliveryResult, Record<StatusClass, number>>;
 }
 
 export interface LogTally extends Waits {
-  readonly attempt: Record<Result, HistogramState>;
-  readonly attempts: Record<Outcome, HistogramState>;
+  readonly attempt: Record<DeliveryResult, HistogramState>;
+  readonly attempts: Record<MessageOutcome, HistogramState>;
   readonly untracked: Record<(typeof UNTRACKED)[number], number>;
   overdue: number;
   gaps: number;
@@ -51,8 +51,8 @@ export interface LogTally extends Waits {
 }
 
 const createWaits = (isNative: boolean): Waits => ({
-  timeToDeliver: createHistogram(BOUNDS.timeToDeliver, isNative),
-  queueWait: createHistogram(BOUNDS.queueWait, isNative),
+  timeToDeliver: createHistogram(BUCKET_BOUNDS.timeToDeliver, isNative),
+  queueWait: createHistogram(BUCKET_BOUNDS.queueWait, isNative),
 });
 
 /** `isNative`: histograms have native buckets, which waste memory if they are not exposed. */
@@ -60,8 +60,8 @@ export function createDestinationTally(isNative = false): DestinationTally {
   return {
     ...createWaits(isNative),
     events: recordOf(EVENT_STATES, () => 0),
-    finished: recordOf(OUTCOMES, () => 0),
-    answers: recordOf(RESULTS, () => recordOf(STATUS_CLASSES, () => 0)),
+    finished: recordOf(MESSAGE_OUTCOMES, () => 0),
+    answers: recordOf(DELIVERY_RESULTS, () => recordOf(STATUS_CLASSES, () => 0)),
   };
 }
 
@@ -76,8 +76,8 @@ export function countEvent(tally: DestinationTally, state: number, statusClass: 
 export function createLogTally(): LogTally {
   return {
     ...createWaits(true),
-    attempt: recordOf(RESULTS, () => createHistogram(BOUNDS.attempt)),
-    attempts: recordOf(OUTCOMES, () => createHistogram(BOUNDS.attempts)),
+    attempt: recordOf(DELIVERY_RESULTS, () => createHistogram(BUCKET_BOUNDS.attempt)),
+    attempts: recordOf(MESSAGE_OUTCOMES, () => createHistogram(BUCKET_BOUNDS.attempts)),
     untracked: recordOf(UNTRACKED, () => 0),
     overdue: 0,
     gaps: 0,
@@ -87,28 +87,28 @@ export function createLogTally(): LogTally {
 }
 
 export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits): Waits => ({
-  timeToDeliver: withNative(timeToDeliver, BOUNDS.timeToDeliver),
-  queueWait: withNative(queueWait, BOUNDS.queueWait),
+  timeToDeliver: withNative(timeToDeliver, BUCKET_BOUNDS.timeToDeliver),
+  queueWait: withNative(queueWait, BUCKET_BOUNDS.queueWait),
 });
 
-/** Converts milliseconds to seconds. Clock differences may make a duration negative; it counts as 0. */
+/** Converts milliseconds to seconds. Clock skew may make a duration negative, which counts as 0. */
 const seconds = (ms: number) => Math.max(0, ms) / 1000;
 
-export function observeAttempt(log: LogTally, result: Result, ms: number): void {
-  observeValue(log.attempt[result], BOUNDS.attempt, seconds(ms));
+export function observeAttempt(log: LogTally, result: DeliveryResult, ms: number): void {
+  observeValue(log.attempt[result], BUCKET_BOUNDS.attempt, seconds(ms));
 }
 
-/** Adds a wait to several histograms, with an exemplar of the message. */
+/** Adds a waiting time to several histograms, with an exemplar of the message. */
 export function observeWait(
   tallies: readonly Waits[],
   wait: keyof Waits,
   ms: number,
   exemplar?: { readonly traceId: string; readonly time: number },
 ): void {
-  for (const tally of tallies) observeValue(tally[wait], BOUNDS[wait], seconds(ms), exemplar);
+  for (const tally of tallies) observeValue(tally[wait], BUCKET_BOUNDS[wait], seconds(ms), exemplar);
 }
 
-/** With fewer deliveries, none counts as slow. */
+/** Minimum number of deliveries before any delivery counts as slow. */
 const MIN_DELIVERIES = 100;
 
 /** Whether a delivery exceeded a bucket bound that at most 1% of earlier deliveries exceeded. */
@@ -121,6 +121,6 @@ export function isAmongSlowest({ timeToDeliver: { counts } }: LogTally, ms: numb
     above += counts[index] as number;
   }
   // Buckets from `index` upwards contain the slowest 1%. Their lower bound is the limit.
-  const bound = index === 0 ? 0 : BOUNDS.timeToDeliver[index - 1];
+  const bound = index === 0 ? 0 : BUCKET_BOUNDS.timeToDeliver[index - 1];
   return bound !== undefined && seconds(ms) > bound;
 }

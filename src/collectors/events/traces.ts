@@ -8,21 +8,21 @@ import {
   type TraceQueue,
   traceIdOf,
 } from '../../model/lifecycle-trace.ts';
-import type { Outcome } from '../../model/message.ts';
+import type { MessageOutcome } from '../../model/message.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { KeptEvent } from './kept-event.ts';
 
 const MAX_OPEN = 10_000;
-/** Finished messages that are kept, so that a delayed event does not open a second trace. */
+/** Maximum number of finished messages that are kept, so that a delayed event does not open a second trace. */
 const MAX_DONE = 20_000;
-/** Maximum number of events per trace. 64 attempts have at most three each. */
+/** Maximum number of events per trace: enough for 64 attempts with three events each. */
 const MAX_EVENTS = 200;
 const MAX_TEXT = 200;
 
 export interface TraceOptions {
   /** Part of every trace id, so that two accounts never share one. */
   readonly account: string;
-  /** Share of kept traces among messages without retries, failure or slow delivery. */
+  /** Fraction of traces to keep for messages without a retry, failure, cancellation or slow delivery. */
   readonly sampleRatio: number;
   readonly queue: TraceQueue;
 }
@@ -35,7 +35,7 @@ export type OpenTrace = LifecycleTrace & {
 };
 
 /** Collects the events of open messages and queues finished traces for export. */
-export type Traces = ReturnType<typeof createTraces>;
+export type TraceCollector = ReturnType<typeof createTraceCollector>;
 
 const hasRetried = ({ events }: OpenTrace) =>
   events.some(({ state }) => state === 'retry') || events.filter(({ state }) => state === 'active').length > 1;
@@ -66,8 +66,8 @@ function openTrace(account: string, event: DeliveryEvent): OpenTrace {
   };
 }
 
-/** `stored`: open traces from before this process, by message. */
-export function createTraces(
+/** `stored`: open traces of an earlier process, by message. */
+export function createTraceCollector(
   { account, sampleRatio, queue }: TraceOptions,
   stored: ReadonlyMap<bigint, OpenTrace> = new Map(),
 ) {
@@ -121,7 +121,7 @@ export function createTraces(
     },
     end(
       message: bigint,
-      outcome: Outcome,
+      outcome: MessageOutcome,
       { isCounted, isSlow }: { readonly isCounted: boolean; readonly isSlow: boolean },
     ): string | undefined {
       const trace = open.get(message);
@@ -129,7 +129,7 @@ export function createTraces(
       return finish(message, trace, isCounted && (outcome !== 'delivered' || isSlow || isChosen(trace)));
     },
     abandon,
-    /** Marks all open traces: events were lost. */
+    /** Marks all open traces as incomplete, because events were lost. */
     markGap(): void {
       for (const [message, trace] of open) {
         mark(trace, 'gap');

@@ -1,5 +1,5 @@
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
-import { BUCKET, bucketOf, Timeline } from './timeline.ts';
+import { AttemptTimeline, BUCKET, bucketOf } from './timeline.ts';
 import { createWaits } from './waits.ts';
 
 export interface AttemptEvent {
@@ -14,7 +14,7 @@ export interface AttemptEvent {
   readonly flowKey?: string | undefined;
 }
 
-export interface Range {
+export interface RunningBounds {
   readonly max: number;
   readonly min: number;
 }
@@ -25,7 +25,7 @@ const MAX_DURATION = 12 * 3_600_000;
 const MAX_RUNNING = 50_000;
 const MAX_KEYS = 10_000;
 const SAVE_EVERY = 60_000;
-/** How long the peak lateness counts at least (ms). */
+/** Minimum time for which a peak lateness is retained (ms). */
 const LATE_WINDOW = 6 * 3_600_000;
 
 /** Minimum length of a silence (buckets). */
@@ -43,7 +43,7 @@ const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'result' | 'end'>>> =
 const KIND_OF = EVENT_STATES.map(state => KINDS[state]);
 /** After these states a message waits for its next attempt or fails immediately. */
 const WAITS = EVENT_STATES.map(state => state === 'error' || state === 'retry');
-const NONE: Range = { max: 0, min: 0 };
+const NONE: RunningBounds = { max: 0, min: 0 };
 
 interface Running {
   readonly key: string;
@@ -73,7 +73,7 @@ type StoredLedger = {
 /** Read-only view of a ledger, for the audit. */
 export type Attempts = Readonly<Omit<AttemptLedger, 'open' | 'add' | 'settle' | 'reset' | 'row' | 'rereadFrom'>>;
 
-/** Attempts of the event log by flow-control key, from events in any order. Times: milliseconds since the Unix epoch. */
+/** Tracks attempts by flow-control key. Accepts events in any order. Times: milliseconds since the Unix epoch. */
 export class AttemptLedger {
   /** All attempts started after this time are tracked. */
   since: number;
@@ -94,9 +94,9 @@ export class AttemptLedger {
   readonly #running = new Map<bigint, Running>();
   /** Recent ends of attempts, so that delayed and repeated events do not count again. */
   readonly #ends = new Map<bigint, End>();
-  readonly #keys = new Map<string, Timeline>();
+  readonly #keys = new Map<string, AttemptTimeline>();
   /** Sum of attempts and waits, for keys on which a message has waited for a retry. Other keys have no waits. */
-  readonly #claims = new Map<string, Timeline>();
+  readonly #claims = new Map<string, AttemptTimeline>();
   readonly #waits = createWaits();
   /** Start of this process's first read. The previous process may have counted attempts that ended earlier. */
   #openedAt = 0;
@@ -130,22 +130,22 @@ export class AttemptLedger {
     this.#waits.droppedUntil = before?.droppedUntil ?? 0;
   }
 
-  /** Peak lateness of events in the last hours (ms). */
+  /** Peak lateness of events in the last six hours (ms). */
   get lateBy(): number {
     return this.readTo - this.#late.at > LATE_WINDOW ? 0 : this.#late.by;
   }
 
-  /** Whether messages waiting for a retry exceed the limit. */
+  /** Whether there were more messages waiting for a retry than the limit. */
   get hasTooManyWaits(): boolean {
     return this.settledTo < this.#waits.droppedUntil;
   }
 
-  running(key: string, from: number, to: number): Range {
+  running(key: string, from: number, to: number): RunningBounds {
     return this.#keys.get(key)?.running(from, to) ?? NONE;
   }
 
-  /** Concurrent attempts plus messages waiting for a retry. */
-  claimed(key: string, from: number, to: number): Range {
+  /** Returns the minimum and maximum number of running attempts plus messages waiting for a retry. */
+  claimed(key: string, from: number, to: number): RunningBounds {
     return (this.#claims.get(key) ?? this.#keys.get(key))?.running(from, to) ?? NONE;
   }
 
@@ -153,12 +153,12 @@ export class AttemptLedger {
     return this.#keys.get(key)?.begun(from, to) ?? 0;
   }
 
-  /** Number of ended attempts without a listed start. */
+  /** Returns the number of ended attempts without a listed start. */
   unseen(key: string): number {
     return this.#keys.get(key)?.unseen ?? 0;
   }
 
-  /** Starts the first read of this process, at `now`, of events from `from` on. */
+  /** Records that this process's first read starts at `now` and covers events from `from` on. */
   open(from: number, now: number): void {
     this.#openedAt = now;
     if (this.rereadFrom === undefined) this.since = from;
@@ -188,7 +188,7 @@ export class AttemptLedger {
     if (had !== has) claimed?.step(time, has ? 1 : -1);
   }
 
-  /** Records that all events until `settledTo` are listed. `readTo`: end of the read's range, if the read is complete. */
+  /** Records that all events up to `settledTo` are listed. `readTo`: end of the read's range, if the read is complete. */
   settle(read: { readonly newest: number; readonly settledTo: number; readonly readTo: number | undefined }): void {
     this.newest = read.newest;
     this.readTo = read.readTo ?? this.readTo;
@@ -200,13 +200,13 @@ export class AttemptLedger {
     this.#evict();
   }
 
-  /** Discards all attempts, because the log lost events until `time`. */
+  /** Discards all attempts, because the log lost events before `time`. */
   reset(time: number): void {
     this.since = Math.max(this.since, time, this.#fedTo);
     for (const map of [this.#running, this.#ends, this.#keys, this.#claims, this.#waits]) map.clear();
   }
 
-  /** Row for the next process; undefined until a minute of reading has passed since the last one. */
+  /** Returns the row for the next process; undefined if the last row is less than a minute old. */
   row(): string | undefined {
     if (!this.isKeyed || this.readTo - this.#savedAt < SAVE_EVERY) return undefined;
     this.#savedAt = this.readTo;
@@ -231,19 +231,19 @@ export class AttemptLedger {
     return this.#running.has(message) || this.#waits.keyOf(message) !== undefined;
   }
 
-  #timeline(key: string): Timeline | undefined {
+  #timeline(key: string): AttemptTimeline | undefined {
     const known = this.#keys.get(key);
     if (known || this.#keys.size >= MAX_KEYS) {
       this.isOverLimit ||= !known;
       return known;
     }
-    const made = new Timeline(this.settledTo);
+    const made = new AttemptTimeline(this.settledTo);
     this.#keys.set(key, made);
     return made;
   }
 
   /** Returns the timeline of attempts and waits, creating it at the first failed attempt of a key. */
-  #claimsOf(key: string): Timeline | undefined {
+  #claimsOf(key: string): AttemptTimeline | undefined {
     const claimed = this.#claims.get(key) ?? this.#timeline(key)?.copy();
     if (claimed) this.#claims.set(key, claimed);
     return claimed;
@@ -260,7 +260,7 @@ export class AttemptLedger {
 
   #begin(message: bigint, key: string, time: number): void {
     const known = this.#running.get(message);
-    // A delayed start: that attempt ended before the known one began.
+    // This start is delayed: its attempt ended before the known one began.
     if (known && time <= known.from) return;
     const end = this.#ends.get(message);
     if (end && time <= end.time) {

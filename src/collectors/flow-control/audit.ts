@@ -2,9 +2,9 @@ import type { FlowReason, FlowState } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
 import type { Attempts } from './attempts.ts';
 import { addSample, clear, compare, createEvidence, discard, type Evidence } from './evidence.ts';
-import { type EvaluationContext, evaluateKey, type Verdict } from './verdict.ts';
+import { type EvaluationContext, evaluateKey, type KeyEvaluation } from './verdict.ts';
 
-export interface AuditedKey extends Verdict {
+export interface AuditedKey extends KeyEvaluation {
   /** Start of the state (ms since the Unix epoch). */
   readonly since: number;
 }
@@ -37,33 +37,33 @@ const MIN_DURATION = 40_000;
 const IMMEDIATE: ReadonlySet<FlowReason> = new Set(['paused', 'slots_claimed']);
 /** The log counts as late after this time without new events (ms), if keys change. */
 const LATE = 240_000;
-/** Changes of keys up to this long after the newest event may belong to that event (ms). */
+/** A key change up to this long after the newest event may be an effect of that event (ms). */
 const AT_REST = 30_000;
 /** If keys do not change, the log is assumed to be complete up to this age (ms). */
 const LISTED = 120_000;
-/** How long reads are kept (ms). */
+/** Time for which reads are kept (ms). */
 const KEPT_FOR = 3_600_000;
-/** Maximum time between two reads that is assumed to miss no change (ms). */
+/** Two reads at most this far apart are assumed to miss no change in between (ms). */
 const MAX_READ_GAP = 150_000;
 const SAVE_EVERY = 60_000;
 
-/** Keys evaluated per read. More would block the event loop for too long. */
+/** Maximum number of keys evaluated per read. More would block the event loop for too long. */
 const MAX_EVALUATED = 2000;
 const UNREAD = { last: undefined, shown: undefined, next: undefined };
 
-/** Rows of key, `unseen` and `knownFrom`. */
+/** One tuple per key. */
 type StoredAudit = readonly (readonly [key: string, unseen: number | null, knownFrom: number])[];
 
 const isIdle = ({ waitlistSize, parallelismInUse, paused }: FlowControlEntry) =>
   waitlistSize === 0 && !parallelismInUse && !paused;
-/** No ghost slots on an idle key; undefined if the service does not report its parallelism. */
-const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): Verdict => ({
+/** Returns the verdict for an idle key, which has no ghost slots. `ghosts` is undefined if the service reports no parallelism. */
+const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): KeyEvaluation => ({
   state: 'ok',
   reason: 'nothing_waits',
   ghosts,
   drainsIn: undefined,
 });
-const TOO_MANY: Verdict = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
+const TOO_MANY: KeyEvaluation = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
 
 /** `isForced`: evaluate keys even if the service reports no parallelism. `stored`: the row of an earlier process. */
 export function createAudit(isForced: boolean, stored?: string) {
@@ -94,7 +94,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     while (reads[0] && now - reads[0].to > KEPT_FOR) reads.shift();
   }
 
-  /** Discards the evidence from before a silence of the log, unless reads prove that no key changed during it: events may be lost. */
+  /** Discards evidence up to the end of a silence in the log, which may have lost events. Reads that prove no key changed prevent this. */
   function handleSilence({ now, attempts }: KeysRead): void {
     const { silence } = attempts ?? {};
     if (!silence || silence.to <= silentTo) return;
@@ -128,7 +128,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     return { ...idle(entry), since: key.shown?.state === 'ok' ? key.shown.since : now };
   }
 
-  function show(key: TrackedKey, verdict: Verdict, now: number): AuditedKey {
+  function show(key: TrackedKey, verdict: KeyEvaluation, now: number): AuditedKey {
     const { shown } = key;
     const isNew = shown?.state !== verdict.state;
     if (!isNew) key.next = undefined;
@@ -136,7 +136,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     const since = key.next?.since ?? shown?.since ?? now;
     const isDelayed = shown && isNew && !IMMEDIATE.has(verdict.reason) && now - since < MIN_DURATION;
     if (isDelayed) {
-      // The old state is shown, but its ghost slots may have changed.
+      // The old state is shown, but the number of ghost slots may have changed.
       const ghosts = shown.state === 'ghost_slots' ? (verdict.ghosts ?? shown.ghosts) : verdict.ghosts;
       return { ...shown, ghosts, drainsIn: undefined };
     }

@@ -1,6 +1,6 @@
-import type { Sample } from './evidence.ts';
+import type { KeySample } from './evidence.ts';
 
-/** Samples of this period are used (ms). */
+/** Period of the samples that an estimate uses (ms). */
 const WINDOW = 240_000;
 /** Minimum duration of a falling trend (ms). */
 const MIN_DURATION = 90_000;
@@ -10,8 +10,8 @@ const MIN_DECREASE = 3;
 /** Maximum standard error, relative to the pace. */
 const MAX_ERROR = 0.04;
 
-/** Estimates the time until the waitlist is empty (ms) at its pace since its maximum. Undefined unless it falls evenly. */
-export function timeToDrain(samples: readonly Sample[], now: number): number | undefined {
+/** Estimates the time until the waitlist is empty (ms) from its trend since its maximum. Undefined unless it shrinks steadily. */
+export function timeToDrain(samples: readonly KeySample[], now: number): number | undefined {
   const within = samples.filter(({ at }) => now - at <= WINDOW);
   let [top, longest] = [0, 0];
   for (const [index, { waitlistSize }] of within.entries())
@@ -26,8 +26,8 @@ export function timeToDrain(samples: readonly Sample[], now: number): number | u
 }
 
 /** Fits a line by least squares. Returns the growth of the waitlist (messages per ms) and its standard error. */
-function regression(points: readonly Sample[]): { pace: number; error: number } {
-  const mean = (of: (sample: Sample) => number) => points.reduce((all, each) => all + of(each), 0) / points.length;
+function regression(points: readonly KeySample[]): { pace: number; error: number } {
+  const mean = (of: (sample: KeySample) => number) => points.reduce((all, each) => all + of(each), 0) / points.length;
   const [time, size] = [mean(({ at }) => at), mean(({ waitlistSize }) => waitlistSize)];
   let [squares, products] = [0, 0];
   for (const { at, waitlistSize } of points) {

@@ -2,16 +2,16 @@ import type { FlowControlEntry } from '../../model/message.ts';
 import type { Attempts } from './attempts.ts';
 import { MAX_WAIT } from './waits.ts';
 
-export interface Sample extends FlowControlEntry {
+export interface KeySample extends FlowControlEntry {
   /** Time of the request (ms since the Unix epoch). */
   readonly from: number;
   /** Time of the response (ms since the Unix epoch). */
   readonly at: number;
-  /** Minimum number of ghost slots; below 1 if there may be none. Undefined until the log is settled at `at`. */
+  /** Minimum number of ghost slots; below 1 if there may be none. Undefined until the log is settled up to `at`. */
   excess?: number;
   /** Maximum number of slots in use without a logged attempt. */
   atMost?: number;
-  /** Slots in use without a logged attempt. An attempt that began before the log was read may run in them. */
+  /** Slots in use without a logged attempt. They may belong to attempts that started before the first read of the log. */
   unexplained?: number;
   /** Slots in use that messages waiting for a retry may hold. */
   waiting?: number;
@@ -19,7 +19,7 @@ export interface Sample extends FlowControlEntry {
 
 /** Evidence about the slots of one key. */
 export interface Evidence {
-  readonly samples: Sample[];
+  readonly samples: KeySample[];
   /** Upper bound of running attempts without a logged start. Undefined before the first comparison. */
   unseen: number | undefined;
   /** All attempts started after this time are tracked. */
@@ -32,18 +32,18 @@ export interface Evidence {
   proven: number;
 }
 
-/** Tolerated difference between the clocks of agent and service (ms). A larger one only delays a finding. */
+/** Tolerated clock skew between agent and service (ms). A larger tolerance would only delay findings. */
 const SKEW = 5000;
 const MAX_SAMPLES = 80;
-/** How long samples are kept (ms). */
+/** Time for which samples are kept (ms). */
 const KEPT_FOR = 900_000;
-/** Minimum time between two samples (ms). Of faster reads, only the newest is kept. */
+/** Minimum time between two samples (ms). Of more frequent reads, only the newest is kept. */
 const MIN_DISTANCE = 9000;
-/** A longer pause between reads with ghost slots interrupts a run (ms). */
+/** Maximum pause between reads with ghost slots (ms). A longer pause ends the run. */
 const MAX_PAUSE = 120_000;
 /** Minimum duration of a run of reads that proves ghost slots (ms). */
 export const PROOF = 270_000;
-/** Minimum number of reads in such a run. */
+/** Minimum number of reads in a run that proves ghost slots. */
 const MIN_READS = 4;
 
 /** `isNew`: the previous complete read did not list the key, so it has no unseen attempts. */
@@ -66,7 +66,7 @@ export function clear(evidence: Evidence): void {
 export function addSample({ samples }: Evidence, entry: FlowControlEntry, read: { from: number; now: number }): void {
   const { from, now: at } = read;
   const before = samples.at(-2);
-  // The newest read is always the last sample. It replaces the previous one if that came too soon.
+  // The newest read is always the last sample. It replaces the previous sample if that one came too soon after its predecessor.
   if (before && at - before.at < MIN_DISTANCE && samples.at(-1)?.excess === undefined) samples.pop();
   samples.push({ ...entry, from, at });
   while (samples.length > MAX_SAMPLES || (samples[0] && at - samples[0].at > KEPT_FOR)) samples.shift();
@@ -93,7 +93,7 @@ export function compare(evidence: Evidence, attempts: Attempts, settledTo: numbe
     const claimed = attempts.claimed(key, from - SKEW, at + SKEW);
     // Logged and unseen attempts together never exceed the number of slots.
     sample.atMost = Math.max(0, Math.min(inUse - running.min, slots - running.max));
-    // After this time, each earlier message has had an event, unless the key is paused.
+    // After this long, every earlier message has had an event, unless the key is paused.
     const isLong = !paused && at - evidence.knownFrom > MAX_WAIT;
     evidence.unseen = isLong ? 0 : Math.min(evidence.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
     sample.unexplained = inUse - claimed.max;
@@ -113,7 +113,7 @@ function handleLoss(evidence: Evidence, attempts: Attempts): void {
   discard(evidence, Math.max(attempts.since, isLost ? attempts.settledTo : 0));
 }
 
-function extendRun(evidence: Evidence, { at, excess = 0, atMost = 0 }: Sample): void {
+function extendRun(evidence: Evidence, { at, excess = 0, atMost = 0 }: KeySample): void {
   const { run, samples } = evidence;
   evidence.proven = Math.min(evidence.proven, atMost);
   // If keys are read rarely, pauses are longer.
@@ -126,7 +126,7 @@ function extendRun(evidence: Evidence, { at, excess = 0, atMost = 0 }: Sample): 
   evidence.run.reads += 1;
 }
 
-/** Discards evidence from before `until`, because attempts running then are unknown. */
+/** Discards evidence from before `until`, because the attempts running at that time are unknown. */
 export function discard(evidence: Evidence, until: number): void {
   if (until <= evidence.knownFrom) return;
   evidence.knownFrom = until;

@@ -1,4 +1,4 @@
-/** Resolution (ms). */
+/** Length of a bucket (ms). */
 export const BUCKET = 5000;
 /** Number of buckets (twenty minutes). */
 const BUCKETS = 240;
@@ -8,12 +8,12 @@ export const bucketOf = (time: number) => Math.floor(time / BUCKET);
 const placeOf = (bucket: number) => ((bucket % BUCKETS) + BUCKETS) % BUCKETS;
 
 /** Number of running attempts of a key over time. Times are in milliseconds since the Unix epoch. */
-export class Timeline {
+export class AttemptTimeline {
   /** Per bucket, as a ring: maximum and minimum of running attempts, and number of starts. */
   #max = new Uint16Array(BUCKETS);
   #min = new Uint16Array(BUCKETS);
   #starts = new Uint16Array(BUCKETS);
-  /** Unsettled steps: twice the time, plus one for a start. Sorted, an end precedes a start of the same millisecond. */
+  /** Unsettled steps, encoded as twice the time, plus one for a start. When sorted, an end precedes a start of the same millisecond. */
   #steps: number[] = [];
   #now = 0;
   #settledTo: number;
@@ -26,7 +26,7 @@ export class Timeline {
     this.#busyAt = from;
   }
 
-  /** Adds or removes one running attempt from `time` on. A step before the settled time only raises the maximum. */
+  /** Adds or removes one running attempt from `time` on. Before the settled time, starts only raise maxima; ends move to that time. */
   step(time: number, by: 1 | -1): void {
     this.#busyAt = Math.max(this.#busyAt, time);
     if (time > this.#settledTo) {
@@ -50,7 +50,7 @@ export class Timeline {
     } else this.#raise(from, to);
   }
 
-  /** Settles all steps until `time`: all earlier events are listed. */
+  /** Settles all steps up to `time`: all earlier events are listed. */
   settle(time: number): void {
     if (this.#steps.length > 0) {
       const sorted = Float64Array.from(this.#steps).sort();
@@ -92,8 +92,8 @@ export class Timeline {
     return this.#now === 0 && this.#steps.length === 0 && this.#settledTo - this.#busyAt > BUCKETS * BUCKET;
   }
 
-  copy(): Timeline {
-    const copy = new Timeline(this.#settledTo);
+  copy(): AttemptTimeline {
+    const copy = new AttemptTimeline(this.#settledTo);
     copy.#max = this.#max.slice();
     copy.#min = this.#min.slice();
     copy.#starts = this.#starts.slice();
@@ -102,7 +102,7 @@ export class Timeline {
     return copy;
   }
 
-  /** Places of the settled buckets of a span. */
+  /** Yields the ring positions of the settled buckets of a span. */
   *#places(from: number, to: number): Generator<number> {
     const last = bucketOf(this.#settledTo);
     const first = Math.max(bucketOf(from), last - BUCKETS + 1);

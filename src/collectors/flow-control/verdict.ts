@@ -1,9 +1,9 @@
 import type { FlowReason, FlowState } from '../../model/flow-state.ts';
 import type { Attempts } from './attempts.ts';
 import { timeToDrain } from './drain.ts';
-import { type Evidence, ghostSlots, type Sample } from './evidence.ts';
+import { type Evidence, ghostSlots, type KeySample } from './evidence.ts';
 
-export interface Verdict {
+export interface KeyEvaluation {
   readonly state: FlowState;
   readonly reason: FlowReason;
   /** Ghost slots: in use without a running attempt. Undefined if unknown. */
@@ -23,25 +23,25 @@ export interface EvaluationContext {
   readonly isLate: boolean;
 }
 
-/** Reads of this period determine states that do not depend on slots (ms). */
+/** Period of the reads that determine states which do not depend on slots (ms). */
 const WINDOW = 120_000;
 /** Minimum time between the first and the last of these reads (ms). */
 const MIN_DURATION = 45_000;
 const MIN_READS = 3;
 /** A key counts as throttled by its rate if at least this share of the rate limit is used. */
 const RATE_SHARE = 0.75;
-/** Older comparisons with the log are not used (ms). */
+/** Maximum age of a comparison with the log (ms). */
 const MAX_LAG = 420_000;
 
-const isRateUsedUp = ({ rateUsed, rateLimit }: Sample) =>
+const isRateUsedUp = ({ rateUsed, rateLimit }: KeySample) =>
   rateUsed !== undefined && rateLimit !== undefined && rateUsed >= rateLimit;
-const isFull = ({ parallelismInUse, parallelismLimit }: Sample) =>
+const isFull = ({ parallelismInUse, parallelismLimit }: KeySample) =>
   parallelismLimit !== undefined && (parallelismInUse ?? 0) >= parallelismLimit;
-const isMost = (samples: readonly Sample[], test: (sample: Sample) => boolean) =>
+const isMost = (samples: readonly KeySample[], test: (sample: KeySample) => boolean) =>
   samples.filter(test).length * 2 >= samples.length;
 
 /** Returns why the log cannot be used for a key, or undefined if it can. */
-function blindness(context: EvaluationContext, { parallelismInUse }: Sample): FlowReason | undefined {
+function blindness(context: EvaluationContext, { parallelismInUse }: KeySample): FlowReason | undefined {
   const { attempts, now, settledTo, isLate } = context;
   if (parallelismInUse === undefined) return 'not_reported';
   if (!attempts) return 'log_not_read';
@@ -51,7 +51,7 @@ function blindness(context: EvaluationContext, { parallelismInUse }: Sample): Fl
 }
 
 /** Determines the state of a key at its last read. */
-export function evaluateKey(evidence: Evidence, context: EvaluationContext): Verdict {
+export function evaluateKey(evidence: Evidence, context: EvaluationContext): KeyEvaluation {
   const { samples } = evidence;
   const last = samples.at(-1);
   if (!last) throw new RangeError('a key without a read');
@@ -92,11 +92,11 @@ function stateWithWaiting(
   const within = evidence.samples.filter(({ at }) => now - at <= WINDOW);
   // If keys are read rarely, use the last reads.
   const recent = within.length < MIN_READS ? evidence.samples.slice(-MIN_READS) : within;
-  const [first, last] = [recent[0] as Sample, recent.at(-1) as Sample];
+  const [first, last] = [recent[0] as KeySample, recent.at(-1) as KeySample];
   if (recent.length < MIN_READS || last.at - first.at < MIN_DURATION) return ['unknown', 'too_few_reads'];
   if (isMost(recent, isRateUsedUp)) return ['throttled', 'rate_limit'];
   const isFree = recent.every(sample => sample.waitlistSize > 0 && !isFull(sample));
-  // No log is needed: by the service's own numbers, no limit of the key is reached.
+  // No log is needed: according to the service's own numbers, the key has not reached any limit.
   if (isFree && last.rateLimit === undefined && last.parallelismInUse !== undefined) return ['starved', 'slots_free'];
   if (blind) return ['unknown', blind];
   const { rateLimit, ratePeriodSeconds = 1 } = last;

@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
-import { whenOver } from '../answers.ts';
-import { Approval, Reason } from '../commands.ts';
+import { ApprovalBody, ReasonBody } from '../commands.ts';
+import { whenOver } from '../response-limiter.ts';
 import type { HttpServed } from '../served.ts';
 import { onlyAllow } from './methods.ts';
 
 export interface Lifecycle {
   /** `server.lifecycle`. */
   isOn(): boolean;
-  /** The user, or the name in the verified client certificate; undefined without authentication. */
+  /** Returns the user, or the name in the verified client certificate; undefined without authentication. */
   callerOf(request: IncomingMessage): string | undefined;
 }
 
@@ -27,9 +27,9 @@ const MAX_BODY = '16kb';
 
 /** Schemas of the bodies by path. The operator is added later. */
 const COMMANDS = {
-  '/api/v1/auto-cancel/approve': Approval.transform(body => ({ kind: 'approve' as const, ...body })),
-  '/api/v1/auto-cancel/pause': Reason.transform(body => ({ kind: 'pause' as const, ...body })),
-  '/api/v1/auto-cancel/resume': Reason.transform(body => ({ kind: 'resume' as const, ...body })),
+  '/api/v1/auto-cancel/approve': ApprovalBody.transform(body => ({ kind: 'approve' as const, ...body })),
+  '/api/v1/auto-cancel/pause': ReasonBody.transform(body => ({ kind: 'pause' as const, ...body })),
+  '/api/v1/auto-cancel/resume': ReasonBody.transform(body => ({ kind: 'resume' as const, ...body })),
 };
 type Order = (typeof COMMANDS)[keyof typeof COMMANDS];
 const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
@@ -53,7 +53,7 @@ function refuseBody(error: unknown, _request: Request, response: Response, next:
   else response.status(Number(status)).json({ error: words });
 }
 
-/** POST routes: off by default, and refused for other sites. */
+/** Creates the POST routes, which are off by default and refuse cross-site requests. */
 export function lifecycleRoutes(served: HttpServed, { isOn, callerOf }: Lifecycle): Router {
   /** Returns why a request is refused; undefined if it is accepted. */
   function refusalOf(request: Request): [status: number, error: string] | undefined {
@@ -72,28 +72,28 @@ export function lifecycleRoutes(served: HttpServed, { isOn, callerOf }: Lifecycl
     else response.status(status).json({ error });
   }
 
-  async function obey(order: Order, request: Request, response: Response): Promise<void> {
+  async function execute(order: Order, request: Request, response: Response): Promise<void> {
     const { data, error } = order.safeParse(request.body ?? {});
     if (error) {
       const found = error.issues.map(({ path, message }) => [...path, message].join(' '));
       response.status(400).json({ error: `the body: ${found.join('; ')}` });
       return;
     }
-    const gone = new AbortController();
-    whenOver(request, response, () => gone.abort());
-    const answer = await served.command({ ...data, by: callerOf(request) ?? 'http' }, gone.signal);
-    if (answer === 'waiting') response.status(202).json({ error: WAITING });
-    else if (answer.ok) response.json(Object(answer.result));
-    else response.status(409).json({ error: answer.why });
+    const disconnected = new AbortController();
+    whenOver(request, response, () => disconnected.abort());
+    const result = await served.command({ ...data, by: callerOf(request) ?? 'http' }, disconnected.signal);
+    if (result === 'waiting') response.status(202).json({ error: WAITING });
+    else if (result.ok) response.json(Object(result.result));
+    else response.status(409).json({ error: result.why });
   }
 
   const router = Router().post(PATHS, guard, express.json({ limit: MAX_BODY }));
   router.post(RELOAD, async (_request, response) => {
-    const answer = await served.reload();
-    response.status('faults' in answer ? 400 : 200).json(answer);
+    const result = await served.reload();
+    response.status('faults' in result ? 400 : 200).json(result);
   });
   for (const [path, order] of Object.entries(COMMANDS)) {
-    router.post(path, (request, response) => obey(order, request, response));
+    router.post(path, (request, response) => execute(order, request, response));
   }
   return router.all(PATHS, onlyAllow('POST')).use(refuseBody);
 }

@@ -2,8 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
 import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
-import type { Answers } from '../answers.ts';
-import { SENT_ON } from '../peer.ts';
+import { FORWARDED } from '../peer.ts';
+import type { ResponseLimiter } from '../response-limiter.ts';
 import type { HttpServed, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
@@ -23,7 +23,7 @@ function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format
 
 /**
  * Returns the exposition format for an Accept header: the one with the highest weight, by default text, which every scraper reads.
- * Of equal weights the first one wins.
+ * Among equal weights, the first one wins.
  */
 export function negotiateFormat(accept: string | undefined): Format {
   let best: { format: Format; weight: number } | undefined;
@@ -54,45 +54,62 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const working = new Map<string, Promise<unknown>>();
   const begun = new Map<string, number>();
 
-  async function take(key: string, work: () => Promise<T>): Promise<T> {
-    // Requests of other connections that have already arrived join.
+  async function start(key: string, work: () => Promise<T>): Promise<T> {
+    // Let requests join that have already arrived on other connections.
     await setImmediate();
     await working.get(key);
     const wait = (begun.get(key) ?? Number.NEGATIVE_INFINITY) + SPACING - clock.monotonic();
     if (wait > 0 && isCrowded()) await clock.sleep(wait);
     waiting.delete(key);
     begun.set(key, clock.monotonic());
-    const answer = work();
+    const body = work();
     const over = () => working.delete(key);
-    working.set(key, answer.then(over, over));
-    return answer;
+    working.set(key, body.then(over, over));
+    return body;
   }
 
   return (key: string, work: () => Promise<T>): Promise<T> => {
-    const answer = waiting.get(key) ?? take(key, work);
-    // Set before `take` has awaited anything.
-    waiting.set(key, answer);
-    return answer;
+    const body = waiting.get(key) ?? start(key, work);
+    // Runs before `start` continues after its first await and deletes the entry.
+    waiting.set(key, body);
+    return body;
   };
 }
 
-/** Redirects to the replica that holds the account, or responds with 503. */
-function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: Request, response: Response): void {
+/**
+ * Returns the URL at which the holder of an account serves a request for it, or why there is no such URL. `path`: path and
+ * query of the request.
+ */
+export function holderUrl(
+  { self, placeOf }: ServedReplicas,
+  account: string,
+  path: string,
+): { readonly url: string } | { readonly why: string } {
   const { holder } = placeOf(account);
-  if (!holder || holder.id === self.id || query[SENT_ON] !== undefined) {
-    const why = holder ? 'it is moving to another replica' : 'no replica holds it';
-    response.status(503).set('Retry-After', '5').type('text').send(`the account is not collected now: ${why}\n`);
+  const target = URL.parse(path, 'http://replica');
+  if (holder && holder.id !== self.id && target && !target.searchParams.has(FORWARDED)) {
+    target.searchParams.set(FORWARDED, '1');
+    return { url: holder.url.replace(/\/$/, '') + target.pathname + target.search };
+  }
+  const why = holder ? 'it is moving to another replica' : 'no replica holds it';
+  return { why: `the account is not collected now: ${why}` };
+}
+
+/** Redirects to the replica that holds the account, or responds with 503. */
+function redirect(replicas: ServedReplicas, account: string, { originalUrl }: Request, response: Response): void {
+  const holder = holderUrl(replicas, account, originalUrl);
+  if ('why' in holder) {
+    response.status(503).set('Retry-After', '5').type('text').send(`${holder.why}\n`);
     return;
   }
-  const target = `${holder.url.replace(/\/$/, '')}/probe?${new URLSearchParams({ account, [SENT_ON]: '1' })}`;
   response
     .status(307)
-    .set({ Location: target, 'Cache-Control': 'no-store' })
+    .set({ Location: holder.url, 'Cache-Control': 'no-store' })
     .type('text')
     .send('see the replica that holds it\n');
 }
 
-export function metricsRoutes(served: HttpServed, { isCrowded }: Answers): Router {
+export function metricsRoutes(served: HttpServed, { isCrowded }: ResponseLimiter): Router {
   const shared = createSingleFlight<Awaited<ReturnType<HttpServed['exposition']>>>(isCrowded, served.clock);
 
   async function send(request: Request, response: Response, scope: Scope): Promise<void> {
@@ -117,9 +134,9 @@ export function metricsRoutes(served: HttpServed, { isCrowded }: Answers): Route
       if (typeof account !== 'string') {
         response.status(400).type('text').send('name one configured account: /probe?account=NAME\n');
       } else if (!served.accounts.includes(account)) {
-        response.status(404).type('text').send('no account of that name is configured\n');
+        response.status(404).type('text').send('no account with that name is configured\n');
       } else if (served.replicas && !served.replicas.placeOf(account).isHere) {
-        sendOn(served.replicas, account, request, response);
+        redirect(served.replicas, account, request, response);
       } else {
         await send(request, response, { account });
       }

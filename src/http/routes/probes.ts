@@ -8,7 +8,7 @@ const PROBES: Readonly<Record<string, string>> = {
 };
 
 /** Serves only GET /-/healthy and /-/ready, for a port without a gate. */
-export function answerProbe(request: IncomingMessage, response: ServerResponse): void {
+export function sendProbe(request: IncomingMessage, response: ServerResponse): void {
   const text = PROBES[request.url?.split('?', 1)[0] ?? ''];
   const isRead = request.method === 'GET' || request.method === 'HEAD';
   response.writeHead(text === undefined ? 404 : isRead ? 200 : 405, {
@@ -20,8 +20,8 @@ export function answerProbe(request: IncomingMessage, response: ServerResponse):
 }
 
 /**
- * The port opens after configuration and store are loaded. Readiness never waits for the service: an unready sidecar would take its
- * application out of service.
+ * Creates the probe routes, which always succeed: the port opens only after configuration and store are loaded. Readiness never
+ * waits for the service, because an unready sidecar would take its application out of service.
  */
 export const probeRoutes = (): Router =>
-  Router().all(Object.keys(PROBES), (request, response) => answerProbe(request, response));
+  Router().all(Object.keys(PROBES), (request, response) => sendProbe(request, response));

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
-import { whenOver } from '../answers.ts';
+import { whenOver } from '../response-limiter.ts';
 import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
@@ -14,20 +14,20 @@ const RETRY = 3000;
 interface Stream {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Start of unread output, by the monotonic clock. */
+  /** Monotonic time since which the client has not read all output. */
   unreadSince: number | undefined;
 }
 
-/** Streams that notify pages of changes. A page then fetches itself again. */
+/** Streams that notify pages of changes. A notified page fetches its content again. */
 export type Streams = ReturnType<typeof createStreams>;
 
 export interface StreamsDeps extends Pick<HttpServed, 'watch' | 'clock'> {
   /** Time in which a client has to read its output (ms). */
-  readonly takenWithin: number;
+  readonly readWithin: number;
   readonly onCut: (request: IncomingMessage) => void;
 }
 
-export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps) {
+export function createStreams({ watch, clock, readWithin, onCut }: StreamsDeps) {
   const streams = new Set<Stream>();
   let isClosed = false;
   let ticking = new AbortController();
@@ -40,14 +40,14 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
     const now = clock.monotonic();
     for (const stream of streams) {
       stream.unreadSince = stream.response.writableLength === 0 ? undefined : (stream.unreadSince ?? now);
-      if (stream.unreadSince !== undefined && now - stream.unreadSince > takenWithin) {
+      if (stream.unreadSince !== undefined && now - stream.unreadSince > readWithin) {
         onCut(stream.request);
         stream.request.socket.destroy();
       }
     }
   }
 
-  /** Serves all streams. Runs while there are any. */
+  /** Notifies all streams of changes. Runs while a stream is open. */
   async function tick(signal: AbortSignal): Promise<void> {
     const hasChanged = watch();
     let notifiedAt = clock.monotonic();
@@ -96,7 +96,7 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
     /** Ends all streams. Later ones are refused. */
     close(): void {
       isClosed = true;
-      // No writes after the end.
+      // Do not write after the end.
       ticking.abort();
       for (const { response } of streams) response.end();
     },

@@ -3,22 +3,22 @@ import { fingerprintOf, type Notice, timeText } from '../notice.ts';
 import { labelText, linksOf, toLine } from './words.ts';
 
 /** Limit of a summary (characters); the other texts have no documented limit and use the same. */
-const LONGEST_TEXT = 1024;
+const MAX_TEXT = 1024;
 
 const SEVERITIES: readonly (string | undefined)[] = ['critical', 'error', 'warning', 'info'];
 
 function bounded(text: string): string {
   const line = toLine(text);
-  return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT - 1).toWellFormed()}…` : line;
+  return line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT - 1).toWellFormed()}…` : line;
 }
 
-/** An alert with an unknown severity is an error, so that it is noticed. A notice that ends by itself is only information. */
+/** An alert with an unknown severity is sent as an error, so that it is noticed; a notice that expires, as information. */
 function severityOf({ labels: { severity }, lasts }: Notice): string | undefined {
   if (SEVERITIES.includes(severity)) return severity;
   return lasts === undefined ? 'error' : 'info';
 }
 
-/** An event of PagerDuty's Events API v2. Sending it twice changes nothing: the alert keeps its `dedup_key`. */
+/** Returns an event for PagerDuty's Events API v2. Sending it twice is harmless, because an alert keeps its `dedup_key`. */
 export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: Secret | undefined) {
   const { status, labels, annotations, startsAt } = notice;
   const identity = { routing_key: routingKey?.reveal(), dedup_key: `delivery-watch/${fingerprintOf(labels)}` };
@@ -45,6 +45,6 @@ export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: 
   };
 }
 
-/** The documented explanation of a 400 that names the routing key. Nothing else of a response is logged. */
+/** Detects the documented response to an invalid routing key. No other part of a response is logged. */
 export const errorOfPagerduty = (text: string): string | undefined =>
   /"status"\s*:\s*"invalid event"/.test(text) && text.includes("'routing_key'") ? 'invalid routing_key' : undefined;

@@ -10,7 +10,7 @@ export type Post = (
   request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal },
 ) => Promise<Reply>;
 
-export type Answer =
+export type SendResult =
   | { readonly kind: 'accepted' }
   /** The content was rejected, so a retry is useless. */
   | { readonly kind: 'refused'; readonly why: string }
@@ -25,8 +25,8 @@ export interface Receiver {
   readonly wants: 'state' | 'changes';
   /** How changes are grouped; undefined if each is sent separately. */
   readonly grouping?: Grouping | undefined;
-  /** Sends alerts; to a receiver of changes, one notice or the notices of one group. Rejects only if the signal is aborted. */
-  send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<Answer>;
+  /** Sends alerts. A receiver of changes gets one notice, or the notices of one group. Rejects only if the signal is aborted. */
+  send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<SendResult>;
 }
 
 export interface NotifierDeps {
@@ -37,9 +37,9 @@ export interface NotifierDeps {
 }
 
 /** Results of sending, counted for each notice and address. A `failed` notice is retried, a `dropped` one is not. */
-export const OUTCOMES = ['sent', 'failed', 'dropped'] as const;
+export const SEND_OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
-export interface Meaning {
+export interface ResponseMeaning {
   /** Whether a status means that the content was rejected. */
   isRefusal(status: number): boolean;
   /** Returns the error in a response body, from a fixed set of words; undefined if there is no such error. */
@@ -51,8 +51,8 @@ export async function postNotices(
   { post, now }: Pick<NotifierDeps, 'post' | 'now'>,
   url: string,
   request: Parameters<Post>[1],
-  { isRefusal, errorIn }: Meaning,
-): Promise<Answer> {
+  { isRefusal, errorIn }: ResponseMeaning,
+): Promise<SendResult> {
   try {
     const { status, retryAfter, text } = await post(url, request);
     const error = errorIn?.(text);
@@ -79,10 +79,10 @@ export function traced(receiver: Receiver, tracer: Tracer): Receiver {
         'notify',
         { notifier, member, alerts: notices.length },
         async span => {
-          const answer = await receiver.send(notices, signal, group);
-          span.set({ outcome: answer.kind });
-          if (answer.kind !== 'accepted') span.fail(answer.kind);
-          return answer;
+          const result = await receiver.send(notices, signal, group);
+          span.set({ outcome: result.kind });
+          if (result.kind !== 'accepted') span.fail(result.kind);
+          return result;
         },
         'client',
       ),

@@ -3,14 +3,14 @@ import { type Notice, timeText } from '../notice.ts';
 import { type Link, labelText, linksOf, toLine } from './words.ts';
 
 /** Slack's limits: characters of a section's text, and blocks of a message. */
-const LONGEST_TEXT = 3000;
-/** Each alert takes three blocks and the rest takes one, which stays below Slack's limit of 50 blocks per message. */
+const MAX_TEXT = 3000;
+/** With three blocks per alert and one for the rest, a message stays below Slack's limit of 50 blocks. */
 const MAX_ALERTS = 15;
 /** Shorter than Slack's limits, for readability. */
-const LONGEST_TITLE = 150;
-const LONGEST_SUMMARY = 1500;
-const LONGEST_LABELS = 1500;
-const LONGEST_LINK = 900;
+const MAX_TITLE = 150;
+const MAX_SUMMARY = 1500;
+const MAX_LABELS = 1500;
+const MAX_LINK = 900;
 
 const COLOURS: Readonly<Record<string, string>> = { critical: '#d00000', warning: '#e8a33d', info: '#439fe0' };
 const FIRING = '#d00000';
@@ -34,7 +34,7 @@ const plain = (text: string, limit: number) => ({ type: 'plain_text', text: esca
 
 function linkText({ href, text }: Link): string[] {
   const escapedHref = href.replace(/[|<>]/g, encodeURIComponent).replaceAll('&', '&amp;');
-  return escapedHref.length > LONGEST_LINK ? [] : [`<${escapedHref}|${text}>`];
+  return escapedHref.length > MAX_LINK ? [] : [`<${escapedHref}|${text}>`];
 }
 
 const colourOf = ({ status, labels: { severity = '' } }: Notice) =>
@@ -46,10 +46,10 @@ function toAttachment(notice: Notice, externalUrl: string) {
   const until = endsAt === undefined ? '' : ` until ${timeText(endsAt)}`;
   const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
   const links = linksOf(annotations, externalUrl).flatMap(linkText);
-  const section = { type: 'section', text: plain(`${title}${until}`, LONGEST_TITLE) };
-  const summary = text === '' ? [] : [{ type: 'section', text: plain(text, LONGEST_SUMMARY) }];
+  const section = { type: 'section', text: plain(`${title}${until}`, MAX_TITLE) };
+  const summary = text === '' ? [] : [{ type: 'section', text: plain(text, MAX_SUMMARY) }];
   const linked = links.length === 0 ? [] : [{ type: 'mrkdwn', text: links.join(' · ') }];
-  const context = { type: 'context', elements: [plain(labelText(labels) || '–', LONGEST_LABELS), ...linked] };
+  const context = { type: 'context', elements: [plain(labelText(labels) || '–', MAX_LABELS), ...linked] };
   return { color: colourOf(notice), blocks: [section, ...summary, context] };
 }
 
@@ -65,10 +65,10 @@ export function slackBody(notices: readonly Notice[], { labels, left }: Group, e
   const more = Math.max(0, notices.length - MAX_ALERTS) + left;
   const rest = {
     color: '#808080',
-    blocks: [{ type: 'context', elements: [plain(`${more} more alerts are not listed.`, LONGEST_TITLE)] }],
+    blocks: [{ type: 'context', elements: [plain(`${more} more alerts are not listed.`, MAX_TITLE)] }],
   };
   return {
-    text: escaped(`[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim(), LONGEST_TEXT),
+    text: escaped(`[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim(), MAX_TEXT),
     mrkdwn: false,
     attachments: [
       ...[...firing, ...resolved].slice(0, MAX_ALERTS).map(notice => toAttachment(notice, externalUrl)),

@@ -4,7 +4,7 @@ import { type Group, type Grouping, groupKey } from '../group.ts';
 import { fingerprintOf, type Notice, timeText } from '../notice.ts';
 import { FORMATS, type WebhookFormat } from '../options.ts';
 import { errorOfPagerduty, pagerdutyEvent } from './pagerduty.ts';
-import { type Answer, type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
+import { type NotifierDeps, postNotices, type Receiver, type SendResult } from './receiver.ts';
 import { errorOfSlack, slackBody } from './slack.ts';
 
 export interface WebhookDeps extends NotifierDeps {
@@ -33,7 +33,7 @@ function groupOfOne({ status, labels, startsAt }: Notice): Group {
   };
 }
 
-/** The body that Alertmanager 0.22 and newer send (version 4). */
+/** Returns the body that Alertmanager 0.22 and newer versions send (version 4). */
 function webhookBody({ notices, group: { labels, left }, externalUrl, notifier: receiver }: Notification) {
   const alerts = notices.map(({ status, labels, annotations, startsAt, endsAt, lasts }) => {
     const end = endsAt ?? (lasts === undefined ? undefined : startsAt + lasts);
@@ -69,7 +69,7 @@ interface Notification {
   readonly secret: Secret | undefined;
 }
 
-/** Bodies of a notification's requests, and the error in a response body, which may have status 200. */
+/** Functions of each format: request bodies, and the error in a response body, which may have status 200. */
 const BODIES: Readonly<
   Record<
     WebhookFormat,
@@ -129,7 +129,7 @@ export function createWebhook(deps: WebhookDeps): Receiver {
       } catch {
         return { kind: 'failed', why: 'no secret', isDown: true };
       }
-      let result: Answer = { kind: 'accepted' };
+      let result: SendResult = { kind: 'accepted' };
       for (const content of bodiesOf({ notices, group, externalUrl, notifier, secret })) {
         const body = JSON.stringify(content);
         const request = { headers: headersOf(group, body, secret), body, signal };

@@ -1,6 +1,6 @@
 import { UNRESOLVED } from '../../metrics/thresholds.ts';
 import { type AccountCheck, defineCheck } from './check.ts';
-import { lasting } from './words.ts';
+import { durationText } from './words.ts';
 
 export const AUTO_CANCEL: readonly AccountCheck[] = [
   defineCheck('cancel_unresolved', 'DeliveryAutoCancelUnresolved', {
@@ -8,7 +8,7 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     check: ({ autoCancel, now }) =>
       [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
         const age = (now - since) / 1000;
-        const text = `A cancel by the rule ${subject} has had no known outcome for ${lasting(age)}.`;
+        const text = `A cancel by the rule ${subject} has had no known outcome for ${durationText(age)}.`;
         return age > UNRESOLVED ? { subject, since, text } : [];
       }),
   }),

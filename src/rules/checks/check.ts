@@ -1,4 +1,5 @@
-import type { Recent } from '../../history/recent.ts';
+import type { RecentChanges } from '../../history/recent.ts';
+import { MINUTE } from '../../kit/duration.ts';
 import type { Objectives } from '../../metrics/objectives.ts';
 import type { AccountMeter } from '../../metrics/own.ts';
 import type { Growth } from '../../metrics/thresholds.ts';
@@ -17,7 +18,7 @@ export interface CheckInput {
   readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
   readonly autoCancel: AutoCancelNumbers | undefined;
   readonly recent: AccountHistory['recent'];
-  readonly changes: Recent;
+  readonly changes: RecentChanges;
   /** When a finding was first recorded, milliseconds since the Unix epoch; undefined for a new one. */
   readonly firstSeen: (finding: { readonly kind: CheckKind; readonly subject: string | null }) => number | undefined;
 }
@@ -29,7 +30,7 @@ export interface Finding {
   readonly labels?: Readonly<Record<string, string>>;
   /** Start, milliseconds since the Unix epoch. Default: the time of the first detection. */
   readonly since?: number | undefined;
-  /** Default: that of the check. The alert does not fire on a lower severity than its own. */
+  /** Default: the severity of the check. An alert ignores findings of lower severity than its own. */
   readonly severity?: CheckSeverity;
   readonly text: string;
 }
@@ -41,15 +42,15 @@ export interface Unknown extends Pick<Finding, 'subject' | 'labels'> {
 
 export const UNKNOWN: Unknown = { isUnknown: true };
 
-/** Findings of a check and subjects without a result; a text is a finding without other properties. */
-export type Result = Outcome | readonly Outcome[];
-export type Outcome = string | Finding | Unknown;
+/** Result of a check: findings, and subjects without a result. A plain string is a finding with only a text. */
+export type Findings = CheckOutcome | readonly CheckOutcome[];
+export type CheckOutcome = string | Finding | Unknown;
 
-/** Collectors with checks, and their parts of the view. */
+/** Collectors with checks, and the property of `CheckedAccount` that contains their data. */
 export const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
 export type CheckedCollector = keyof typeof PARTS;
 
-/** Detects one kind of problem of an account or of the agent. Pure. */
+/** Detects one kind of problem of an account or of the agent. `check` is pure. */
 export interface Check<I> {
   readonly kind: CheckKind;
   /** The alert that is sent. Several checks can feed one alert. */
@@ -59,12 +60,12 @@ export interface Check<I> {
   readonly collector?: CheckedCollector;
   /** Condition for docs/problems.md, as Markdown. */
   readonly when: string;
-  check(input: I): Result;
+  check(input: I): Findings;
 }
 export type AccountCheck = Check<CheckInput>;
 
 interface Definition<I> extends Pick<Check<I>, 'when' | 'check'> {
-  /** Default: that of the alert. */
+  /** Default: the severity of the alert. */
   readonly severity?: CheckSeverity;
 }
 
@@ -85,19 +86,17 @@ export const checksOf =
       check,
       ...more
     }: Omit<Definition<CheckInput>, 'check'> & {
-      readonly check: (input: CheckInput, part: CheckedAccount[(typeof PARTS)[C]]) => Result;
+      readonly check: (input: CheckInput, part: CheckedAccount[(typeof PARTS)[C]]) => Findings;
     },
   ): AccountCheck => ({
     ...defineCheck<CheckInput>(kind, alert, { ...more, check: input => check(input, input.view[PARTS[collector]]) }),
     collector,
   });
 
-export const MINUTE = 60_000;
-
-/** The history has a sample a minute. */
+/** Tolerance of `covers` (ms): the history has one sample a minute. */
 const LATE = 2 * MINUTE;
 
-/** Whether the change of a number covers a window (ms). A shorter one can only show that a condition holds. */
+/** Whether a change covers the window `over` (ms). A change over a shorter time can prove a condition but not rule it out. */
 export const covers = (change: { readonly overSeconds: number } | null | undefined, over: number): boolean =>
   change !== null && change !== undefined && 1000 * change.overSeconds >= over - LATE;
 
@@ -107,7 +106,7 @@ export const msOf = (iso: string | null) => (iso === null ? undefined : Date.par
 export const everySeconds = ({ rounds }: CheckedAccount, collector: string, name: string) =>
   rounds.find(each => each.collector === collector && each.round === name)?.everySeconds ?? 0;
 
-/** Whether a number has grown by the threshold, or by a part of it. */
+/** Whether a number has grown by more than the threshold, multiplied by `part`. */
 export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
   now - before > part * Math.min(Math.max(share * before, fewest), many);
 
@@ -115,9 +114,9 @@ export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: n
 export const seenFor = ({ firstSeen, now }: CheckInput, kind: CheckKind, subject: string | null) =>
   now - (firstSeen({ kind, subject }) ?? now);
 
-/** Factor on the threshold of a finding of the last five minutes, so that it does not flap. */
+/** Threshold factor for a problem that was found in the last five minutes, so that the finding does not flap. */
 const EASED = 0.7;
 
-/** Returns the factor on the threshold of a finding. */
+/** Returns the threshold factor for a kind of problem: lower while a finding is recorded. */
 export const easing = ({ firstSeen }: CheckInput, kind: CheckKind) =>
   firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;

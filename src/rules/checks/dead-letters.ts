@@ -1,33 +1,35 @@
 import { dlqFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
+import { MINUTE } from '../../kit/duration.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
 import type { CheckedAccount } from './account.ts';
-import { type AccountCheck, type CheckInput, checksOf, easing, isMoreBy, MINUTE, msOf, UNKNOWN } from './check.ts';
-import { clockTime, count, lasting, plural, share, within } from './words.ts';
+import { type AccountCheck, type CheckInput, checksOf, easing, isMoreBy, msOf, UNKNOWN } from './check.ts';
+import { clockTime, count, durationText, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('dlq');
 
 type DeadLetters = CheckedAccount['deadLetters'];
 
-/** The largest kind: `503 from api.example.com/orders (871)`. */
+/** Describes the largest kind: `503 from api.example.com/orders (871)`. */
 function most({ kinds: { largest } }: DeadLetters): string {
   const [first] = largest;
   if (!first) return '';
   const { responseStatus, urlHost, route, messages } = first;
-  // Only configured patterns are shown.
+  // Omit placeholders such as `__unmatched__`.
   const place = `${urlHost}${route.startsWith('/') ? route : ''}`;
-  return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no answer'} from ${place} (${count(messages)})`;
+  return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no response'} from ${place} (${count(messages)})`;
 }
 
-/** Minimum of the points between two ages (ms); undefined without points. */
+/** Returns the minimum of the points with an age from `to` to `from` (ms); undefined without such points. */
 function least(points: readonly { at: number; value: number }[], now: number, from: number, to: number) {
   const values = points.filter(({ at }) => at >= now - from && at <= now - to).map(({ value }) => value);
   return values.length === 0 ? undefined : Math.min(...values);
 }
 
 /**
- * Growth of the queue and its window. Removals appear only with the next complete walk, so that the size is a sawtooth: growth
- * over an hour compares the minima of 15 minutes. A history of less than ten minutes is compared with its start.
+ * Returns the growth of the queue and the time it took. Removals appear only after the next complete walk, so the size is a
+ * sawtooth curve. Growth over an hour therefore compares the minima of two 15-minute windows. With less than ten minutes of
+ * history, the size is compared with the first point.
  */
 function growth(input: CheckInput, messages: number): { by: number; overSeconds: number } | 'none' | 'unknown' {
   const { recent, now } = input;
@@ -43,12 +45,12 @@ function growth(input: CheckInput, messages: number): { by: number; overSeconds:
   const settled = Math.min(messages, least(points, now, 15 * MINUTE, 0) ?? messages);
   const before = least(points, now, 75 * MINUTE, 60 * MINUTE);
   const hasGrownFrom = (size: number) => DLQ_BY_THE_HOUR.some(limit => isMoreBy(limit, settled, size, part));
-  // Without a size of an hour ago, only a queue that is too small even compared with an empty one has not grown.
+  // Without the size an hour ago, growth can be ruled out only if the queue is too small even compared with an empty one.
   if (before === undefined) return hasGrownFrom(0) ? 'unknown' : 'none';
   return hasGrownFrom(before) ? { by: settled - before, overSeconds: 3600 } : 'none';
 }
 
-/** Stuck failure callbacks by the default evidence, or by the rule with the most. */
+/** Returns the highest number of stuck failure callbacks: that of the default evidence, or of the rule that finds the most. */
 function stuck({ view, autoCancel }: CheckInput): { number: number; rule: string | undefined } {
   const suspected = { number: view.deadLetters.suspected ?? 0, rule: undefined as string | undefined };
   return [...(autoCancel?.candidates ?? [])]
@@ -58,7 +60,7 @@ function stuck({ view, autoCancel }: CheckInput): { number: number; rule: string
 
 export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_growing', 'DeliveryDlqGrowing', {
-    when: 'the queue has grown by a fifth (at least 20 messages, at most 50) within half an hour, or within an hour by 35 % (at least 25, at most 100) or to twice its size',
+    when: 'the queue grew by a fifth (20–50 messages) in half an hour, or by 35 % (25–100) or 100 % (4–100) in an hour',
     check(input, queue) {
       const { messages, entered } = queue;
       const grown = messages === null ? 'unknown' : growth(input, messages);
@@ -78,7 +80,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       if (retentionSeconds === null || messages === 0) return [];
       if (entered === undefined || expiry === undefined || left === null) return UNKNOWN;
       if (now - entered <= DLQ_EXPIRING * retentionSeconds * 1000 || left.removed < left.expired) return [];
-      const rest = expiry > now ? `in ${lasting((expiry - now) / 1000)}, ` : '';
+      const rest = expiry > now ? `in ${durationText((expiry - now) / 1000)}, ` : '';
       const text = `The longest-queued dead letter expires ${rest}at ${clockTime(expiry, now)}.`;
       return { since: entered + DLQ_EXPIRING * retentionSeconds * 1000, text };
     },
@@ -89,8 +91,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const entered = msOf(queue.oldestEntered);
       if (entered === undefined) return queue.messages === 0 ? [] : UNKNOWN;
       if (now - entered <= dlqMaxAge) return [];
-      const size = queue.messages === null ? '' : ` of ${count(queue.messages)}`;
-      const text = `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(dlqMaxAge / 1000)})${most(queue)}.`;
+      const which = queue.messages === null ? 'dead letter' : `of ${plural(queue.messages, 'dead letter')}`;
+      const text = `The longest-queued ${which} has been in the queue for ${durationText((now - entered) / 1000)} (objective: ${durationText(dlqMaxAge / 1000)})${most(queue)}.`;
       return { since: entered + dlqMaxAge, text };
     },
   }),
@@ -104,12 +106,12 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     },
   }),
   defineCheck('callbacks_stuck', 'DeliveryFailureCallbackStuck', {
-    when: 'failure callbacks are in progress for longer than all their retries can take, or for longer than an auto-cancel rule allows',
+    when: 'failure callbacks have been in progress for longer than all their retries can take, or than an auto-cancel rule allows',
     check(input, { suspected, oldestInProgress }) {
       const { number, rule } = stuck(input);
       if (number === 0) return suspected === null ? UNKNOWN : [];
       const since = msOf(oldestInProgress);
-      const oldest = since === undefined ? '' : `, the oldest for ${lasting((input.now - since) / 1000)}`;
+      const oldest = since === undefined ? '' : `, the oldest for ${durationText((input.now - since) / 1000)}`;
       const by = rule === undefined ? '' : ` by the rule ${rule}`;
       const text = `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.`;
       return { since, text };
@@ -120,7 +122,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     check(_input, { callbacks }) {
       const [failed, succeeded] = [callbacks?.fail ?? 0, callbacks?.success ?? 0];
       if (failed === 0 || failed <= CALLBACKS_FAILED * succeeded) return [];
-      return `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: these workflows were not told.`;
+      return `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: their workflows were not notified.`;
     },
   }),
 ];

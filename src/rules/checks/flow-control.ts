@@ -1,6 +1,7 @@
 import { flowControlFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
+import { MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
 import type { CheckedKey } from './account.ts';
 import {
@@ -10,17 +11,16 @@ import {
   everySeconds,
   type Finding,
   isMoreBy,
-  MINUTE,
   msOf,
   seenFor,
 } from './check.ts';
-import { count, lasting } from './words.ts';
+import { count, durationText, plural } from './words.ts';
 
 const defineCheck = checksOf('flow_control');
 
 const nameOf = (key: string) => seriesName(flowControlFamilies.waitlistSize.name, { flow_control_key: key });
 
-/** Reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
+/** Formats reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
 function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: CheckedKey): string {
   const used = (what: string, of: number | null, limit: number | null, word: string) =>
     of === null || limit === null ? '' : `${what} ${count(of)} of ${count(limit)} ${word}`;
@@ -32,30 +32,30 @@ function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: C
 const isRateUsedUp = ({ rateUsed, rateLimit }: CheckedKey) =>
   rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
 
-/** Minimum of reads in a window, or in each third of a trend. */
+/** Minimum number of reads in a window, or in each third of a trend. */
 const READS = 3;
 
 const readsTake = ({ view }: CheckInput) => READS * 1000 * everySeconds(view, 'flow_control', 'list');
 
-const SHORTEST_TREND = 10 * MINUTE;
-/** Minimum share of recorded minutes: only the largest keys are recorded. */
-const FEWEST_POINTS = 0.7;
+const MIN_TREND = 10 * MINUTE;
+/** Minimum share of minutes with a point. Points may be missing, because only the largest keys are recorded. */
+const MIN_POINTS = 0.7;
 
 /**
- * Growth of a waitlist in the recorded part of the last hour: from the maximum of the first third to the minimum of the last.
- * False without a significant growth.
+ * Returns the growth of a waitlist in the recorded part of the last hour. False unless the minimum of its last third is well
+ * above the maximum of its first third.
  */
 function trend(
   input: CheckInput,
   { key, waiting }: CheckedKey,
 ): { by: number; overSeconds: number } | false | 'unknown' {
   const { recent, now } = input;
-  // The current number limits the minimum of the last third.
+  // The minimum of the last third cannot exceed the current number.
   if (waiting < BACKLOG_TREND.fewest) return false;
   const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
   const [first] = points;
-  if (!first || now - first.at < Math.max(SHORTEST_TREND, 3 * readsTake(input))) return 'unknown';
-  if (points.length < (FEWEST_POINTS * (now - first.at)) / MINUTE) return 'unknown';
+  if (!first || now - first.at < Math.max(MIN_TREND, 3 * readsTake(input))) return 'unknown';
+  if (points.length < (MIN_POINTS * (now - first.at)) / MINUTE) return 'unknown';
   const third = (now - first.at) / 3;
   const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
   const late = points.filter(({ at }) => at >= now - third).map(({ value }) => value);
@@ -64,7 +64,7 @@ function trend(
   return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
 }
 
-/** Runs a check for each key on which messages wait. Keys that are not listed have no finding. */
+/** Runs a check for each listed key with waiting messages. */
 const eachKey =
   (check: (input: CheckInput, row: CheckedKey) => Omit<Finding, 'subject'> | false | 'unknown') =>
   (input: CheckInput) =>
@@ -77,45 +77,45 @@ const eachKey =
 
 export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
-    when: 'a waitlist grew in the recorded part of the last hour (at least ten minutes and nine reads), and the key is not paused. The minimum of its last third is at least 50 messages and exceeds the maximum of its first third by half (at least 25, at most 100)',
+    when: 'within the recorded hour, the smallest waitlist of the last third (at least 50) exceeds the largest of the first third by half (25–100)',
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;
-      const text = `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`;
+      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, +${count(grown.by)} in ${durationText(grown.overSeconds)}${limitsOf(row)}.`;
       return { text };
     }),
   }),
   defineCheck('ghost_slots', 'DeliveryFlowControlGhostSlots', {
-    when: 'slots of a key have been in use for more than four minutes while messages waited, and the event log shows no attempt in them',
+    when: 'slots of a key have been in use for four and a half minutes while messages waited, but no attempt is running in them',
     check: (_input, { rows }) =>
       rows.flatMap(row => {
         const { key, state, stateSince, ghostSlots: slots, waiting } = row;
         if (slots === null) return state === 'unknown' ? { subject: key, isUnknown: true as const } : [];
         if (slots === 0) return [];
         const [are, them] = slots === 1 ? ['slot is', 'it'] : ['slots are', 'them'];
-        const text = `Key ${key}: ${count(slots)} ${are} in use and nothing runs in ${them}; ${count(waiting)} wait${limitsOf(row)}.`;
+        const text = `Key ${key}: ${count(slots)} ${are} in use, but nothing runs in ${them}; ${plural(waiting, 'message')} waiting${limitsOf(row)}.`;
         return { subject: key, since: state === 'ghost_slots' ? msOf(stateSince) : undefined, text };
       }),
   }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
-    when: 'the number of messages that wait on a key has not changed for 30 minutes and three reads, although the key is not paused and its rate limit is not reached',
+    when: 'the waitlist of an unpaused key has not changed for 30 minutes and three reads, although its rate limit is not reached',
     check: eachKey((input, row) => {
       if (row.paused || isRateUsedUp(row) || readsTake(input) > 30 * MINUTE) return false;
       const points = input.recent(nameOf(row.key), 30 * MINUTE);
       if (points.some(({ value }) => value !== row.waiting)) return false;
       const [first] = points;
       if (!first || input.now - first.at < 29 * MINUTE) return 'unknown';
-      const text = `Key ${row.key}: the same ${count(row.waiting)} have been waiting for 30 min or more${limitsOf(row)}.`;
+      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, unchanged for 30 min or more${limitsOf(row)}.`;
       return { since: first.at, text };
     }),
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
-    when: 'a key is paused and messages wait on it; severity `info` for the first hour',
+    when: 'a key is paused and messages wait on it; `info` for the first hour',
     check: eachKey((input, row) => {
       if (!row.paused) return false;
       const pausedFor = seenFor(input, 'paused_with_backlog', row.key);
-      const lasts = pausedFor < MINUTE ? '' : ` for ${lasting(pausedFor / 1000)} or more`;
-      const text = `Key ${row.key} is paused${lasts}: ${count(row.waiting)} wait.`;
+      const state = pausedFor < MINUTE ? 'is paused' : `has been paused for ${durationText(pausedFor / 1000)} or more`;
+      const text = `Key ${row.key} ${state}: ${plural(row.waiting, 'message')} waiting.`;
       return { severity: pausedFor < HOUR ? 'info' : 'warning', text };
     }),
   }),

@@ -1,31 +1,31 @@
 import { UNCOLLECTED } from '../../metrics/thresholds.ts';
 import { type Check, defineCheck } from './check.ts';
-import { clockTime, lasting } from './words.ts';
+import { clockTime, durationText } from './words.ts';
 
-export interface Unheld {
+export interface UnheldAccount {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   readonly holder: string | undefined;
   /** Time without a holder (ms). */
   readonly unheldFor: number;
-  /** Age of its status row (ms); undefined if this replica has found none for `waitedFor` (ms). */
+  /** Age of the account's status row (ms); undefined if this replica has found none for `waitedFor` (ms). */
   readonly age: number | undefined;
   readonly waitedFor: number;
   readonly leaseTime: number;
   /** Whether the database is unavailable. Then the holder is unknown. */
-  readonly isAway: boolean;
+  readonly isUnavailable: boolean;
 }
 
-/** Time without a report after which the holder is ignored (ms). It reports every 15 seconds. */
+/** Time without a report after which an account counts as not collected (ms). Holders report every 15 seconds. */
 const SILENT = UNCOLLECTED * 1000;
 
 /** Checks of an account that this replica does not hold. */
-export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
+export const REPLICA_CHECKS: readonly Check<UnheldAccount>[] = [
   defineCheck('account_uncollected', 'DeliveryAccountUncollected', {
-    when: 'replicas share the store, and no replica has held the account for longer than the lease time, or its holder has reported nothing for two minutes',
-    check({ now, holder, unheldFor, age, waitedFor, leaseTime, isAway }) {
-      if (isAway) return [];
-      const last = age === undefined ? 'nothing is known of it' : `what is shown is of ${clockTime(now - age, now)}`;
+    when: 'no replica has held the account for longer than the lease time, or its holder has reported nothing for two minutes',
+    check({ now, holder, unheldFor, age, waitedFor, leaseTime, isUnavailable }) {
+      if (isUnavailable) return [];
+      const last = age === undefined ? 'its state is unknown' : `the shown data is from ${clockTime(now - age, now)}`;
       if (holder === undefined) {
         if (unheldFor <= leaseTime) return [];
         const since = now - Math.max(unheldFor, age ?? 0);
@@ -33,7 +33,7 @@ export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
       }
       const silent = age ?? waitedFor;
       if (silent <= SILENT) return [];
-      const text = `Not collected by any replica: ${holder} holds it and has reported nothing for ${lasting(silent / 1000)}; ${last}.`;
+      const text = `Not collected by any replica: ${holder} holds it and has reported nothing for ${durationText(silent / 1000)}; ${last}.`;
       return { since: now - silent, text };
     },
   }),

@@ -1,4 +1,4 @@
-import { createRecent } from '../../history/recent.ts';
+import { createRecentChanges } from '../../history/recent.ts';
 import type { CheckedAccount } from './account.ts';
 import { AUTO_CANCEL } from './auto-cancel.ts';
 import { type AccountCheck, type Check, type CheckInput, type Finding, PARTS, UNKNOWN, type Unknown } from './check.ts';
@@ -26,8 +26,8 @@ export interface CheckResult {
 }
 
 /**
- * Runs checks. Of checks with the same kind and subject, only the first finding is reported. Later ones are unknown: a slow
- * burn neither fires nor resolves during a fast one.
+ * Runs checks. Reports only the first finding for each kind and subject. Later findings are unknown, so that a slow burn
+ * neither fires nor resolves during a fast one.
  */
 export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult[] {
   const found = new Set<string>();
@@ -61,5 +61,5 @@ export function checkAccount(input: Omit<CheckInput, 'changes'>): CheckResult[] 
     if (data === 'fresh') return check;
     return { ...check, check: input => (data === 'partial' ? [check.check(input), UNKNOWN].flat() : UNKNOWN) };
   });
-  return runChecks(applicable, { ...input, changes: createRecent(input, now) });
+  return runChecks(applicable, { ...input, changes: createRecentChanges(input, now) });
 }

@@ -9,18 +9,18 @@ const { scheduleMissed, scheduleLate } = scheduleFamilies;
 
 const defineCheck = checksOf('events');
 
-/** Minimum of missed starts in an hour if the schedule has started since. */
-const FEWEST = 2;
-/** Usual share of late starts in an hour, because of retries. */
+/** Minimum number of missed or late starts in an hour, for a schedule that has started or delivered again. */
+const MIN_STARTS = 2;
+/** Normal share of late starts in an hour, caused by retries. */
 const USUALLY_LATE = 0.1;
 
-/** Starts in an hour by the distance between the last and the next; 0 if unknown. */
+/** Returns the starts per hour, from the time between the last and the next start; 0 if unknown. */
 function startsPerHour({ lastStarted, next }: CheckedSchedule): number {
   const [last, coming] = [msOf(lastStarted), msOf(next)];
   return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
 }
 
-function lately({ changes }: CheckInput, family: typeof scheduleMissed, name: string, count: number) {
+function recentChange({ changes }: CheckInput, family: typeof scheduleMissed, name: string, count: number) {
   const rise = changes.rise(seriesName(family.name, { schedule: name }), count, HOUR);
   const isCovered = covers(rise, HOUR);
   return rise ? { by: rise.by, text: within(rise.overSeconds), isCovered } : { by: 0, text: '', isCovered };
@@ -34,7 +34,7 @@ const last = (iso: string | null, now: number) => {
 const hasFailed = ({ state, next }: CheckedSchedule, now: number) =>
   state === 'failing' && (msOf(next) ?? now) - now > HOUR;
 
-/** Runs a check for each schedule. It returns false if its condition holds for no window of an hour. */
+/** Runs a check for each schedule. The check returns false if its condition does not hold. */
 const eachSchedule =
   (check: (input: CheckInput, schedule: CheckedSchedule) => Omit<Finding, 'subject'> | false | 'unknown') =>
   (input: CheckInput) =>
@@ -45,12 +45,12 @@ const eachSchedule =
       return found === 'unknown' || state === 'unknown' ? { subject, isUnknown: true as const } : [];
     });
 
-/** Expected starts. A finding stays for an hour, so that it does not flap with each start. */
+/** Checks of expected starts. A finding lasts for an hour, so that it does not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
   defineCheck('schedule_missed', 'DeliveryScheduleMissed', {
     when: 'a schedule missed its last expected start, or two starts in the last hour',
     check: eachSchedule((input, { name, state, lastStarted, missed }) => {
-      const hour = lately(input, scheduleMissed, name, missed);
+      const hour = recentChange(input, scheduleMissed, name, missed);
       const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
       const seen = last(lastStarted, input.now);
       if (state === 'missed') {
@@ -58,17 +58,17 @@ export const SCHEDULES: readonly AccountCheck[] = [
         const text = `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`;
         return { since: msOf(lastStarted), text };
       }
-      if (hour.by < FEWEST) return hour.isCovered ? false : 'unknown';
+      if (hour.by < MIN_STARTS) return hour.isCovered ? false : 'unknown';
       return { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
     }),
   }),
   defineCheck('schedule_late', 'DeliveryScheduleLate', {
-    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or this happened for two starts and more than a tenth of the starts in the last hour. Or the last messages failed and the next start is more than an hour away',
+    when: 'the last start was late, or failed more than an hour before the next one; or at least two starts, and more than a tenth, were late in the last hour',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = hasFailed(schedule, input.now);
-      const hour = lately(input, scheduleLate, name, late);
-      const isOften = hour.by >= FEWEST && hour.by > USUALLY_LATE * startsPerHour(schedule);
+      const hour = recentChange(input, scheduleLate, name, late);
+      const isOften = hour.by >= MIN_STARTS && hour.by > USUALLY_LATE * startsPerHour(schedule);
       if (state !== 'late' && !failed && !isOften) return hour.isCovered ? false : 'unknown';
       const delivered = last(lastDelivered, input.now);
       const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';

@@ -1,6 +1,6 @@
 import { grouped } from '../../kit/text.ts';
 
-/** Numbers in sentences: as on pages, but rounded. */
+/** Formats numbers for sentences: as on pages, but rounded. */
 
 export { grouped as count, plural } from '../../kit/text.ts';
 
@@ -10,9 +10,9 @@ const UNITS = [
   ['min', 60],
 ] as const;
 
-/** The two largest units of a duration in seconds: `9 h 12 min`. Whole seconds below a minute, none from a minute on. */
-export function lasting(seconds: number): string {
-  if (seconds < 0) return `−${lasting(-seconds)}`;
+/** Formats a duration (s) in its two largest units: `9 h 12 min`. Seconds are shown only below a minute. */
+export function durationText(seconds: number): string {
+  if (seconds < 0) return `−${durationText(-seconds)}`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const first = UNITS.findIndex(([, size]) => seconds >= size);
   let rest = seconds;
@@ -24,16 +24,16 @@ export function lasting(seconds: number): string {
   return parts.join(' ');
 }
 
-/** `41 %`, `2.3 %`. */
+/** Formats a ratio as `41 %` or `2.3 %`. */
 export const share = (ratio: number) =>
   `${grouped(ratio < 0.1 ? Math.round(ratio * 1000) / 10 : Math.round(ratio * 100))} %`;
 
-/** `10:02:11 UTC`, with the date unless that is the day of `now`. Times in milliseconds since the Unix epoch. */
+/** Formats a time as `10:02:11 UTC`, with the date unless it is the day of `now`. Times in milliseconds since the Unix epoch. */
 export function clockTime(time: number, now: number): string {
   const [day, clock] = new Date(time).toISOString().split('T');
   return `${new Date(now).toISOString().startsWith(`${day}T`) ? '' : `${day} `}${clock?.slice(0, 8)} UTC`;
 }
 
-/** The window of a change: `in the last hour`, `in 12 min`. */
+/** Describes the window of a change: `in the last hour`, `in 12 min`. */
 export const within = (overSeconds: number) =>
-  Math.abs(overSeconds - 3600) < 120 ? 'in the last hour' : `in ${lasting(overSeconds)}`;
+  Math.abs(overSeconds - 3600) < 120 ? 'in the last hour' : `in ${durationText(overSeconds)}`;

@@ -1,6 +1,18 @@
 import { z } from 'zod';
 import { FLOW_REASONS, FLOW_STATES } from '../../model/flow-state.ts';
-import { Alert, Change, DataState, FROM_REPLICA, Maybe, Num, Problem, Ratio, Seconds, State, Time } from './parts.ts';
+import {
+  AlertView,
+  ChangeView,
+  DataState,
+  FROM_REPLICA,
+  Maybe,
+  Num,
+  Problem,
+  Ratio,
+  Seconds,
+  State,
+  Time,
+} from './parts.ts';
 
 const Round = z.object({
   collector: z.string(),
@@ -14,7 +26,7 @@ const Round = z.object({
 });
 
 /** A dead letter without body, headers and error text. */
-export const DeadLetter = z.object({
+export const DeadLetterView = z.object({
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
   enteredAt: Maybe(Time).describe('Derived from the dlqId, or else the time of the first read.'),
@@ -41,7 +53,7 @@ const STANDING = {
   region: Maybe(z.string()),
   labels: z.record(z.string(), z.string()),
   problems: z.array(Problem),
-  alerts: z.array(Alert).describe('Pending, firing and recently resolved alerts.'),
+  alerts: z.array(AlertView).describe('Pending, firing and recently resolved alerts.'),
   rounds: z.array(Round),
 };
 
@@ -54,7 +66,7 @@ export const AccountView = z.object({
     enabled: z.boolean(),
     data: DataState,
     messages: Maybe(Num),
-    change: Maybe(Change).describe('Over the last hour.'),
+    change: Maybe(ChangeView).describe('Over the last hour.'),
     most: Maybe(Num).describe('Limit of the plan.'),
     entered: Maybe(Num).describe('Since the first start of the agent.'),
     left: Maybe(Left),
@@ -99,8 +111,8 @@ export const AccountView = z.object({
         }),
       ),
     }),
-    newestEntries: z.array(DeadLetter).describe('The ten newest entries.'),
-    longestEntries: z.array(DeadLetter).describe('The ten longest-queued entries.'),
+    newestEntries: z.array(DeadLetterView).describe('The ten newest entries.'),
+    longestEntries: z.array(DeadLetterView).describe('The ten longest-queued entries.'),
     callbacks: Maybe(z.record(z.string(), Num)).describe('Failure callbacks by state.'),
     suspected: Maybe(Num).describe('Failure callbacks that seem stuck.'),
     oldestInProgress: Maybe(Time),
@@ -151,7 +163,7 @@ export const AccountView = z.object({
         z.object({
           key: z.string(),
           waiting: Num,
-          change: Maybe(Change).describe('Over the last 15 minutes.'),
+          change: Maybe(ChangeView).describe('Over the last 15 minutes.'),
           drainSeconds: Maybe(Seconds).describe(
             'At the rate of the last minutes if it is steady, else of the last 15 minutes; null if the waitlist does not shrink or the rate is unknown.',
           ),

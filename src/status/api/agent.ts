@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { FROM_REPLICA, Maybe, Num, Problem, Seconds, Time } from './parts.ts';
 
 /** An error in a configuration file. Lines and columns start at 1. */
-export const Fault = z.object({
+export const ReloadErrorView = z.object({
   file: z.string(),
   line: z.int().optional(),
   column: z.int().optional(),
   message: z.string(),
 });
 
-export type Fault = z.output<typeof Fault>;
+export type ReloadErrorView = z.output<typeof ReloadErrorView>;
 
 export const AgentView = z.object({
   now: Time,
@@ -28,7 +28,7 @@ export const AgentView = z.object({
     z.object({
       at: Time,
       changed: z.array(z.string()).describe('Changes of a successful reload.'),
-      faults: z.array(Fault).describe('Errors of a failed reload.'),
+      faults: z.array(ReloadErrorView).describe('Errors of a failed reload.'),
     }),
   ),
   store: z.object({

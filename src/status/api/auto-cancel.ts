@@ -1,22 +1,22 @@
 import { z } from 'zod';
-import { Account, FROM_REPLICA, Maybe, Num, Time } from './parts.ts';
+import { AccountName, FROM_REPLICA, Maybe, Num, Time } from './parts.ts';
 
-export const Predicate = z.object({
+export const PredicateView = z.object({
   name: z.string(),
   holds: z.union([z.boolean(), z.literal('unknown')]),
   found: z.string(),
   asked: z.string(),
 });
 
-export const Finding = z.object({
+export const RuleFindingView = z.object({
   rule: z.string(),
   verdict: z.enum(['stuck', 'not_stuck', 'unknown', 'no_match']),
   reason: z.string(),
-  predicates: z.array(Predicate),
+  predicates: z.array(PredicateView),
 });
 
 /** Query parameters of GET /api/v1/auto-cancel. */
-export const AutoCancelQuery = z.object({ account: Account.optional().describe('Only this account.') });
+export const AutoCancelQuery = z.object({ account: AccountName.optional().describe('Only this account.') });
 
 /** A tracked failure callback, and why it is or is not cancelled. */
 export const Candidate = z.object({
@@ -30,7 +30,7 @@ export const Candidate = z.object({
   lastSeenAt: Time,
   snapshots: z.int(),
   owner: Maybe(z.object({ rule: z.string(), mode: z.string() })),
-  findings: z.array(Finding),
+  findings: z.array(RuleFindingView),
   held: Maybe(z.string()).describe('Reason for skipping it although it is stuck, as a keyword.'),
   heldText: Maybe(z.string()).describe('`held` as a sentence.'),
   attempts: z.int(),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseDuration } from '../../kit/duration.ts';
 import { Maybe, Num, Time, wholeNumber } from './parts.ts';
 
-const MOST_FAMILIES = 20;
+const MAX_FAMILIES = 20;
 const NAMES = 'must be the name of a metric family and may be repeated';
 
 /** Query parameters of GET /api/v1/accounts/NAME/history. */
@@ -12,7 +12,7 @@ export const HistoryQuery = z.object({
       given => (typeof given === 'string' ? [given] : given),
       z
         .array(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,199}$/, { error: NAMES }), { error: NAMES })
-        .max(MOST_FAMILIES, { error: `must be given at most ${MOST_FAMILIES} times` }),
+        .max(MAX_FAMILIES, { error: `must be given at most ${MAX_FAMILIES} times` }),
     )
     .describe('Name of a metric family. May be repeated.'),
   over: z

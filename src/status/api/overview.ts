@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import {
-  Alert,
-  Change,
+  ACCOUNT_STATES,
+  AlertView,
+  ChangeView,
   DataState,
   FROM_REPLICA,
   Maybe,
@@ -9,7 +10,6 @@ import {
   oneOf,
   Problem,
   Ratio,
-  STATES,
   State,
   Time,
   wholeNumber,
@@ -24,7 +24,7 @@ export const OverviewQuery = z.object({
     .max(200, { error: 'must have at most 200 characters' })
     .default('')
     .describe('Part of an account’s name or label, case-insensitive.'),
-  state: oneOf(['any', ...STATES])
+  state: oneOf(['any', ...ACCOUNT_STATES])
     .default('any')
     .describe('Only accounts in this state.'),
   sort: oneOf(SORTS)
@@ -46,10 +46,10 @@ export const AccountRow = z.object({
   worst: Maybe(Problem).describe('The worst problem.'),
   firing: z.int().describe('Number of its firing alerts.'),
   deadLetters: Maybe(Num),
-  deadLettersChange: Maybe(Change).describe('Over the last hour.'),
+  deadLettersChange: Maybe(ChangeView).describe('Over the last hour.'),
   oldestEntered: Maybe(Time).describe('When the longest-queued dead letter was added.'),
   delivered: Maybe(Ratio).describe('Delivered share of the messages that ended in the last hour.'),
-  finished: Maybe(Change).describe('Messages that ended in the last hour.'),
+  finished: Maybe(ChangeView).describe('Messages that ended in the last hour.'),
   waiting: Maybe(Num).describe('Messages and steps waiting on flow-control keys.'),
   inFlight: Maybe(Num),
   labels: z.record(z.string(), z.string()),
@@ -66,7 +66,7 @@ export const Overview = z.object({
   deadLetters: Maybe(Num).describe('Sum over all accounts with known numbers.'),
   problems: z.array(Problem).describe('The worst 100 problems of all accounts and the agent, worst first.'),
   problemsTotal: z.int(),
-  alerts: z.array(Alert).describe('At most 100 firing alerts.'),
+  alerts: z.array(AlertView).describe('At most 100 firing alerts.'),
   alertsFiring: z.int(),
   matching: z.int().describe('Number of matching accounts.'),
   page: z.int(),

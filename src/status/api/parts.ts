@@ -7,10 +7,10 @@ export const Time = z.iso.datetime().describe('ISO 8601, UTC');
 export const Maybe = <T extends z.ZodType>(type: T) => type.nullable();
 export const Num = z.number();
 export const Seconds = z.number().describe('Seconds.');
-/** A share from 0 to 1. */
+/** A ratio from 0 to 1. */
 export const Ratio = z.number().min(0).max(1);
 
-export const Account = z.string().regex(/^[\w-]{1,64}$/, { error: 'must be the name of an account' });
+export const AccountName = z.string().regex(/^[\w-]{1,64}$/, { error: 'must be the name of an account' });
 
 export function wholeNumber(min: number, max: number) {
   const error = `must be a whole number from ${min} to ${max}`;
@@ -20,7 +20,7 @@ export function wholeNumber(min: number, max: number) {
 export const oneOf = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `must be one of ${words.join(', ')}` });
 
-/** The replica from which an account is shown. */
+/** The replica whose data is shown for an account. */
 export const FROM_REPLICA = {
   replica: Maybe(z.string()).describe(
     'URL of the replica that holds the account. Null without a holder, or if the store is not shared.',
@@ -50,15 +50,15 @@ export const Problem = z.object({
 export type Problem = z.output<typeof Problem>;
 
 /** States of an account. `unknown`: before the first read. */
-export const STATES = ['critical', 'warning', 'unknown', 'ok'] as const;
-export const State = z.enum(STATES);
+export const ACCOUNT_STATES = ['critical', 'warning', 'unknown', 'ok'] as const;
+export const State = z.enum(ACCOUNT_STATES);
 export type State = z.output<typeof State>;
 
 export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
 export const DataState = z.enum(DATA_STATES);
 export type DataState = z.output<typeof DataState>;
 
-export const Alert = z.object({
+export const AlertView = z.object({
   state: z.enum(['pending', 'firing', 'resolved']),
   labels: z.record(z.string(), z.string()),
   annotations: z.record(z.string(), z.string()),
@@ -67,7 +67,7 @@ export const Alert = z.object({
   startsAt: Time.optional(),
   endsAt: Time.optional(),
 });
-export type Alert = z.output<typeof Alert>;
+export type AlertView = z.output<typeof AlertView>;
 
-/** Change of a number. Its window is shorter than requested if the history starts later. */
-export const Change = z.object({ by: Num, overSeconds: Seconds });
+/** Change in a number. Its window is shorter than requested if the history does not reach back that far. */
+export const ChangeView = z.object({ by: Num, overSeconds: Seconds });

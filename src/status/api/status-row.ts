@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { AccountBrakes } from './auto-cancel.ts';
 import { AccountRow } from './overview.ts';
-import { Alert, Maybe, Problem } from './parts.ts';
+import { AlertView, Maybe, Problem } from './parts.ts';
 import { ShownStatus } from './status.ts';
 
 /** Readers ignore unknown members and reject rows of another version. */
 export const STATUS_VERSION = 1;
 
-/** Fields added by the reader of a row. */
+/** Members that the reader of a row adds. */
 const OF_READER = { account: true, replica: true, publicUrl: true, holder: true, asOf: true } as const;
 
-/** Schema of a list that drops entries of unknown shape. */
+/** Returns the schema of a list that drops entries with an unknown shape. */
 const known = <T extends z.ZodType>(entry: T) =>
   z.array(z.unknown()).transform(list => list.flatMap(each => entry.safeParse(each).data ?? []) as z.output<T>[]);
 
@@ -25,14 +25,14 @@ export const StatusRow = z.object({
   up: z.boolean(),
   /** Worst first; `row.problems` is the total. */
   problems: known(Problem),
-  alerts: known(Alert),
+  alerts: known(AlertView),
   alertsTotal: z.int(),
   alertsFiring: z.int(),
   collectors: known(ShownStatus.shape.collectors.element),
   autoCancel: z
     .object({
       brakes: AccountBrakes.omit(OF_READER),
-      /** `left`: cancels that the rule's limit still allows. */
+      /** `left`: number of cancels that the rule's limit still allows. */
       rules: z.array(z.object({ name: z.string(), candidates: z.int(), left: z.number().nullable() })),
       /** Time of the journal's last line, milliseconds since the Unix epoch. */
       journalAt: z.number(),

@@ -1,14 +1,14 @@
 import type { AnyAccountView } from '../api/account.ts';
 import { CHART_ASSETS, charted, chartRange } from './charts.ts';
-import { deadLetters } from './dead-letters.ts';
-import { events } from './events.ts';
-import { flowControl } from './flow-control.ts';
+import { deadLettersSection } from './dead-letters.ts';
+import { eventsSection } from './events.ts';
+import { flowControlSection } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { alertList, named, newestOf, problemList, STATE_WORDS, unlistedAlerts, verdict } from './problems.ts';
 import { databaseNote, heldNote } from './replicas.ts';
-import { calls, rounds, schedules } from './rounds.ts';
+import { callsSection, rounds, schedules } from './rounds.ts';
 
 const PLACES = {
   'dead-letters': 'Dead letters',
@@ -36,7 +36,7 @@ function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
   return html`<p class="soft about">${named(baseUrl)}${facts.map(([what, value]) => html` · ${named(what)} <b>${named(value ?? '')}</b>`)}</p>`;
 }
 
-/** `/accounts/NAME`. Omits sections that only the holder can show. */
+/** Renders `/accounts/NAME`. Omits sections that only the holder can show. */
 export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
   const others = unlistedAlerts(alerts, problems);
@@ -48,7 +48,7 @@ ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth kn
 ${others.length > 0 && html`<h2>Alerts</h2>\n${alertList(others, context, false)}`}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
-${deadLetters(view, context)}${events(view, context)}${flowControl(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && calls(view)}`;
+${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && callsSection(view)}`;
   const whole = charted(account, context, body);
   return layout({ title: account, context, nav: 'overview', body: whole, uses: CHART_ASSETS });
 }

@@ -2,7 +2,7 @@ import type { AgentView } from '../api/agent.ts';
 import { ago, at, bytes, count, lasting, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { faultList, named, problemList, verdict } from './problems.ts';
+import { errorList, named, problemList, verdict } from './problems.ts';
 import { replicas } from './replicas.ts';
 import { type Column, name, outcomeColumns, section, table, tile, tilePanel } from './tile.ts';
 
@@ -24,7 +24,7 @@ function lastReload({ lastReload, now }: AgentView): Html {
   const { changed, faults } = lastReload;
   const when = html`${at(lastReload.at, clock)}, ${ago(lastReload.at, clock)}`;
   if (faults.length > 0) {
-    return html`<h3>The last reload failed; the previous configuration stays active</h3><p class="soft">${when}</p>\n${faultList(faults)}`;
+    return html`<h3>The last reload failed; the previous configuration stays active</h3><p class="soft">${when}</p>\n${errorList(faults)}`;
   }
   const what =
     changed.length === 0
@@ -57,7 +57,7 @@ function notifiers({ notifiers }: AgentView): Html {
   const columns: Column<AgentView['notifiers'][number]>[] = [
     { head: 'notifier', cell: row => name(row.name) },
     { head: 'kind', cell: row => row.kind },
-    // An outcome may have the name of a property of all objects.
+    // The name of an outcome may be a property of every object.
     ...outcomeColumns<AgentView['notifiers'][number]>(outcomes, ({ outcomes: own }, outcome) =>
       Object.hasOwn(own, outcome) ? own[outcome] : undefined,
     ),
@@ -73,18 +73,18 @@ function process_(view: AgentView): Html {
     tile('Version', html`${view.version}`, html`Node.js ${view.node}`),
     tile('Started', ago(view.startedAt, clock), at(view.startedAt, clock)),
     tile('Memory', bytes(view.residentBytes), 'resident'),
-    tile('Operations by HTTP', html`${view.lifecycle ? 'allowed' : 'off'}`, html`<code>server.lifecycle</code>`),
+    tile('HTTP operations', html`${view.lifecycle ? 'allowed' : 'off'}`, html`<code>server.lifecycle</code>`),
   );
   return section('process', 'Process', body);
 }
 
 const LINKS: readonly (readonly [path: string, what: string])[] = [
-  ['metrics', 'everything for Prometheus'],
+  ['metrics', 'all metrics, for Prometheus'],
   ['metrics/agent', 'the agent’s own metrics'],
-  ['api/v1/openapi.json', 'the API, described'],
+  ['api/v1/openapi.json', 'description of the API'],
   ['api/v1/sd', 'service discovery'],
-  ['-/healthy', 'whether the process lives'],
-  ['-/ready', 'whether it serves'],
+  ['-/healthy', 'whether the process is alive'],
+  ['-/ready', 'whether it is ready'],
 ];
 
 export function agentPage(view: AgentView, context: PageContext): Html {

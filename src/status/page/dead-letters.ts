@@ -5,12 +5,12 @@ import { ago, change, count, grouped, lasting, percent } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { named } from './problems.ts';
-import { type Column, name, section, share, table, tile, tilePanel } from './tile.ts';
+import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 type Entry = DeadLetters['newestEntries'][number];
 
-/** Names of dimensions that differ from their keys. */
+/** Display names of dimensions that differ from their keys. */
 const DIMENSIONS: Readonly<Record<string, string>> = {
   urlHost: 'host',
   url_host: 'host',
@@ -60,20 +60,20 @@ function numbers(of: DeadLetters, now: number): readonly (Html | false)[] {
     enteredTile(
       of,
       now,
-      share(waited, retentionSeconds, 'Share of the retention', true),
+      shareBar(waited, retentionSeconds, 'Used share of the retention', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds)}`,
-      of.oldest !== null && html`message of ${ago(of.oldest, now)}`,
+      of.oldest !== null && html`message created ${ago(of.oldest, now)}`,
     ),
     tile(
-      isDue ? 'Next expiry was due' : 'Next expiry',
+      isDue ? 'Next expiry (overdue)' : 'Next expiry',
       ago(of.nextExpiry, now),
       retentionSeconds === null && html`unknown without <code>retention.dlq</code>`,
     ),
     most !== null &&
       tile(
-        'Of what the plan allows',
+        'Plan limit used',
         html`${used || '—'}`,
-        share(messages, most, 'Of what the plan allows', true),
+        shareBar(messages, most, 'Plan limit used', true),
         html`of ${count(most)}`,
       ),
     tile(
@@ -97,11 +97,11 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
       { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
       {
         head: 'share',
-        cell: row => html`${share(row.messages, sum, 'Share')} ${sum > 0 ? percent(row.messages / sum) : ''}`,
+        cell: row => html`${shareBar(row.messages, sum, 'Share')} ${sum > 0 ? percent(row.messages / sum) : ''}`,
       },
     ];
     const more = beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more values are summed in (all others).</p>`;
-    const none = html`<p class="soft">By ${dimensionWords(dimension)}: nothing to show.</p>`;
+    const none = html`<p class="soft">By ${dimensionWords(dimension)}: no data.</p>`;
     return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, { most: 10, isNarrow: true })}${more}</div>`;
   });
 }
@@ -117,7 +117,7 @@ function kinds({ kinds }: DeadLetters): Html {
     { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
     { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
-  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} returned since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters are of kinds beyond these`}.</p>`;
+  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} returned since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters belong to other kinds`}.</p>`;
   return html`<h3>Kinds of dead letters</h3>${table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
 }
 
@@ -158,7 +158,7 @@ function origin({ queue, topic, schedule, label }: Entry): Html {
 }
 
 function status({ responseStatus, callbackState }: Entry): Html {
-  const written = responseStatus === 0 ? 'no answer' : (responseStatus ?? '—');
+  const written = responseStatus === 0 ? 'no response' : (responseStatus ?? '—');
   return html`<data value="${responseStatus}">${written}</data>${callbackState !== null && html`<small>callback ${callbackState.replaceAll('_', ' ')}</small>`}`;
 }
 
@@ -195,11 +195,11 @@ const FLOW: Chart = {
     line('delivery_dlq_entered_total', 'entered', 'bad'),
     line('delivery_dlq_left_total', 'removed', 'calm', { reason: 'removed' }),
     line('delivery_dlq_left_total', 'expired', 'odd', { reason: 'expired' }),
-    line('delivery_dlq_left_total', 'left, unknown why', 'muted', { reason: 'unknown' }),
+    line('delivery_dlq_left_total', 'left, reason unknown', 'muted', { reason: 'unknown' }),
   ],
 };
 
-export function deadLetters(view: AnyAccountView, { root }: PageContext): Html {
+export function deadLettersSection(view: AnyAccountView, { root }: PageContext): Html {
   const { deadLetters: of } = view;
   const whole = view.complete && view.deadLetters;
   const now = Date.parse(view.now);

@@ -8,7 +8,7 @@ import { type Column, name, section, table, tile, tilePanel, tiles } from './til
 
 type Events = AccountView['events'];
 
-/** Upper bound of the bucket of a quantile: `≤ 5 s`. */
+/** Formats the upper bound of a quantile's bucket: `≤ 5 s`. */
 function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], delivered: number): Html {
   const words =
     of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">above the last bucket</span>`;
@@ -35,7 +35,7 @@ function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)
     tile(
       'Delivered',
       ratio(of.deliveredRatio),
-      html`of what ended in ${over}`,
+      html`of messages that ended in ${over}`,
       isMissed ? html`<span class="state warning"><span>below the ${objective}</span></span>` : objective,
     ),
     tile(
@@ -94,7 +94,7 @@ const DESTINATIONS: readonly Column<Events['destinations'][number]>[] = [
 
 const ATTEMPTS: readonly Column<Events['attempts'][number]>[] = [
   { head: 'result', cell: row => row.result.replaceAll('_', ' ') },
-  { head: 'status', cell: row => (row.statusClass === 'none' ? 'no answer' : row.statusClass) },
+  { head: 'status', cell: row => (row.statusClass === 'none' ? 'no response' : row.statusClass) },
   { head: 'attempts', isNumber: true, cell: row => count(row.count) },
 ];
 
@@ -110,7 +110,7 @@ function totals(of: Events, now: number): Html {
 <p class="soft">The event log was read without a gap since ${ago(of.since, now)}.</p>
 <div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished)}<dt>overdue</dt><dd>${count(of.overdue)}</dd></dl></div>
 <div><h3>Events</h3><dl class="facts">${counted(of.total)}</dl></div>
-<div><h3>The log</h3><dl class="facts"><dt>gaps</dt><dd>${count(of.gaps)}</dd><dt>late events</dt><dd>${count(of.late)}</dd><dt>duplicates</dt><dd>${count(of.duplicates)}</dd></dl></div></div>
+<div><h3>The log</h3><dl class="facts"><dt>gaps</dt><dd>${count(of.gaps)}</dd><dt>delayed events</dt><dd>${count(of.late)}</dd><dt>duplicates</dt><dd>${count(of.duplicates)}</dd></dl></div></div>
 </details>`;
 }
 
@@ -131,7 +131,7 @@ const TIME_TO_DELIVER: Chart = {
 const IN_FLIGHT: Chart = { kind: 'level', lines: [line('delivery_messages_in_flight', 'messages', 'calm')] };
 const OVERDUE: Chart = { kind: 'stack', lines: [line('delivery_messages_overdue_total', 'messages', 'odd')] };
 
-export function events(view: AnyAccountView, { root }: PageContext): Html {
+export function eventsSection(view: AnyAccountView, { root }: PageContext): Html {
   const { events: of } = view;
   const now = Date.parse(view.now);
   const body = html`${dataNote(of.data, 'events', view, root)}

@@ -6,7 +6,7 @@ import { labelValue } from './dead-letters.ts';
 import { at, change, count, lasting, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
-import { type Column, name, section, share, table, tile, tilePanel } from './tile.ts';
+import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
@@ -19,7 +19,7 @@ function used(row: Row): Html {
     rateLimit !== null &&
       html`<small>${count(rateUsed)} of ${count(rateLimit)} in ${lasting(ratePeriodSeconds)}</small>`,
   ];
-  return html`${share(saturation, 1, 'Saturation')} ${ratio(saturation)}${parts}`;
+  return html`${shareBar(saturation, 1, 'Saturation')} ${ratio(saturation)}${parts}`;
 }
 
 function pausedWords({ paused, waiting }: Row): Html {
@@ -31,13 +31,13 @@ function pausedWords({ paused, waiting }: Row): Html {
 const LOOKS: Readonly<Partial<Record<FlowState, string>>> = { ghost_slots: 'warning', starved: 'warning' };
 
 const REASONS: Readonly<Record<FlowReason, string>> = {
-  nothing_waits: 'nothing waits',
+  nothing_waits: 'no messages wait',
   moving: 'deliveries start',
   rate_limit: 'rate limit reached',
   parallelism_limit: 'attempts run in all slots',
   paused: '',
-  waitlist_falls: 'the waitlist falls',
-  slots_free: 'no limit reached, messages wait',
+  waitlist_falls: 'the waitlist is shrinking',
+  slots_free: 'messages wait although no limit is reached',
   slots_claimed: 'slots in use without an attempt',
   not_reported: 'the service reports no slots',
   log_not_read: 'the event log is not read',
@@ -57,7 +57,7 @@ function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, n
   const title = state.replaceAll('_', ' ');
   const word = look === undefined ? title : html`<span class="tag ${look}">${title}</span>`;
   const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots)}`;
-  // A state is kept for some reads after its reason has ended: messages may wait again.
+  // A state is kept for some reads after its reason has passed. By then, messages may be waiting again.
   const isPast = stateReason === 'nothing_waits' && waiting > 0;
   const words = stateReason === null || isPast ? '' : REASONS[stateReason];
   const why = words !== '' && html`<small>${words}</small>`;
@@ -67,7 +67,7 @@ function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, n
 function drain(row: Row): Html {
   if (row.waiting === 0) return html`empty`;
   if (row.drainSeconds !== null) return lasting(row.drainSeconds);
-  return row.change === null ? name(null) : html`does not shrink`;
+  return row.change === null ? name(null) : html`not shrinking`;
 }
 
 const COLUMNS: readonly Column<Row>[] = [
@@ -77,7 +77,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'time to drain', isNumber: true, cell: drain },
 ];
 
-/** A table of keys. A column that the service reports for no key becomes one sentence. */
+/** Renders a table of keys. A column without any reported value is replaced by a sentence. */
 function keys({ rows, keys }: FlowControl, now: number): Html {
   if (rows.length === 0) return keys === 0 ? html`<p class="soft">There are no flow-control keys.</p>` : html``;
   const hasUse = rows.some(({ saturation }) => saturation !== null);
@@ -109,7 +109,7 @@ const WAITING: Chart = {
   ],
 };
 
-export function flowControl(view: AnyAccountView, { root }: PageContext): Html {
+export function flowControlSection(view: AnyAccountView, { root }: PageContext): Html {
   const { flowControl: of } = view;
   const whole = view.complete && view.flowControl;
   const waiting = tile('Waiting', count(of.waiting), 'messages and steps, on all keys');

@@ -1,6 +1,6 @@
-import type { ReloadFault } from '../../http/served.ts';
+import type { ReloadError } from '../../http/served.ts';
 import { type AccountRow, type Overview, OverviewQuery, SORTS } from '../api/overview.ts';
-import { STATES } from '../api/parts.ts';
+import { ACCOUNT_STATES } from '../api/parts.ts';
 import { ago, change, count, grouped, plural, ratio, span } from './format.ts';
 import { Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
@@ -8,7 +8,7 @@ import {
   accountLink,
   alertList,
   dataTag,
-  faultList,
+  errorList,
   kindTag,
   named,
   newestOf,
@@ -22,7 +22,7 @@ import { replicaLink } from './replicas.ts';
 
 export interface OverviewAsk {
   readonly query: OverviewQuery;
-  readonly faults: readonly ReloadFault[];
+  readonly faults: readonly ReloadError[];
 }
 
 type Sort = OverviewQuery['sort'];
@@ -39,7 +39,7 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
 
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
-/** Number of accounts that are not up. They have a problem only when their data is stale. */
+/** Returns the number of accounts that are not up. An account is down before its data is stale enough for a problem. */
 const downOf = ({ accounts: { total, up } }: Overview) => total - up;
 
 export function verdictOf(view: Overview): string {
@@ -79,11 +79,11 @@ function head(view: Overview, { now }: PageContext): Html {
 const rest = (shown: number, total: number, what: string) =>
   shown < total ? html`<p class="soft">The first ${grouped(shown)} of ${plural(total, what)}.</p>\n` : '';
 
-function troubles(view: Overview, context: PageContext, faults: readonly ReloadFault[]): Html {
+function troubles(view: Overview, context: PageContext, faults: readonly ReloadError[]): Html {
   const { problems, problemsTotal, alerts, alertsFiring } = view;
   const others = unlistedAlerts(alerts, problems);
   return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
-${faults.length > 0 && html`<h2>The last reload failed; the previous configuration stays active</h2>\n${faultList(faults)}`}
+${faults.length > 0 && html`<h2>The last reload failed; the previous configuration stays active</h2>\n${errorList(faults)}`}
 ${others.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(others, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
@@ -100,9 +100,9 @@ function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
 const choice = (value: string, word: string, chosen: string) =>
   html`<option value="${value}"${value === chosen ? new Html(' selected') : ''}>${word}</option>`;
 
-/** Works without scripts; the client script searches while the user types. */
+/** Renders the filter form. It works without scripts; the client script searches while the user types. */
 function filter({ q, state, sort, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
-  const states = STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
+  const states = ACCOUNT_STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
   return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>
 <label class="field long">Search <input type="search" name="q" value="${q}" maxlength="200" placeholder="part of a name or label" autocomplete="off" spellcheck="false"></label>
 <label class="field">State <select name="state" data-usual="any">${choice('any', 'any', state)}${states}</select></label>
@@ -133,7 +133,7 @@ function tableHead(query: OverviewQuery, isSorted: boolean, isShared: boolean): 
   ]}</tr></thead>`;
 }
 
-/** Delivered share of the messages that ended in the last hour, or since recording began. */
+/** Renders the delivered share of the messages that ended in the last hour, or since recording started. */
 function delivered(row: AccountRow): Html {
   if (row.finished === null) return ratio(row.delivered);
   if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;

@@ -1,6 +1,6 @@
 import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../../rules/checks/alerts.ts';
-import type { Fault } from '../api/agent.ts';
-import type { Alert, DataState, Problem, State } from '../api/parts.ts';
+import type { ReloadErrorView } from '../api/agent.ts';
+import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
 import { ago, at } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext, runbookPath } from './layout.ts';
@@ -27,7 +27,7 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
-/** Names of kinds of problems that differ from their API names. */
+/** Display names of kinds of problems that differ from their API names. */
 const KIND_WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
   token_rejected: 'token rejected',
   service_unavailable: 'service down',
@@ -45,7 +45,7 @@ const KIND_WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
 
 const kindWords = (kind: Problem['kind']) => KIND_WORDS[kind] ?? kind.replaceAll('_', ' ');
 
-/** Looks of kinds that are more specific than their severity. */
+/** CSS classes of kinds that need a more specific look than their severity. */
 const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
   token_rejected: 'refused',
   service_unavailable: 'down',
@@ -59,13 +59,13 @@ const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
 
 export const kindTag = (kind: Problem['kind']) => tag(kindWords(kind), KIND_LOOKS[kind] ?? '');
 
-/** A user's text with its own direction of writing. */
+/** Renders a user's text with its own writing direction. */
 export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
-/** The newest problem above `info`, and its start: an old problem must not hide a new one. */
+/** Renders the newest problem above `info` and its start: an old problem must not hide a new one. */
 export function newestOf(problems: readonly Problem[], now: number): Html {
   const known = problems.flatMap(({ kind, severity, since }) =>
     severity === 'info' || since === null ? [] : [{ kind, since }],
@@ -83,7 +83,7 @@ export const verdict = (look: string, sentence: Html, more: Html | string): Html
 </div>
 `;
 
-export function faultList(faults: readonly Fault[]): Html {
+export function errorList(faults: readonly ReloadErrorView[]): Html {
   const items = faults.map(({ file, line, column, message }) => {
     const place = [file, line, column].filter(part => part !== undefined).join(':');
     return html`<li class="item warning" data-key="${place} ${message}">${stateMark('warning', 'refused')}<p class="item-head mono">${named(place)}</p><p class="item-text">${named(message)}</p></li>\n`;
@@ -116,13 +116,13 @@ ${more(since === null ? '' : html`began ${ago(since, now)}`, link)}
 ${items}</ol>`;
 }
 
-/** Returns an address that is safe in a link: `http` or `https`. */
+/** Returns the URL if it is safe in a link: `http` or `https`. */
 const webUrl = (text: string | undefined) => {
   const url = text === undefined ? null : URL.parse(text);
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url.href : undefined;
 };
 
-const silence = ({ silencedBy }: Alert): Html | undefined =>
+const silence = ({ silencedBy }: AlertView): Html | undefined =>
   silencedBy === undefined
     ? undefined
     : html`${tag('silenced', 'plain')} <span class="soft">${named(silencedBy)}</span>`;
@@ -130,8 +130,8 @@ const silence = ({ silencedBy }: Alert): Html | undefined =>
 const isSeverity = (text: string | undefined): text is Problem['severity'] =>
   text === 'critical' || text === 'warning' || text === 'info';
 
-/** Returns the alerts that no listed problem explains. */
-export function unlistedAlerts(alerts: readonly Alert[], problems: readonly Problem[]): readonly Alert[] {
+/** Returns alerts that no listed problem explains. */
+export function unlistedAlerts(alerts: readonly AlertView[], problems: readonly Problem[]): readonly AlertView[] {
   const kindsOf = (alertname = ''): readonly string[] =>
     BUILTIN_ALERTS.find(name => name === alertname) ? builtinAlert(alertname as BuiltinAlert).kinds : [];
   return alerts.filter(({ labels }) => {
@@ -144,7 +144,7 @@ export function unlistedAlerts(alerts: readonly Alert[], problems: readonly Prob
   });
 }
 
-export function alertList(alerts: readonly Alert[], context: PageContext, withAccount = true): Html {
+export function alertList(alerts: readonly AlertView[], context: PageContext, withAccount = true): Html {
   const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
     const { alertname = '', account, severity, ...others } = labels;

@@ -4,7 +4,7 @@ import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
-import { type Column, name, outcomeColumns, section, share, table, tile, tilePanel } from './tile.ts';
+import { type Column, name, outcomeColumns, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 const ROUNDS: Readonly<Record<string, string>> = {
   'dlq new': 'Dead letters: new entries',
@@ -19,10 +19,10 @@ const ROUNDS: Readonly<Record<string, string>> = {
 const STATES: Readonly<Record<Round['state'], readonly [look: string, word: string]>> = {
   ok: ['state ok', 'current'],
   partial: ['tag partial', 'incomplete'],
-  failing: ['state warning', 'fails'],
+  failing: ['state warning', 'failing'],
   stale: ['tag stale', 'stale'],
   withdrawn: ['tag withdrawn', 'withdrawn'],
-  waiting: ['state unknown', 'waits for another round'],
+  waiting: ['state unknown', 'waiting for another round'],
   not_due: ['state unknown', 'nothing to read yet'],
   not_read: ['tag unread', 'not read'],
 };
@@ -38,7 +38,7 @@ export function rounds(view: AnyAccountView, { root }: PageContext): Html {
   const now = Date.parse(view.now);
   const columns: Column<Round>[] = [
     {
-      head: 'what is read',
+      head: 'data',
       cell: ({ collector, round }) =>
         html`${ROUNDS[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${collector} ${round}</small>`,
     },
@@ -51,7 +51,7 @@ export function rounds(view: AnyAccountView, { root }: PageContext): Html {
     { head: 'took', isNumber: true, cell: row => lasting(row.tookSeconds) },
     { head: 'last failure', isWide: true, cell: row => failure(row, root) },
   ];
-  const none = html`<p class="soft">This account is not read: all collectors are disabled.</p>`;
+  const none = html`<p class="soft">No data is read: all collectors of this account are disabled.</p>`;
   const body = table('Rounds: periodic reads of one kind of data', columns, view.rounds, { none });
   return section('rounds', 'Data freshness', body);
 }
@@ -87,7 +87,7 @@ export function schedules(view: AccountView): Html {
 const LOOKS = { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' } as const;
 const CALLS: ChartLine = { family: 'delivery_watch_api_requests_total', by: 'outcome', looks: LOOKS };
 
-export function calls({ calls: of }: AccountView): Html {
+export function callsSection({ calls: of }: AccountView): Html {
   const endpoints = [...Map.groupBy(of.requests, ({ endpoint }) => endpoint)];
   const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
   const columns: Column<(typeof endpoints)[number]>[] = [
@@ -104,7 +104,7 @@ ${tilePanel(
   tile(
     left,
     count(of.budgetRemaining),
-    share(of.budgetRemaining, of.budgetPerDay, left),
+    shareBar(of.budgetRemaining, of.budgetPerDay, left),
     html`of ${count(of.budgetPerDay)} a day`,
   ),
   tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),

@@ -18,14 +18,14 @@ export const section = (id: string, title: string, body: Html): Html =>
 ${body}</section>
 `;
 
-/** A share as a bar, next to the same share in words. `limit`: shares above 80 % are warnings. */
-export function share(of: number | null, most: number | null, label: string, limit = false): Html {
+/** Renders a ratio as a bar, next to the same ratio in words. `limit`: marks ratios above 80 % as a warning. */
+export function shareBar(of: number | null, most: number | null, label: string, limit = false): Html {
   if (of === null || most === null || most <= 0) return html``;
   const part = Math.min(1, Math.max(0, of / most)).toFixed(4);
   return html`<meter class="bar" min="0" max="1"${limit && new Html(' high="0.8" optimum="0"')} value="${part}" aria-label="${label}"></meter>`;
 }
 
-/** A user's text; null: a dash. */
+/** Renders a user's text; a dash for null. */
 export const name = (text: string | null): Html => (text === null ? html`<span class="none">—</span>` : named(text));
 
 export interface Column<Row> {
@@ -38,12 +38,12 @@ export interface Column<Row> {
 
 interface TableOptions {
   readonly most?: number;
-  /** A few short columns: rows are not cards on a phone. */
+  /** Whether the table has only a few short columns, so that its rows are not shown as cards on a phone. */
   readonly isNarrow?: boolean;
   readonly none?: Html;
 }
 
-/** A column for each outcome. Undefined: a dash. */
+/** Creates a column for each outcome. Shows a dash if `numberOf` returns undefined. */
 export const outcomeColumns = <Row>(
   outcomes: readonly string[],
   numberOf: (row: Row, outcome: string) => number | undefined,

@@ -1,17 +1,17 @@
 import { type Request, type Response, Router } from 'express';
-import { whenOver } from '../../http/answers.ts';
-import { EXPLAIN, SENT_ON } from '../../http/peer.ts';
+import { EXPLAIN_PATH, FORWARDED } from '../../http/peer.ts';
+import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { parseDuration } from '../../kit/duration.ts';
 import { createSerially } from '../../kit/serially.ts';
 import type { Served } from '../served.ts';
 import { refuse } from './api.ts';
 
-/** One parameter of the query; undefined if it is missing or repeated. */
+/** Returns a query parameter; undefined if it is missing or repeated. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
-/** Parses a time or an age (`24h`) to milliseconds since the Unix epoch; undefined if it is neither. */
-function timeOf(text: string, now: number): number | undefined {
+/** Converts a time or an age (`24h`) to milliseconds since the Unix epoch; undefined if the text is neither. */
+function timeOrAge(text: string, now: number): number | undefined {
   const ago = parseDuration(text);
   const time = ago === undefined ? Date.parse(text) : now - ago;
   return Number.isFinite(time) ? time : undefined;
@@ -19,32 +19,32 @@ function timeOf(text: string, now: number): number | undefined {
 
 const SINCE = '24h';
 
-/** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
+/** Serves GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…] as JSON. */
 export function autoCancelRoutes(served: Served): Router {
-  // A response may have thousands of rows: concurrent ones would exhaust the memory.
+  // A response may have thousands of rows: concurrent responses would exhaust memory.
   const serially = createSerially();
   return Router()
-    .get(EXPLAIN, async (request: Request, response: Response) => {
+    .get(EXPLAIN_PATH, async (request: Request, response: Response) => {
       const id = parameter(request.query.id);
       if (id === undefined) return refuse(response, 400, 'id must be the dlqId or messageId of an entry');
       const account = parameter(request.query.account);
       if (account !== undefined && !served.accounts.includes(account))
-        return refuse(response, 404, 'no account of that name is configured');
+        return refuse(response, 404, 'no account with that name is configured');
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
-      const isSentOn = request.query[SENT_ON] !== undefined;
+      const isSentOn = request.query[FORWARDED] !== undefined;
       const found = await served.explain(id, account, { isSentOn, signal: gone.signal });
       if (found === 'busy')
         return refuse(response.set('Retry-After', '1'), 503, 'too many requests wait for other replicas: try again');
-      if (found === 'no_agent') return refuse(response, 503, 'the replica that holds the account did not answer');
+      if (found === 'no_agent') return refuse(response, 503, 'the replica that holds the account did not respond');
       if (found.length === 0) return refuse(response, 404, 'no failure callback of that entry is tracked');
       response.json(found);
     })
     .get('/api/v1/journal', async (request: Request, response: Response) => {
       const { since: text = SINCE } = request.query;
-      const since = typeof text === 'string' ? timeOf(text, served.clock.now()) : undefined;
+      const since = typeof text === 'string' ? timeOrAge(text, served.clock.now()) : undefined;
       if (since === undefined) return refuse(response, 400, 'since must be one duration such as 24h, or one time');
       await serially(async () => !response.destroyed && response.json(await served.journal(since)));
     })
-    .all([EXPLAIN, '/api/v1/journal'], onlyAllow(READ));
+    .all([EXPLAIN_PATH, '/api/v1/journal'], onlyAllow(READ));
 }

@@ -44,7 +44,7 @@ async function send(response: Response, page: Html, status = 200): Promise<void>
     if (!response.hasHeader(name)) response.setHeader(name, value);
   }
   response.status(status).set({ 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' }).type('html');
-  // Pages are fetched on every change. Compression reduces one of a hundred accounts to a twentieth.
+  // Pages are fetched on every change. Compression shrinks a page of a hundred accounts to a twentieth.
   if (response.req.acceptsEncodings('gzip') !== 'gzip') response.send(page.text);
   else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
@@ -67,7 +67,7 @@ const missing = (what: Html, context: PageContext) =>
 
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
   const assets = createAssets();
-  // A response may have thousands of rows: concurrent ones would exhaust the memory.
+  // A response may have thousands of rows: concurrent responses would exhaust memory.
   const serially = createSerially();
   // A trailing slash would change the base of relative links.
   const router = Router({ strict: true });
@@ -79,7 +79,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     lifecycle: isOn(),
     caller: callerOf(request),
     replica: served.replicas?.self.url,
-    databaseAway: served.replicas?.awaySince(),
+    databaseAway: served.replicas?.unavailableSince(),
   });
 
   function add(
@@ -89,7 +89,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     router.route(path).get(handle).all(onlyAllow(READ));
   }
 
-  /** Adds a page. `root`: from the page to the root of the port. `make` returns undefined for an unknown name. */
+  /** Adds a page. `root`: path from the page to the server's root. `make` returns undefined for an unknown name. */
   function addPage(
     path: string,
     root: PageContext['root'],
@@ -105,11 +105,11 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   }
 
   const noAccount = (request: IncomingMessage, response: Response) =>
-    send(response, missing(html`No account of that name is configured.`, contextOf(request, '../')), 404);
+    send(response, missing(html`No account with that name is configured.`, contextOf(request, '../')), 404);
 
   addPage('/', '', async (context, request) => {
     const query = queryOf(request.query);
-    return overviewPage(await served.overview(query), context, { query, faults: served.reloadFaults() });
+    return overviewPage(await served.overview(query), context, { query, faults: served.reloadErrors() });
   });
   addPage('/accounts/:name', '../', async (context, { params: { name } }) => {
     if (!served.accounts.includes(name)) return undefined;
@@ -123,21 +123,21 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     const { name } = request.params;
     const context = contextOf(request, '../');
     const text = readRunbook(name);
-    if (text === undefined) return send(response, missing(html`There is no runbook of that name.`, context), 404);
+    if (text === undefined) return send(response, missing(html`There is no runbook with that name.`, context), 404);
     return send(response, layout({ title: name, context, nav: 'overview', body: runbookHtml(text) }));
   });
   add('/assets/:hash/:name', (request, response) => {
     const { hash, name } = request.params;
     const asset = assets.find(name);
     if (!asset) return response.status(404).type('text').send('not found\n');
-    // Pages of another replica or of another version get this file, but must not cache it under their address.
+    // Pages of another replica or version also get this file, but must not cache it under their URL.
     const isSame = assets.folder() === `assets/${hash}/`;
     response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
     response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });
     response.end(asset.body);
   });
   return router.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
-    // A path that cannot be decoded names nothing.
+    // No account has a name that cannot be decoded.
     if (error instanceof URIError) return noAccount(request, response);
     next(error);
   });

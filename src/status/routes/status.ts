@@ -1,10 +1,10 @@
 import { Router } from 'express';
 import { hostOf } from '../../http/options.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
-import type { Place } from '../../http/served.ts';
+import type { ReplicaAddress } from '../../http/served.ts';
 import type { Served } from '../served.ts';
 
-/** An account as a target of Prometheus' HTTP service discovery. */
+/** Returns an account as a target of Prometheus' HTTP service discovery. */
 const targetOf = (account: string, url: URL, labels: Readonly<Record<string, string>>) => ({
   targets: [url.host],
   labels: {
@@ -17,10 +17,10 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
 });
 
 /**
- * The target of an account at the replica that holds it or held it last, so that a scrape fails while no replica holds it. No label
- * of its series names the replica: they continue after a handover.
+ * Returns the target of an account at its current or last holder, so that scrapes fail while no replica holds it. No label of
+ * its series names the replica, so they continue after a handover.
  */
-const sharedTarget = (account: string, { id, url }: Place) =>
+const sharedTarget = (account: string, { id, url }: ReplicaAddress) =>
   targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });
 
 export function statusRoutes(served: Served): Router {
@@ -41,7 +41,7 @@ export function statusRoutes(served: Served): Router {
       const { host } = request.headers;
       const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`));
       if (!url) return void response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
-      // Otherwise two discovered replicas would write to the same series.
+      // The label keeps two discovered replicas from writing to the same series.
       response.json(accounts.map(account => targetOf(account, url, { replica: url.host })));
     })
     .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));

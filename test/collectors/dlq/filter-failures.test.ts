@@ -10,7 +10,10 @@ const MINUTE = 60_000;
 type Row = Readonly<Record<string, unknown>>;
 type Answer = (query: URLSearchParams, response: ServerResponse) => boolean;
 
-/** A service that supports only dates: lists all rows in a range in pages of `page`, unless `answer` handles the request. */
+/**
+ * Starts a service that can only filter by date. It lists all rows in a range in pages of `page` rows, unless `answer`
+ * handles the request.
+ */
 async function service(rows: Row[], { answer = () => false, page = 100 }: { answer?: Answer; page?: number } = {}) {
   return serve((request, response) => {
     const query = new URL(request.url ?? '', 'http://x').searchParams;
@@ -47,7 +50,7 @@ const answering =
     return true;
   };
 
-it('withdraws a filter if only 3 of 30 listed rows have its label, and shows the queue and the other filter', async () => {
+it('withdraws a filter if only 3 of 30 listed rows match it, and shows the queue and the other filter', async () => {
   const { url } = await service(rowsOf(30, number => (number % 10 === 0 ? { label: 'x' } : {})));
   const agent = await createFilterAgent({ url, filters: [LABELLED, BY_URL] });
   await agent.round('full');
@@ -82,7 +85,7 @@ it('stops reading a contradicted filter at the first page that contradicts it', 
   expect(requests.filter(request => request.includes('label=x'))).toHaveLength(1);
 });
 
-it('contradicts a filter if its rows lack a field that later rows of the queue contain', async () => {
+it('treats a filter as contradicted if its rows lack a field that later rows of the queue contain', async () => {
   const rows = [...rowsOf(25), row(25, { queueName: 'emails' })];
   const { url } = await service(rows, {
     page: 5,
@@ -107,7 +110,7 @@ it('leaves a filter unproven while no row of the account contains its field', as
   expect(agent.failures()).toEqual(['labelled: the service ignores the parameter label: 4 of 4 rows do not match']);
 });
 
-it('proves a filter without rows', async () => {
+it('treats a filter without rows as proven', async () => {
   const { url } = await service(
     rowsOf(3, () => ({ label: 'y' })),
     {
@@ -119,14 +122,14 @@ it('proves a filter without rows', async () => {
   expect(agent.shown('labelled')).toEqual({ messages: 0, proven: 1, entered: 0 });
 });
 
-it('proves a filter that lists the whole queue if every row matches', async () => {
+it('treats a filter that lists the whole queue as proven if every row matches', async () => {
   const { url } = await service(rowsOf(3, () => ({ labels: ['y', 'x'] })));
   const agent = await createFilterAgent({ url, filters: [LABELLED] });
   await agent.round('full');
   expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
 });
 
-it('withdraws a filter at the first contradicting new row and counts no entries of that read', async () => {
+it('withdraws a filter at the first new row that contradicts it, and counts no entries of that read', async () => {
   const rows = rowsOf(150, () => ({ label: 'x' }));
   const { url } = await service(rows);
   const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => START + MINUTE });
@@ -159,7 +162,7 @@ const FAILURES: readonly (readonly [what: string, respond: (response: ServerResp
 ];
 
 it.each(FAILURES)(
-  'shows the queue and the other filter while the service answers %s to one',
+  'shows the queue and the other filter while the service responds to one filter with %s',
   async (_, respond, message) => {
     const rows = rowsOf(150, number => ({ label: number === 0 ? 'x' : 'y' }));
     const { url } = await service(rows, { answer: answering('label', respond) });
@@ -323,13 +326,13 @@ it('leaves a filter unproven while one of its rows is unreadable', async () => {
   expect(agent.shown('labelled')).toMatchObject({ proven: 0 });
 });
 
-it('reports a contradicted filter as failed as soon as its size is withdrawn, also while the store refuses rows', async () => {
+it('reports a contradicted filter as failed as soon as its size is withdrawn, even while the store rejects rows', async () => {
   const rows = rowsOf(3, () => ({ label: 'x' }));
   const { url } = await service(rows);
   const memory = createMemoryStore();
-  let isAway = false;
+  let isUnavailable = false;
   const commit: typeof memory.commit = (...args) =>
-    isAway ? Promise.reject(new Error('away')) : memory.commit(...args);
+    isUnavailable ? Promise.reject(new Error('away')) : memory.commit(...args);
   const agent = await createFilterAgent({
     url,
     filters: [LABELLED],
@@ -338,7 +341,7 @@ it('reports a contradicted filter as failed as soon as its size is withdrawn, al
   });
   await agent.round('full');
   expect(agent.shown('labelled')).toMatchObject({ messages: 3 });
-  isAway = true;
+  isUnavailable = true;
   rows.push(row(3, { label: 'y' }));
   await agent.round('full');
   expect(agent.shown()).toEqual({ messages: 4 });

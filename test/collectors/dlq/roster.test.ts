@@ -4,9 +4,9 @@ import { createRoster, type Roster } from '../../../src/collectors/dlq/roster.ts
 import { hash64 } from '../../../src/kit/hash.ts';
 import { runs } from '../../support/runs.ts';
 
-/** Writes the touched chunks to `rows`, like a store. */
+/** Writes the changed chunks to `rows`, like a store. */
 function save(roster: Roster, rows: Map<number, string>): void {
-  for (const number of roster.takeTouched()) {
+  for (const number of roster.drainTouched()) {
     const text = roster.chunk(number);
     if (text === undefined) rows.delete(number);
     else rows.set(number, text);
@@ -20,7 +20,7 @@ const id = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
 );
 
-it('contains the seen entries that were not removed, with marks and across restarts', () => {
+it('contains the entries that were seen and not removed, with their marks, even after a restart', () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -69,7 +69,7 @@ it('contains the seen entries that were not removed, with marks and across resta
             roster.removeUnmarked(onRemoved);
             expect(removed.sort()).toEqual(goes(id => model.get(id)?.marked === false && !isNew(id)));
           } else if ('keep' in action) {
-            // All entries are in the first chunk.
+            // The test's entries all fit in the first chunk.
             const kept = roster.keepNewcomers(action.keep);
             const all = [...model.keys()].filter(isNew).length;
             expect(kept).toBe(all);
@@ -107,20 +107,20 @@ it('writes only changed chunks of a hundred thousand entries', () => {
   roster.clearMarks();
   for (const id of ids.filter((_, index) => index !== 777)) roster.see(id, 0, false);
   roster.removeUnmarked(() => undefined);
-  expect(roster.takeTouched()).toHaveLength(1);
+  expect(roster.drainTouched()).toHaveLength(1);
   expect(roster.size).toBe(99_999);
 });
 
-it('drops hundreds of thousands of newcomers from memory and rows', () => {
+it('drops hundreds of thousands of new entries from memory and rows', () => {
   const roster = createRoster();
   const rows = new Map<number, string>();
   for (let index = 0; index < 5000; index += 1) roster.see(hash64(`known-${index}`), 1_700_000_000_000, true);
   save(roster, rows);
   const before = new Map(rows);
   for (let index = 0; index < 300_000; index += 1) roster.see(hash64(`new-${index}`), 0, false);
-  expect([roster.size, roster.newChunks > 50, roster.takeTouched()]).toEqual([5000, true, []]);
+  expect([roster.size, roster.newChunks > 50, roster.drainTouched()]).toEqual([5000, true, []]);
   roster.dropNewcomers();
-  expect([roster.size, roster.newChunks, roster.takeTouched()]).toEqual([5000, 0, []]);
+  expect([roster.size, roster.newChunks, roster.drainTouched()]).toEqual([5000, 0, []]);
   expect([0, 1].map(number => roster.chunk(number))).toEqual([...before.values()]);
   expect([roster.has(hash64('known-4999')), roster.has(hash64('new-0'))]).toEqual([true, false]);
 });

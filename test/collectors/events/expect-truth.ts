@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { EventsFacts } from '../../../src/collectors/events/events.ts';
-import { BOUNDS } from '../../../src/collectors/events/tally.ts';
+import { BUCKET_BOUNDS } from '../../../src/collectors/events/tally.ts';
 import type { HistogramState } from '../../../src/metrics/family.ts';
 import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';
 import { answersOf } from './fake-log.ts';
@@ -13,7 +13,9 @@ const cumulate = ({ counts }: HistogramState) => {
   });
 };
 
-/** Asserts counters and gauges for a log of complete lifecycles. `until`: messages overdue by then count as overdue. */
+/**
+ * Asserts counters and gauges for a log of complete life cycles. `until`: messages overdue by then count as overdue.
+ */
 export function expectTruth(facts: EventsFacts, all: readonly TrueEvent[], until: number): void {
   expectCounts(facts, all, until);
   expect(facts.gauges?.inFlight).toBe(truthOf(all, until).inFlight.length);
@@ -26,13 +28,13 @@ export function expectCounts(facts: EventsFacts, all: readonly TrueEvent[], unti
   const counted = Object.fromEntries(Object.entries(tally?.events ?? {}).filter(([, count]) => count > 0));
   expect(counted).toEqual(truth.events);
   expect(tally?.finished).toEqual(truth.finished);
-  expect(cumulate(facts.log.timeToDeliver)).toEqual(bucketsOf(truth.timeToDeliver, BOUNDS.timeToDeliver));
-  expect(cumulate(facts.log.queueWait)).toEqual(bucketsOf(truth.queueWait, BOUNDS.queueWait));
+  expect(cumulate(facts.log.timeToDeliver)).toEqual(bucketsOf(truth.timeToDeliver, BUCKET_BOUNDS.timeToDeliver));
+  expect(cumulate(facts.log.queueWait)).toEqual(bucketsOf(truth.queueWait, BUCKET_BOUNDS.queueWait));
   for (const result of ['success', 'error'] as const) {
-    expect(cumulate(facts.log.attempt[result])).toEqual(bucketsOf(truth.attempt[result] ?? [], BOUNDS.attempt));
+    expect(cumulate(facts.log.attempt[result])).toEqual(bucketsOf(truth.attempt[result] ?? [], BUCKET_BOUNDS.attempt));
   }
   for (const outcome of ['delivered', 'failed', 'cancelled'] as const) {
-    const expected = bucketsOf(truth.attempts[outcome] ?? [], BOUNDS.attempts, 1);
+    const expected = bucketsOf(truth.attempts[outcome] ?? [], BUCKET_BOUNDS.attempts, 1);
     expect(cumulate(facts.log.attempts[outcome])).toEqual(expected);
   }
   expect(answersOf(facts)).toEqual(truth.answers);

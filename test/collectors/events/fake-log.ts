@@ -8,8 +8,8 @@ export const SECOND = 1000;
 export const MINUTE = 60_000;
 export const HOUR = 3_600_000;
 
-/** Limit of requests, because an endless synchronous read would prevent the test's timeout. */
-const MOST_REQUESTS = 100_000;
+/** Maximum number of requests. A synchronous read that never ends would also block the test's timeout. */
+const MAX_REQUESTS = 100_000;
 
 /** An event and the time at which it is listed. Times are in milliseconds. */
 export interface LoggedEvent extends TrueEvent {
@@ -32,7 +32,7 @@ export interface LogShape {
   /** Rows per page. */
   readonly page?: number;
   readonly order?: 'up' | 'down' | 'mixed';
-  /** Whether each page repeats the last row of the previous one. */
+  /** Whether each page repeats the last row of the previous page. */
   readonly seam?: boolean;
   /** Duration of each page request (ms). */
   readonly tick?: number;
@@ -42,7 +42,10 @@ export interface LogShape {
   readonly empty?: number;
 }
 
-/** A log that delays and duplicates events, orders pages arbitrarily, drops old events, fails, and grows while it is read. */
+/**
+ * Creates a log that delays and duplicates events, orders pages arbitrarily, drops old events, fails, and grows while
+ * it is read.
+ */
 export function createLog(shape: LogShape = {}) {
   const { page = 1000, order = 'down', seam = false, tick = 0, ignores = [], empty = 0 } = shape;
   const log: LoggedEvent[] = [];
@@ -50,12 +53,12 @@ export function createLog(shape: LogShape = {}) {
   const service = {
     /** Retention of the log (ms). */
     keeps: Number.POSITIVE_INFINITY,
-    /** Number of the request that fails once. */
+    /** Number of the request that fails; the next one succeeds. */
     failsAt: 0,
     /** Whether the row of an event is readable. */
     isReadable: (_event: LoggedEvent) => true,
     requests: 0,
-    /** Rows of all responses. */
+    /** Number of rows in all responses. */
     rows: 0,
     /** All requested ranges. */
     asked: [] as { from: number; to: number }[],
@@ -77,7 +80,7 @@ export function createLog(shape: LogShape = {}) {
 
   function request(): void {
     service.requests += 1;
-    if (service.requests > MOST_REQUESTS) throw new Error(`more than ${MOST_REQUESTS} requests`);
+    if (service.requests > MAX_REQUESTS) throw new Error(`more than ${MAX_REQUESTS} requests`);
     if (service.requests === service.failsAt) throw new Error('the service is away');
   }
 
@@ -94,7 +97,7 @@ export function createLog(shape: LogShape = {}) {
     let done = 0;
     do {
       request();
-      // Each page shows the log at the time of its request. Events inserted before its position are missed.
+      // Each page is a snapshot of the log at the time of its request. Events inserted before its position are missed.
       const version = `${log.length} at ${clock.now}`;
       if (version !== listedFor) listed = listedNow(from, to);
       listedFor = version;
@@ -137,7 +140,7 @@ export type FakeLog = ReturnType<typeof createLog>;
 /** Performs a fold and returns whether the round is complete. */
 type Pending = () => boolean;
 
-/** Creates an agent on the log that can be killed between steps, which loses uncommitted work. */
+/** Creates an agent that reads the log and can be killed between steps. A kill discards uncommitted work. */
 export function createAgent(
   { api, clock }: Pick<FakeLog, 'api' | 'clock'>,
   chosen: object = {},
@@ -180,17 +183,20 @@ export function createAgent(
   }
 
   const self = {
-    /** Offset of the agent's clock (ms). */
+    /** Skew of the agent's clock (ms). */
     skew: 0,
     shown: () => shown,
     rows,
     rowsOf: (kind: string) => [...rows.keys()].filter(key => key.startsWith(`${kind}/`)),
-    /** Lifecycles are computed until this time. */
+    /** Returns the time up to which life cycles have been evaluated. */
     watermark: (): number => JSON.parse(rows.get('checkpoint') ?? '{}').judgedTo,
     begin,
     /** Runs one step and returns whether the round is complete. */
     step: async (round: string): Promise<boolean> => (await begin(round))(),
-    /** Runs or continues a round. Killed after `steps` steps; a step that was read but not committed is lost. */
+    /**
+     * Runs or continues a round. The agent is killed after `killAfter` steps; a step that was read but not committed is
+     * lost.
+     */
     async round(round: string, killAfter = Number.POSITIVE_INFINITY): Promise<void> {
       for (let steps = 0; ; steps += 1) {
         const fold = await begin(round);
@@ -217,13 +223,13 @@ export function createAgent(
 
 const add = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 0);
 
-/** Counted events of all destinations, optionally of one state. */
+/** Returns the number of counted events of all destinations, optionally of one state. */
 export function counted({ destinations }: EventsFacts, state?: EventState): number {
   const of = (events: Record<EventState, number>) => (state ? events[state] : add(Object.values(events)));
   return add([...destinations.values()].map(({ events }) => of(events)));
 }
 
-/** Counted attempts of all destinations by result and status class, without zeros. */
+/** Returns the counted attempts of all destinations by result and status class, without zeros. */
 export function answersOf({ destinations }: EventsFacts): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const { answers } of destinations.values()) {
@@ -236,9 +242,9 @@ export function answersOf({ destinations }: EventsFacts): Record<string, number>
   return sums;
 }
 
-/** Number of counted ended messages. */
+/** Returns the number of counted messages that have ended. */
 export const finished = ({ destinations }: EventsFacts) =>
   add([...destinations.values()].flatMap(tally => Object.values(tally.finished)));
 
-/** Number of messages tracked from creation to delivery. */
+/** Returns the number of messages tracked from creation to delivery. */
 export const lives = ({ log }: EventsFacts) => add(log.timeToDeliver.counts);

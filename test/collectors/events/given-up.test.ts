@@ -1,20 +1,21 @@
 import { expect, it } from 'vitest';
-import { identityOf, type KeptEvent } from '../../../src/collectors/events/kept-event.ts';
-import { addToMinutes, boundMinutes, MINUTE } from '../../../src/collectors/events/memory.ts';
+import { eventIdentity, type KeptEvent } from '../../../src/collectors/events/kept-event.ts';
+import { addToMinutes, boundMinutes } from '../../../src/collectors/events/memory.ts';
 import type { RangeRead } from '../../../src/collectors/events/read.ts';
 import { restoreMemory } from '../../../src/collectors/events/rows.ts';
 import { foldSweep } from '../../../src/collectors/events/sweep.ts';
 import { NO_ROUTES } from '../../../src/collectors/routes.ts';
+import { MINUTE } from '../../../src/kit/duration.ts';
 
 const START = 28_000_000 * MINUTE;
 
 function eventAt(number: number, time: number): KeptEvent {
   const message = BigInt(number);
-  const identity = identityOf(message, 0, time);
+  const identity = eventIdentity(message, 0, time);
   return { identity, message, state: 0, time, dueAt: 0, schedules: undefined, destination: '', statusClass: 0 };
 }
 
-it('counts no event twice in minutes dropped while the sweep reads them', () => {
+it('counts no event twice if minutes are dropped while a sweep reads them', () => {
   const times = { floor: START - 1, newest: START, readTo: START, foundAt: START, judgedTo: 0, judgedLast: START - 1 };
   const checkpoint = {
     ...times,
@@ -31,7 +32,7 @@ it('counts no event twice in minutes dropped while the sweep reads them', () => 
   const late = eventAt(1000, START + MINUTE + 1);
   const events = new Map([...known, late].map(event => [event.identity, event]));
   const range = { from: START, to: START + 2 * MINUTE - 1, events, twice: [], pages: 1 } as unknown as RangeRead;
-  // Exceed the limit, so that the minutes are dropped.
+  // These messages exceed the limit, so the agent drops the minutes.
   memory.minutes.set(START / MINUTE + 1, new BigUint64Array(2_000_000));
   boundMinutes(memory);
   expect(memory.minutes.has(START / MINUTE)).toBe(false);

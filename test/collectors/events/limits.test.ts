@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { counted, createAgent, createLog, HOUR, lives, MINUTE, SECOND } from './fake-log.ts';
 
-describe('tracked messages', () => {
-  /** An agent that tracks ten of a hundred open messages. */
+describe('limit of tracked messages', () => {
+  /** Creates an agent that tracks ten of a hundred open messages. */
   async function createFull() {
     const service = createLog();
     const agent = createAgent(service);
@@ -15,18 +15,21 @@ describe('tracked messages', () => {
     return { ...service, agent };
   }
 
-  it('are the newest ones, and the others count as evicted', async () => {
+  it('the newest messages are tracked, and the others count as evicted', async () => {
     const { agent, clock, add } = await createFull();
     expect(agent.shown()).toMatchObject({ gauges: { inFlight: 10 }, log: { untracked: { evicted: 90 } } });
     expect(agent.rowsOf('open').length).toBe(10);
-    for (let number = 0; number < 100; number += 1) add(`msg_${number}`, ['delivered'], clock.now + 1 + number);
+    for (let number = 0; number < 90; number += 1) add(`msg_${number}`, ['delivered'], clock.now + 1 + number);
+    await agent.run(2, 2 * MINUTE);
+    expect(lives(agent.shown())).toBe(0);
+    for (let number = 90; number < 100; number += 1) add(`msg_${number}`, ['delivered'], clock.now + 1 + number);
     await agent.run(2, 2 * MINUTE);
     expect(lives(agent.shown())).toBe(10);
     expect(agent.shown().log.untracked).toEqual({ evicted: 90, unknown_start: 90 });
     expect(agent.rowsOf('open')).toEqual([]);
   });
 
-  it('are the newest ones after a restart', async () => {
+  it('the newest messages are tracked after a restart', async () => {
     const { agent, clock, add } = await createFull();
     agent.kill();
     for (let number = 100; number < 105; number += 1) add(`msg_${number}`, ['created'], clock.now + 1 + number);
@@ -37,7 +40,7 @@ describe('tracked messages', () => {
     expect(lives(agent.shown())).toBe(10);
   });
 
-  it('are evicted when the limit is reduced', async () => {
+  it('tracked messages are evicted when the limit is reduced', async () => {
     const { agent, clock, add } = await createFull();
     agent.reconfigure({}, { maxOpen: 3 });
     add('msg_100', ['created'], clock.now + 1);
@@ -46,7 +49,7 @@ describe('tracked messages', () => {
     expect(agent.rowsOf('open').length).toBe(3);
   });
 
-  it('are dropped after two weeks without events', async () => {
+  it('tracked messages are dropped after two weeks without events', async () => {
     const { agent, clock, add } = await createFull();
     clock.now += 15 * 24 * HOUR;
     add('msg_last', ['created'], clock.now - 1);
@@ -59,7 +62,7 @@ describe('deduplication of events', () => {
   it.each([
     ['a sweep', { lateSweep: '10m' }, 20],
     ['no sweep', { lateSweep: '60s' }, 5],
-  ])('keeps a bounded number of events with %s', async (_with, options, most) => {
+  ])('deduplication keeps a bounded number of events with %s', async (_with, options, most) => {
     const service = createLog();
     const { clock, log } = service;
     const agent = createAgent(service, options);
@@ -75,7 +78,7 @@ describe('deduplication of events', () => {
     expect(agent.rowsOf('open').length).toBeLessThan(3);
   });
 
-  it('reads only stored events again', async () => {
+  it('reads go back only as far as events are stored for deduplication', async () => {
     const service = createLog();
     const { clock, service: asks } = service;
     const agent = createAgent(service);
@@ -88,7 +91,7 @@ describe('deduplication of events', () => {
     }
   });
 
-  it('drops the stored minutes when the sweep is disabled', async () => {
+  it('deduplication drops the stored minutes when the sweep is disabled', async () => {
     const service = createLog();
     const agent = createAgent(service, { lateSweep: '30m' });
     await agent.round('tail');
@@ -103,15 +106,15 @@ describe('deduplication of events', () => {
   });
 });
 
-describe('a backlog', () => {
+describe('backlogs', () => {
   it.each(['up', 'down', 'mixed'] as const)(
-    'is read in ranges with few wasted pages if the log is listed %s',
+    'a backlog is read in ranges with few wasted pages if the order of the log is: %s',
     async order => {
       const service = createLog({ page: 10, order });
       const { clock, log, service: asks } = service;
       const agent = createAgent(service);
       await agent.round('tail');
-      // Dense at first, then sparse, then dense again.
+      // Events are dense at first, then sparse, then dense again.
       for (let number = 0; number < 3000; number += 1) {
         const at = number < 1000 ? number * 10 : number < 2000 ? number * SECOND : 2100 * SECOND + number * 10;
         service.add(`msg_${number}`, ['created', 'delivered'], clock.now + 1 + at);
@@ -132,7 +135,7 @@ describe('a backlog', () => {
     },
   );
 
-  it('is read completely if one millisecond has more pages than a range should', async () => {
+  it('a backlog is read completely even if the events of one millisecond fill more pages than a range should have', async () => {
     const service = createLog({ page: 10 });
     const { clock, log, service: asks } = service;
     const agent = createAgent(service);
@@ -146,7 +149,7 @@ describe('a backlog', () => {
     expect(asks.requests).toBeLessThan(600);
   });
 
-  it('is read in pages with very many rows', async () => {
+  it('a backlog is read completely if a page has 10,000 rows', async () => {
     const service = createLog({ page: 10_000 });
     const { clock, log } = service;
     const agent = createAgent(service);
@@ -159,7 +162,7 @@ describe('a backlog', () => {
   });
 });
 
-describe('a service', () => {
+describe('unreliable services', () => {
   it.each([
     [['from', 'to'], 'up'],
     [['from', 'to'], 'down'],
@@ -167,7 +170,7 @@ describe('a service', () => {
     [['to'], 'up'],
     [['to'], 'mixed'],
   ] as const)(
-    'that ignores %j of a range is read to the end of its log in a bounded number of requests',
+    'a service that ignores %j of a range is read to the end of its log in a bounded number of requests',
     async (ignores, order) => {
       const service = createLog({ page: 10, ignores, order });
       const { clock, service: asks } = service;
@@ -189,7 +192,7 @@ describe('a service', () => {
     },
   );
 
-  it('that returns many empty pages is read to the end of each range', async () => {
+  it('a service that returns many empty pages is read to the end of each range', async () => {
     const service = createLog({ page: 10, empty: 35 });
     const { clock, log, service: asks } = service;
     const agent = createAgent(service);
@@ -201,7 +204,7 @@ describe('a service', () => {
     expect(asks.asked.length).toBe(1);
   });
 
-  it('that lists a row twice has it counted once, even after repeated reads', async () => {
+  it('a row that the service lists twice is counted once, even after repeated reads', async () => {
     const service = createLog({ page: 7 });
     const { clock } = service;
     const agent = createAgent(service);
@@ -216,7 +219,7 @@ describe('a service', () => {
     expect(agent.shown().log.duplicates).toBe(4);
   });
 
-  it('that fails at any request has each event counted exactly once', async () => {
+  it('each event is counted exactly once, whichever request fails', async () => {
     const service = createLog({ page: 3, order: 'up' });
     const { clock, log, service: asks } = service;
     const agent = createAgent(service);
@@ -235,7 +238,7 @@ describe('a service', () => {
   });
 });
 
-it('discards no range in many similar reads', async () => {
+it('many similar reads do not request any range twice', async () => {
   const service = createLog({ page: 10, order: 'up' });
   const agent = createAgent(service);
   await agent.round('tail');

@@ -3,7 +3,7 @@ import { events } from '../../../src/collectors/events/events.ts';
 import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
 import { counted, createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
-it('counts each overdue message once by the configured target, and continues when the target changes', async () => {
+it('counts each message that misses the configured target once, even after the target changes', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -23,13 +23,13 @@ it('counts each overdue message once by the configured target, and continues whe
   await agent.run(40);
   expect(overdue()).toBe(2);
 
-  // Messages in flight are compared with the new target. Counted ones do not count again.
+  // The new target applies to messages in flight. Messages already counted are not counted again.
   agent.reconfigure({}, { onTimeWithin: 2 * MINUTE });
   await agent.run(4);
   expect(overdue()).toBe(3);
 });
 
-it('shows open messages past the target until they end, across a restart', async () => {
+it('shows open messages past the target until they end, even after a restart', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -50,7 +50,10 @@ it('shows open messages past the target until they end, across a restart', async
   expect(overdue()).toBe(1);
 });
 
-/** A message every ten seconds, delivered after half a minute. A delayed log lists no new events. */
+/**
+ * Creates a log with a message every ten seconds, each delivered after half a minute. While the log is delayed, it
+ * lists no new events.
+ */
 function createHeldBack(hold: number, holds: readonly number[]) {
   const service = createLog();
   const agent = createAgent(service);
@@ -70,7 +73,7 @@ function createHeldBack(hold: number, holds: readonly number[]) {
   return {
     agent,
     minutes,
-    judged() {
+    verdicts() {
       const { missed, late } = agent.shown().schedules.get('reports') ?? {};
       return { overdue: agent.shown().log.overdue, missed, late };
     },
@@ -78,26 +81,26 @@ function createHeldBack(hold: number, holds: readonly number[]) {
 }
 
 it('counts nothing as overdue or missed while the log is delayed by less than five minutes', async () => {
-  const { agent, minutes, judged } = createHeldBack(4 * MINUTE, [10 * MINUTE]);
+  const { agent, minutes, verdicts } = createHeldBack(4 * MINUTE, [10 * MINUTE]);
   await agent.round('tail');
   await agent.run(minutes * 4);
   expect(counted(agent.shown(), 'delivered')).toBe(minutes * 6 - 3);
-  expect(judged()).toEqual({ overdue: 0, missed: 0, late: 0 });
+  expect(verdicts()).toEqual({ overdue: 0, missed: 0, late: 0 });
 });
 
-it('counts nothing as overdue while the log’s delay is within its previous peak, across restarts', async () => {
-  const { agent, minutes, judged } = createHeldBack(12 * MINUTE, [20 * MINUTE, 50 * MINUTE]);
+it('counts no message as overdue while the log’s delay is within its previous peak, even after a restart', async () => {
+  const { agent, minutes, verdicts } = createHeldBack(12 * MINUTE, [20 * MINUTE, 50 * MINUTE]);
   await agent.round('tail');
   await agent.run(45 * 4);
-  const first = judged();
+  const first = verdicts();
   expect(first).not.toEqual({ overdue: 0, missed: 0, late: 0 });
   agent.kill();
   await agent.run((minutes - 45) * 4);
   expect(counted(agent.shown(), 'delivered')).toBe(minutes * 6 - 3);
-  expect(judged()).toEqual(first);
+  expect(verdicts()).toEqual(first);
 });
 
-it('counts overdue messages of a quiet log five minutes later', async () => {
+it('counts overdue messages of a quiet log after five minutes', async () => {
   const service = createLog();
   const agent = createAgent(service);
   await agent.round('tail');
@@ -109,7 +112,7 @@ it('counts overdue messages of a quiet log five minutes later', async () => {
   expect(agent.shown().log.overdue).toBe(1);
 });
 
-it('reports the very first read as the start of the counter, across restarts', async () => {
+it('reports the very first read as the start of the counter, even after a restart', async () => {
   const service = createLog();
   const { clock } = service;
   service.add('msg_before', ['created', 'active', 'delivered'], clock.now - HOUR);

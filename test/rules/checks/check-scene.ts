@@ -5,7 +5,7 @@ import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.
 import type { Point } from '../../../src/model/history.ts';
 import type { AutoCancelNumbers } from '../../../src/model/journal.ts';
 import { checkAccount } from '../../../src/rules/checks/run.ts';
-import type { ShownAccount } from '../../../src/status/account.ts';
+import type { AccountViewBase } from '../../../src/status/account.ts';
 import type { Problem } from '../../../src/status/api/parts.ts';
 import { problemsOf } from '../../../src/status/problems.ts';
 import { calmAccount, NOON } from '../../support/calm-account.ts';
@@ -18,7 +18,7 @@ type Course = (minutesAgo: number) => number | undefined;
 
 /** Changes to the healthy account. */
 export interface Scene {
-  readonly change?: (view: ShownAccount) => void;
+  readonly change?: (view: AccountViewBase) => void;
   /** Values by series; unlisted series were constant for 75 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
   readonly autoCancel?: Partial<AutoCancelNumbers>;
@@ -88,8 +88,8 @@ export const problemLines = (scene: Scene) =>
   });
 
 export const rounds = (
-  view: ShownAccount,
-  change: (round: ShownAccount['rounds'][number]) => void,
+  view: AccountViewBase,
+  change: (round: AccountViewBase['rounds'][number]) => void,
   collector?: string,
 ) => {
   for (const round of view.rounds) {
@@ -98,11 +98,12 @@ export const rounds = (
 };
 export const failing =
   (state: 'failing' | 'stale' | 'withdrawn', reason: string, message: string) =>
-  (round: ShownAccount['rounds'][number]) => {
+  (round: AccountViewBase['rounds'][number]) => {
     Object.assign(round, { state, consecutiveFailures: 9, failure: { reason, message }, dataAt: ago(4) });
   };
-export const row = (view: ShownAccount) => view.flowControl.rows[0] as ShownAccount['flowControl']['rows'][number];
-export const schedule = (view: ShownAccount) => view.schedules[0] as ShownAccount['schedules'][number];
+export const row = (view: AccountViewBase) =>
+  view.flowControl.rows[0] as AccountViewBase['flowControl']['rows'][number];
+export const schedule = (view: AccountViewBase) => view.schedules[0] as AccountViewBase['schedules'][number];
 export const finished = (outcome: string) => seriesName('delivery_messages_finished_total', { outcome });
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
 export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });

@@ -5,7 +5,7 @@ import { AGENT_CHECKS, type AgentInput } from '../../../src/rules/checks/agent.t
 import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
 import { REPLICA_CHECKS } from '../../../src/rules/checks/replicas.ts';
 import { ACCOUNT_CHECKS, runChecks } from '../../../src/rules/checks/run.ts';
-import type { ShownAccount } from '../../../src/status/account.ts';
+import type { AccountViewBase } from '../../../src/status/account.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/status/api/parts.ts';
 import { byWeight, problemsOf, unheldProblems } from '../../../src/status/problems.ts';
 import { NOON } from '../../support/calm-account.ts';
@@ -20,13 +20,13 @@ const agentProblemsOf = ({ firstSeen, ...input }: AgentScene) =>
 
 const CASES = [...MESSAGES, ...QUEUES];
 
-describe('an account', () => {
-  it('has no problems if it is healthy', () => {
+describe('accounts without problems', () => {
+  it('a healthy account has no problems', () => {
     expect(problemLines({})).toEqual([]);
   });
 
-  it('has no problems before the first read', () => {
-    const nothing = (view: ShownAccount) => {
+  it('an account has no problems before the first read', () => {
+    const nothing = (view: AccountViewBase) => {
       rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null, tookSeconds: null }));
       for (const part of [view.deadLetters, view.events, view.flowControl]) part.data = 'not_read';
       Object.assign(view.calls, { budgetRemaining: null, tokenRejected: null });
@@ -34,8 +34,8 @@ describe('an account', () => {
     expect(problemLines({ change: nothing })).toEqual([]);
   });
 
-  it('has no problems about changes if its history has just started', () => {
-    const change = (view: ShownAccount) => {
+  it('an account whose history has just started has no problems based on changes over time', () => {
+    const change = (view: AccountViewBase) => {
       Object.assign(view.deadLetters, { messages: 900, entered: 9000 });
       Object.assign(view.events, { overdue: 900, finished: { delivered: 1, failed: 900, cancelled: 0 } });
       row(view).waiting = 9000;
@@ -69,11 +69,11 @@ it('keeps reporting a problem until the value is well below its threshold', () =
 });
 
 describe('problems of an account', () => {
-  it.each(CASES)('%s', (_what, scene, lines) => {
+  it.each(CASES)('reports the expected problems of an account: %s', (_what, scene, lines) => {
     expect(problemLines(scene)).toEqual(lines);
   });
 
-  it('include every kind in the cases', () => {
+  it('the test cases of account problems cover every kind', () => {
     const ofAccount = new Set(ACCOUNT_CHECKS.map(({ kind }) => kind));
     const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
     expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);
@@ -106,15 +106,15 @@ it('orders problems by severity, then by age', () => {
   expect([...ordered].reverse().sort(byWeight)).toEqual(ordered);
 });
 
-describe('the tables', () => {
-  it('name only existing runbooks', () => {
+describe('tables of checks', () => {
+  it('the tables of checks name only existing runbooks', () => {
     const files = new Set(readdirSync(new URL('../../../docs/runbooks/', import.meta.url)));
     const named = BUILTIN_ALERTS.filter(name => !builtinAlert(name).hasNoRunbook);
     expect(named.filter(name => !files.has(`${name}.md`))).toEqual([]);
   });
 });
 
-describe('the agent', () => {
+describe('problems of the agent', () => {
   const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
   const status = (change: object): AccountStatus => ({
     account: 'a',
@@ -140,13 +140,13 @@ describe('the agent', () => {
       [account, severity, kind, subject, since, text].join(' | '),
     );
 
-  it('has no problems if some notifications were delivered and the last reload succeeded', () => {
+  it('the agent has no problems if at least one notification was delivered and the last reload succeeded', () => {
     expect(
       agent({ notifications: [notified('sent', 1), notified('failed', 9)], lastReload: { at: 1, faults: [] } }),
     ).toEqual([]);
   });
 
-  it('reports outages, store, notification, push and reload failures', () => {
+  it('the agent reports failures of the store, notifications, push and reload', () => {
     const failed = {
       success: false,
       consecutiveFailures: 3,
@@ -162,18 +162,18 @@ describe('the agent', () => {
       }),
     ).toMatchInlineSnapshot(`
       [
-        " | critical | service_unavailable |  | 2026-03-14T12:00:00.000Z | 3 of the 4 accounts can’t be read: the service is down, or the network path to it.",
-        " | critical | store_failing |  | 2026-03-14T12:00:00.000Z | 1 round can’t store what was read, so counters stand still: dw.db can’t be written.",
+        " | critical | service_unavailable |  | 2026-03-14T12:00:00.000Z | 3 of the 4 accounts can’t be read: the service or the network path to it is down.",
+        " | critical | store_failing |  | 2026-03-14T12:00:00.000Z | 1 round can’t store new data, so counters are frozen: dw.db can’t be written.",
         " | critical | notifications_failing | ops | 2026-03-14T12:00:00.000Z | 3 notifications to ops failed in the last 15 minutes, and none was delivered.",
         " | warning | push_failing |  | 2026-03-14T11:59:00.000Z | The OTLP receiver does not accept metrics: status 503.",
-        " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The changed configuration was refused, and the one before is in use: accounts: required (and 1 other fault).",
+        " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The new configuration was rejected, and the previous one stays active: accounts: required (and 1 other fault).",
       ]
     `);
   });
 });
 
-describe('a replica', () => {
-  it('reports an unavailable database, but not the failed commits that it causes', () => {
+describe('problems of a replica', () => {
+  it('a replica reports an unavailable database, but not the commits that fail because of it', () => {
     const failure = { reason: 'store', message: 'the database does not answer' };
     const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
     const failed = { ...round, success: false, complete: true, consecutiveFailures: 3, failure };
@@ -187,7 +187,7 @@ describe('a replica', () => {
         severity: 'critical',
         subject: null,
         since: ago(1),
-        text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
+        text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended. Accounts of other replicas show their last known state.',
         runbook: 'DeliveryDatabaseAway',
       },
     ]);
@@ -200,24 +200,28 @@ describe('a replica', () => {
     age: 40_000,
     waitedFor: 600_000,
     leaseTime: 15_000,
-    isAway: false,
+    isUnavailable: false,
   };
   it.each<[string, Partial<Parameters<typeof unheldProblems>[0]>, string | undefined]>([
     ['reported a moment ago', {}, undefined],
     [
       'reported long ago',
       { age: 125_000 },
-      'http://two:10922 holds it and has reported nothing for 2 min; what is shown is of 11:57:55 UTC.',
+      'http://two:10922 holds it and has reported nothing for 2 min; the shown data is from 11:57:55 UTC.',
     ],
     ['held and not reported yet', { age: undefined, waitedFor: 100_000 }, undefined],
     [
       'held and never reported',
       { age: undefined, waitedFor: 130_000 },
-      'http://two:10922 holds it and has reported nothing for 2 min; nothing is known of it.',
+      'http://two:10922 holds it and has reported nothing for 2 min; its state is unknown.',
     ],
     ['in a handover', { holder: undefined, unheldFor: 15_000 }, undefined],
-    ['not held', { holder: undefined, unheldFor: 15_001 }, 'none holds it; what is shown is of 11:59:20 UTC.'],
-    ['not held while the database is unavailable', { holder: undefined, unheldFor: 99_000, isAway: true }, undefined],
+    ['not held', { holder: undefined, unheldFor: 15_001 }, 'none holds it; the shown data is from 11:59:20 UTC.'],
+    [
+      'not held while the database is unavailable',
+      { holder: undefined, unheldFor: 99_000, isUnavailable: true },
+      undefined,
+    ],
   ])('reports whether an account is collected: %s', (_what, evidence, text) => {
     const found = unheldProblems({ ...USUAL, ...evidence }, 'a').map(({ text }) => text);
     expect(found).toEqual(text === undefined ? [] : [`Not collected by any replica: ${text}`]);

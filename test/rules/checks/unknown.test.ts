@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ShownAccount } from '../../../src/status/account.ts';
+import type { AccountViewBase } from '../../../src/status/account.ts';
 import { check as checkAt, failing, finished, rounds, type Scene, waitlist } from './check-scene.ts';
 
 const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
@@ -16,8 +16,8 @@ const unknownIn = (scene: Scene): string[] => [
 const ofCollector = (collector: Collector) =>
   [...new Set(check({}).flatMap(({ check }) => (check.collector === collector ? [check.alert] : [])))].sort();
 
-describe('checks', () => {
-  it('have a result for a healthy account with a complete history', () => {
+describe('unknown results', () => {
+  it('all checks have a result for a healthy account with a complete history', () => {
     expect(unknownIn({})).toEqual([]);
   });
 
@@ -25,19 +25,19 @@ describe('checks', () => {
     (['dlq', 'events', 'flow_control'] as const).flatMap(collector =>
       (['stale', 'withdrawn', 'not_read', 'partial'] as const).map(data => [collector, data] as const),
     ),
-  )('of %s, and no other checks, are unknown while its data is %s', (collector, data) => {
-    const change = (view: ShownAccount) => Object.assign(view[PARTS[collector]], { data });
+  )('only the checks of %s are unknown while its data is %s', (collector, data) => {
+    const change = (view: AccountViewBase) => Object.assign(view[PARTS[collector]], { data });
     expect(unknownIn({ change }).sort()).toEqual(ofCollector(collector));
   });
 
-  it('of a disabled collector have no results', () => {
-    const change = (view: ShownAccount) => Object.assign(view.deadLetters, { enabled: false, data: 'not_read' });
+  it('checks of a disabled collector have no results', () => {
+    const change = (view: AccountViewBase) => Object.assign(view.deadLetters, { enabled: false, data: 'not_read' });
     const dlq = check({ change }).filter(({ check }) => check.collector === 'dlq');
     expect(dlq).toEqual([]);
   });
 
-  it('report findings in partial data and are unknown otherwise', () => {
-    const change = (view: ShownAccount) => Object.assign(view.deadLetters, { data: 'partial', messages: 9000 });
+  it('checks report findings in partial data and are unknown otherwise', () => {
+    const change = (view: AccountViewBase) => Object.assign(view.deadLetters, { data: 'partial', messages: 9000 });
     const [found] = check({ change }).filter(({ check }) => check.kind === 'dlq_nearly_full');
     expect(found).toMatchObject({ findings: [expect.anything()], unknown: [{ isUnknown: true }] });
   });
@@ -65,25 +65,25 @@ describe('checks', () => {
       ['DeliveryEventLogGap'],
     ],
     ['a waitlist without history', { courses: { [waitlist]: () => undefined } }, ['DeliveryWaitlistStalled']],
-  ])('are unknown about %s', (_what, scene, alerts) => {
+  ])('checks are unknown without their data: %s', (_what, scene, alerts) => {
     expect(unknownIn(scene)).toEqual(alerts);
   });
 
-  it('about reading are unknown before the first read of this process', () => {
-    const change = (view: ShownAccount) =>
+  it('checks of stale and missing data are unknown before the first read by this process', () => {
+    const change = (view: AccountViewBase) =>
       rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null }));
     expect(unknownIn({ change })).toEqual(expect.arrayContaining(['DeliveryBlind', 'DeliveryCollectorStale']));
   });
 
-  it('about single collectors are unknown while the service is unavailable', () => {
-    const change = (view: ShownAccount) => rounds(view, failing('stale', 'server', 'status 503'));
+  it('checks of single collectors are unknown while the service is unavailable', () => {
+    const change = (view: AccountViewBase) => rounds(view, failing('stale', 'server', 'status 503'));
     const results = check({ change });
     const of = (kind: string) => results.filter(({ check }) => check.kind === kind);
     expect(of('service_unavailable')).toMatchObject([{ findings: [expect.anything()] }]);
     for (const { findings, unknown } of of('data_stale')) expect([findings.length, unknown.length]).toEqual([0, 1]);
   });
 
-  it('of slow burns are unknown during a fast burn', () => {
+  it('checks of slow burns are unknown during a fast burn', () => {
     const results = check({
       change: view => Object.assign(view.events.finished, { delivered: 10_000, failed: 500 }),
       courses: {

@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
   });
   afterAll(() => browser.close());
 
-  it('runs no script from foreign names, follows no foreign link and keeps pages intact', async () => {
+  it('pages run no script from foreign names, follow no foreign link and stay intact', async () => {
     const [first] = account.flowControl.rows;
     const { server } = await serve(
       USERS,
@@ -96,7 +96,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
           ...hostileAgent,
           notifiers: MORE.map(name => ({ name, kind: name, outcomes: { [name]: 3 } })),
         }),
-        reloadFaults: () => MORE.map(message => ({ file: message, message })),
+        reloadErrors: () => MORE.map(message => ({ file: message, message })),
       },
       LIFECYCLE,
     );
@@ -118,7 +118,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     }
   });
 
-  it('cancels exactly the shown callback, once, even if the list changes in between', async () => {
+  it('a page cancels exactly the shown callback, once, even if the list changes meanwhile', async () => {
     const [one] = autoCancel.candidates;
     if (!one) throw new Error('there is no candidate');
     const ofNumber = (number: number) => ({

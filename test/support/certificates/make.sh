@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the certificates of this folder anew: two servers and a client of one authority, and a stranger of another. They are
-# good from 2020 to 2120, whatever the clock of the machine says.
+# Regenerates the certificates in this folder: two servers and a client signed by one authority, and a stranger signed
+# by another. All are valid from 2020 to 2120, regardless of the machine's clock.
 set -eu
 cd "$(dirname "$0")"
 work=$(mktemp -d)

@@ -12,13 +12,13 @@
  * @typedef {(values: Values) => Values} Grow
  */
 
-/** Seconds that a bar may stand for. */
+/** Possible widths of a bar (s). */
 const WIDTHS = [60, 120, 300, 600, 900, 1800, 3600];
-const MOST_BARS = 100;
-/** A step between samples is a gap if it exceeds the median of the steps around it by this factor. */
+const MAX_BARS = 100;
+/** A step between two samples is a gap if it exceeds the median of its neighbours by this factor. */
 const GAP = 2.5;
 
-/** For each sample, whether there is a gap before it. @type {(times: number[]) => boolean[]} */
+/** Returns whether there is a gap before each sample. @type {(times: number[]) => boolean[]} */
 export function gapsOf(times) {
   const steps = times.slice(1).map((at, index) => at - (times[index] ?? at));
   return times.map((_, index) => {
@@ -35,7 +35,10 @@ const sumOf = (columns, length) =>
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
   });
 
-/** A counter that appears after others of its family was 0 before. @type {(members: Series[], family: Series[]) => Values[]} */
+/**
+ * Fills a counter with 0 at times before its first value at which other series of its family existed.
+ * @type {(members: Series[], family: Series[]) => Values[]}
+ */
 function fromZero(members, family) {
   return members.map(({ values }) => {
     const first = values.findIndex(value => value !== null);
@@ -48,11 +51,11 @@ function fromZero(members, family) {
 /** @param {Values} values */
 const lastOf = values => values.findLast(value => value !== null) ?? 0;
 
-/** Lines of one entry of a chart. @type {(view: HistoryView, line: ChartLine, isCounter: boolean) => Line[]} */
+/** Returns the lines of one entry of a chart. @type {(view: HistoryView, line: ChartLine, isCounter: boolean) => Line[]} */
 function linesOf(view, line, isCounter) {
   const { family, name = '', look, where = {}, by, top = Number.POSITIVE_INFINITY, looks = {} } = line;
   const all = view.series.filter(each => each.family === family);
-  // Some families have a recorded sum in addition to the largest series. Only the sum has no labels.
+  // Some families have a recorded sum without labels, in addition to their largest series.
   const sum = all.filter(({ labels }) => Object.keys(labels).length === 0);
   const members = by === undefined ? (sum.length > 0 ? sum : all) : all.filter(({ labels }) => by in labels);
   const found = members.filter(({ labels }) =>
@@ -61,7 +64,7 @@ function linesOf(view, line, isCounter) {
   const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : (labels[by] ?? '')));
   const lines = [...groups].map(([name, members]) => {
     const columns = isCounter ? fromZero(members, all) : members.map(({ values }) => values);
-    // A name may be that of a property of all objects.
+    // The name may be a property of every object.
     const own = Object.hasOwn(looks, name) ? looks[name] : undefined;
     return { name, look: look ?? own, values: sumOf(columns, view.times.length) };
   });
@@ -73,7 +76,7 @@ function linesOf(view, line, isCounter) {
     .slice(0, top);
 }
 
-/** Start of the bar of a time. A bar contains its end, but not its start. @type {(at: number, width: number) => number} */
+/** Returns the start of a time's bar. A bar contains its end, but not its start. @type {(at: number, width: number) => number} */
 const startOf = (at, width) => Math.ceil(at / width) * width - width;
 
 /**
@@ -103,7 +106,10 @@ export function boundOf(quantile, buckets) {
   return Number.isFinite(bound) ? bound : null;
 }
 
-/** `lines`: buckets by bound. @type {(quantiles: readonly number[], lines: Line[], grow: Grow, length: number) => Line[]} */
+/**
+ * Computes quantiles. `lines`: buckets by bound.
+ * @type {(quantiles: readonly number[], lines: Line[], grow: Grow, length: number) => Line[]}
+ */
 function quantilesOf(quantiles, lines, grow, length) {
   const buckets = lines
     .map(({ name, values }) => ({
@@ -134,7 +140,7 @@ function withGaps(times, gaps, lines) {
   };
 }
 
-/** Lines with an increase, or the first line: a legend of outcomes that never happened is not useful. @param {Line[]} lines */
+/** Returns lines with an increase, or the first line: outcomes that never happened need no legend. @param {Line[]} lines */
 function happened(lines) {
   const found = lines.filter(({ values }) => values.some(value => value !== null && value > 0));
   return found.length > 0 ? found : lines.slice(0, 1);
@@ -149,7 +155,7 @@ export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
   const gaps = gapsOf(view.times);
   const found = lines.flatMap(line => linesOf(view, kind === 'quantile' ? { ...line, by: 'le' } : line, isCounter));
   if (!isCounter) return { ...withGaps(view.times, gaps, found), width: 0 };
-  const width = WIDTHS.find(each => (to - from) / each <= MOST_BARS) ?? 3600;
+  const width = WIDTHS.find(each => (to - from) / each <= MAX_BARS) ?? 3600;
   const first = startOf(from, width);
   const last = startOf(Math.max(from, Math.min(to, view.times.at(-1) ?? to)), width);
   const starts = Array.from({ length: Math.round((last - first) / width) + 1 }, (_, index) => first + index * width);

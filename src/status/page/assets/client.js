@@ -1,21 +1,21 @@
 import { age } from './age.js';
 
 /**
- * Keeps a page current: fetches it again when the agent reports a change, and updates what differs.
- * Pages work without this script; then users have to reload.
+ * Keeps a page current: fetches it again when the agent reports a change, and updates changed elements. Pages work without this
+ * script, but users must reload them.
  */
 
 const { body } = document;
-/** Lead of the agent's clock over this one (ms). */
+/** How far the agent's clock is ahead of this one (ms). */
 let ahead = clockAhead(document);
 /** @type {EventSource | undefined} */
 let stream;
-/** The running request for the page. @type {AbortController | undefined} */
-let asking;
-/** Whether the agent reported a change since that request. */
+/** Request for the page in flight. @type {AbortController | undefined} */
+let request;
+/** Whether the agent has reported a change since that request started. */
 let again = false;
 /** Start of the last request, by `performance.now()`. */
-let askedAt = Number.NEGATIVE_INFINITY;
+let requestedAt = Number.NEGATIVE_INFINITY;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let waiting;
 
@@ -27,7 +27,7 @@ function clockAhead(page) {
   return Date.parse(page.body.dataset.now ?? '') - Date.now();
 }
 
-/** Identity of a node among its siblings. @type {(node: Node) => string | undefined} */
+/** Returns the key of a node, unique among its siblings. @type {(node: Node) => string | undefined} */
 const keyOf = node => (node instanceof Element ? node.id || node.getAttribute('data-key') || undefined : undefined);
 
 /**
@@ -64,25 +64,25 @@ function morph(old, next) {
 }
 
 /** @param {'live' | 'lost' | 'still'} state */
-function say(state) {
+function showConnection(state) {
   const live = document.getElementById('live');
   const word = live?.querySelector('.live-word');
   if (!live || !word) return;
   live.dataset.liveState = state;
-  word.textContent = { live: 'live, numbers of', lost: 'connection lost, numbers of', still: 'numbers of' }[state];
+  word.textContent = { live: 'live, data as of', lost: 'connection lost, data as of', still: 'data as of' }[state];
 }
 
 /** @param {Document} page */
-function take(page) {
+function applyPage(page) {
   const regions = [...document.querySelectorAll('[data-live][id]')];
   const focused = document.activeElement;
   for (const region of regions) {
     const next = page.getElementById(region.id);
-    // The page has changed, for example because the account was removed.
+    // The structure of the page changed, for example because the account was removed.
     if (!next) return location.reload();
     morph(region, next);
   }
-  // Rows that move lose the focus.
+  // Restore the focus, which moved rows lose.
   if (focused instanceof HTMLElement && focused !== document.activeElement) focused.focus({ preventScroll: true });
   ahead = clockAhead(page);
   body.dataset.now = page.body.dataset.now;
@@ -92,38 +92,38 @@ function take(page) {
   tick();
 }
 
-/** Fetches the page at its current address. The last of several calls wins. */
+/** Fetches the page at its current address. A later call aborts an earlier one. */
 async function refresh() {
-  asking?.abort();
+  request?.abort();
   clearTimeout(waiting);
   const own = new AbortController();
-  asking = own;
+  request = own;
   again = false;
-  askedAt = performance.now();
+  requestedAt = performance.now();
   try {
     const response = await fetch(location.href, { signal: own.signal, headers: { Accept: 'text/html' } });
     if (response.status >= 500) throw new Error(`status ${response.status}`);
     const page = new DOMParser().parseFromString(await response.text(), 'text/html');
     if (own.signal.aborted) return;
-    take(page);
-    say(stream?.readyState === EventSource.OPEN ? 'live' : 'still');
+    applyPage(page);
+    showConnection(stream?.readyState === EventSource.OPEN ? 'live' : 'still');
   } catch {
-    if (!own.signal.aborted) say('lost');
+    if (!own.signal.aborted) showConnection('lost');
   } finally {
-    if (asking === own) asking = undefined;
+    if (request === own) request = undefined;
   }
-  if (again && !asking) soon();
+  if (again && !request) soon();
 }
 
 function soon() {
   clearTimeout(waiting);
-  waiting = setTimeout(refresh, Math.max(0, askedAt + APART - performance.now()));
+  waiting = setTimeout(refresh, Math.max(0, requestedAt + APART - performance.now()));
 }
 
-/** Waits for the running request, so that a slow one is not aborted repeatedly. */
+/** Requests an update, after the request in flight: aborting a slow one repeatedly would never update the page. */
 function changed() {
   again = true;
-  if (!asking) soon();
+  if (!request) soon();
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -136,13 +136,13 @@ function connect() {
   stream = own;
   own.addEventListener('changed', changed);
   own.addEventListener('open', () => {
-    say('live');
+    showConnection('live');
     if (wasOpen) changed();
     wasOpen = true;
   });
   own.addEventListener('error', () => {
-    say('lost');
-    // The agent refused the stream, for example because there are too many. A browser retries only lost streams.
+    showConnection('lost');
+    // The agent rejected the stream, for example because too many are open. Browsers only reconnect lost streams.
     if (own.readyState === EventSource.CLOSED) retry = setTimeout(connect, 10_000);
   });
 }

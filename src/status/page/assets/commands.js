@@ -2,7 +2,7 @@
 
 const dialog = document.querySelector('#command');
 
-/** The dialog describes the command: for an approval, the callback to cancel. */
+/** Prepares the dialog that describes a command and asks for confirmation. For an approval it shows the callback to cancel. */
 function setUp(dialog) {
   const [question, about, reasonField, alarm, yes, no] = [
     '#command-question',
@@ -31,15 +31,15 @@ function setUp(dialog) {
     dialog.showModal();
   }
 
-  /** Shows the error in the open dialog, or on the page if the dialog is about another command now. */
+  /** Shows an error in the open dialog, or on the page if the dialog now shows another command. */
   function refuse(own, text) {
-    if (own !== asked || !dialog.open) return tell(text);
+    if (own !== asked || !dialog.open) return show(text);
     alarm.textContent = text;
     alarm.hidden = false;
     yes.disabled = false;
   }
 
-  function tell(text) {
+  function show(text) {
     answer.textContent = text;
     answer.hidden = false;
   }
@@ -57,18 +57,22 @@ function setUp(dialog) {
         body: JSON.stringify(body),
       });
       const { error, before } = await response.json();
-      if (!response.ok) return refuse(own, `${error ?? `The agent answered ${response.status}`}.`);
+      if (!response.ok) return refuse(own, `${error ?? `The agent returned status ${response.status}`}.`);
       const done = {
-        approve: 'Approved: the next complete walk evaluates it again, then it is cancelled.',
-        pause: 'Paused: nothing is sent.',
-        resume: before === undefined ? 'It was not paused: nothing changed.' : 'Resumed: cancels may be sent again.',
+        approve: 'Approved: the callback is cancelled after the next complete walk if it is still stuck.',
+        pause: 'Paused: no cancel is sent.',
+        resume:
+          before === undefined ? 'Auto-cancel was not paused: nothing changed.' : 'Resumed: cancels may be sent again.',
       };
-      tell(error ?? done[own.command]);
+      show(error ?? done[own.command]);
       if (own === asked) dialog.close();
       // client.js updates the page.
       document.dispatchEvent(new Event('changed'));
     } catch (cause) {
-      refuse(own, `The agent can’t be reached (${cause.message}). It may have got the command: see the journal.`);
+      refuse(
+        own,
+        `The agent can’t be reached (${cause.message}). It may have received the command: check the journal.`,
+      );
     }
   }
 

@@ -2,7 +2,7 @@ import { createServer as createPlain } from 'node:http';
 import { createServer as createSecure } from 'node:https';
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
-import { askHealth } from '../../src/http/ask-health.ts';
+import { requestHealth } from '../../src/http/request-health.ts';
 import { createCertificate } from '../hostile/certificate.ts';
 import { startAgent } from '../support/agent.ts';
 import { runCli } from '../support/cli.ts';
@@ -18,48 +18,48 @@ async function open(server: Server): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}/-/healthy`;
 }
 
-describe('askHealth', () => {
-  it.each([200, 401, 421, 503])('treats %i as healthy', async status => {
+describe('requestHealth', () => {
+  it.each([200, 401, 421, 503])('treats status %i as healthy', async status => {
     const at = await open(createPlain((_request, response) => response.writeHead(status).end()));
-    await expect(askHealth(`http://${at}`)).resolves.toBeUndefined();
+    await expect(requestHealth(`http://${at}`)).resolves.toBeUndefined();
   });
 
   it('rejects if nothing listens on the port', async () => {
     const port = await freePort();
-    await expect(askHealth(`http://127.0.0.1:${port}/-/healthy`)).rejects.toThrow(
+    await expect(requestHealth(`http://127.0.0.1:${port}/-/healthy`)).rejects.toThrow(
       `http://127.0.0.1:${port}/-/healthy: connect ECONNREFUSED`,
     );
   });
 
   it('rejects if a process accepts connections but never responds', async () => {
     const at = await open(createTcp(socket => socket.resume()));
-    await expect(askHealth(`http://${at}`)).rejects.toThrow(`http://${at}: no response within 4 s`);
+    await expect(requestHealth(`http://${at}`)).rejects.toThrow(`http://${at}: no response within 4 s`);
   });
 
   describe.skipIf(!requireProgram('openssl'))('with TLS', () => {
-    it('ignores name and issuer of the certificate', async () => {
+    it('ignores the name and issuer of the certificate', async () => {
       const at = await open(createSecure(createCertificate(), (_request, response) => response.end()));
-      await expect(askHealth(`https://${at}`)).resolves.toBeUndefined();
+      await expect(requestHealth(`https://${at}`)).resolves.toBeUndefined();
     });
 
     it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-      'treats a request for a client certificate as healthy with %s',
+      'treats a server that requires a client certificate as healthy with %s',
       async version => {
         const asking = { ...createCertificate(), requestCert: true, rejectUnauthorized: true, maxVersion: version };
         const at = await open(createSecure(asking, (_request, response) => response.end()));
-        await expect(askHealth(`https://${at}`)).resolves.toBeUndefined();
+        await expect(requestHealth(`https://${at}`)).resolves.toBeUndefined();
       },
     );
 
-    it('rejects a response without TLS', async () => {
+    it('rejects if the process on the port does not use TLS', async () => {
       const at = await open(createPlain((_request, response) => response.end()));
-      await expect(askHealth(`https://${at}`)).rejects.toThrow(`https://${at}: `);
+      await expect(requestHealth(`https://${at}`)).rejects.toThrow(`https://${at}: `);
     });
   });
 });
 
-describe('healthcheck', () => {
-  it('exits with 0 while the agent runs, otherwise with 1 and a reason without secrets', async () => {
+describe('command healthcheck', () => {
+  it('healthcheck exits with 0 while the agent runs, otherwise with 1 and a reason without secrets', async () => {
     const port = await freePort();
     const agent = await startAgent({
       server: { listen: `127.0.0.1:${port}` },

@@ -1,16 +1,16 @@
 import { type Clock, systemClock } from './clock.ts';
 
-/** Default time of work before a yield (ms). */
+/** Minimum duration of a piece of work before a yield (ms). */
 const SLICE = 5;
 
 /** Yields to the event loop, but not more often than needed. */
-export type Turns = ReturnType<typeof createTurns>;
+export type Yielder = ReturnType<typeof createYielder>;
 
 /**
- * Interleaves long tasks: each turn of the event loop runs a piece of one task. `longest`: maximum duration of a piece (ms). After
- * each piece the rest of the process gets as much time, so the tasks get at most half of it.
+ * Interleaves long tasks: each turn of the event loop runs a piece of one task. A piece takes as long as the rest of the process
+ * ran before it, but at least 5 ms and at most `longest` (ms), so the tasks take about half of a busy process's time.
  */
-export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock) {
+export function createYielder(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock) {
   const waiting: (() => void)[] = [];
   let start = clock.monotonic();
   let end = start;

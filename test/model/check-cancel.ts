@@ -4,16 +4,16 @@
  */
 import type { JournalEntry } from '../../src/model/journal.ts';
 import type { Process } from './agent.ts';
+import type { SentDelete } from './check-operators.ts';
 import { type Line, ofAction, openActions, openBreakers } from './journal-lines.ts';
-import type { SentDelete } from './judge-operators.ts';
 import { isClean, isReadable, type MessageQuery, type Round, type RoundRecord } from './record.ts';
-import { HOUR, LONGEST_HEALTHY, MINUTE, SECOND, START } from './settings.ts';
+import { HOUR, MAX_HEALTHY, MINUTE, SECOND, START } from './settings.ts';
 import { type Entry, runAt, type Shape, type Truth } from './truth.ts';
 
 export interface Sent extends SentDelete {
   readonly id: string;
   readonly at: number;
-  /** The status that the sending process received; undefined before. */
+  /** Status received by the sending process; undefined if none was received. */
   status: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface CancelWorld {
   readonly lines: readonly Line[];
   readonly sent: readonly Sent[];
   readonly isStopped: boolean;
-  /** Forward clock changes while no process ran, which the agent cannot detect. */
+  /** Forward clock steps while no process was running, which the agent cannot detect. */
   readonly darkSteps: readonly { readonly at: number; readonly by: number }[];
 }
 
@@ -45,12 +45,14 @@ function retryWindow(retries: number, timeout: number): number {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 
-/** The effective mode of a rule. `wall`: the agent's clock, which never goes back. */
+/** Returns the effective mode of a rule. `wall`: the agent's clock, which never moves backwards. */
 function effectiveMode(rule: Rule, { config: { autoCancel } }: Process, wall: number): string {
   return autoCancel.mode !== 'enforce' || (rule.expires !== null && wall >= rule.expires) ? 'plan' : rule.mode;
 }
 
-/** The callback in a walk: whether it matches the rule; undefined if it is missing. */
+/**
+ * Returns the callback as listed by a walk, and whether it matches the rule; undefined if the walk does not list it.
+ */
 function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, { reportsMessage, field }: Shape) {
   const rows = shown.get(entry);
   if (!rows) return undefined;
@@ -65,18 +67,18 @@ function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, 
   };
 }
 
-/** Filters fail independently: callbacks are listed in the complete queue and in workflow runs. */
+/** Filters may fail without invalidating a walk: callbacks are listed in the complete queue and in workflow runs. */
 const isRead = ({ parts }: Round) => [...parts].every(([name, part]) => name === 'errors' || isReadable(part));
 
-/** Walks that a chain may skip unless they contradict it. */
+/** Walks that a chain may skip if they do not contradict it. */
 interface Skips {
-  /** Walks that died with their process: the store may have accepted them or not. */
+  /** Walks whose process died before reporting a commit: the store may or may not contain them. */
   readonly lost: boolean;
-  /** Walks with unreadable rows: the agent may have missed when they took place. */
+  /** Walks with unreadable rows. The agent may not know when such walks took place. */
   readonly partial: boolean;
 }
 
-/** The longest chain of walks. */
+/** Returns the longest chain of walks that is evidence for a cancel. */
 function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined): Round[] {
   const chains = [true, false].flatMap(lost =>
     [true, false].map(partial => chainOf(world, entry, rule, wanted, { lost, partial })),
@@ -85,9 +87,9 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
   return chains.toSorted((one, other) => beginOf(one) - beginOf(other))[0] ?? [];
 }
 
-/** Consecutive complete walks in which the callback matched the rule, newest first. */
+/** Returns consecutive complete walks in which the callback matched the rule, newest first. */
 function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined, skips: Skips): Round[] {
-  // A walk counts even if the store rejected it.
+  // A walk counts even if its commit failed.
   const walks = world.record.ended.filter(
     ({ round, success, reason, isCommitting }) =>
       round === 'full' && (success || isCommitting || reason === 'store' || reason === 'killed'),
@@ -105,9 +107,9 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
     // Some services list callback states only with workflow runs.
     const lacksState = walk.parts.get('workflows')?.hasEnd === false && !seen?.hasState;
     const next = chain.at(-1);
-    // A walk rejected by the store is lost with its process and contradicts no stored evidence.
+    // A walk that was not committed is lost with its process and does not contradict stored evidence.
     if (skips.lost && next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
-    // An incomplete walk changes nothing.
+    // An incomplete walk does not change the evidence.
     if ((isCutOff || lacksState) && !seen?.isMeant) continue;
     if (isHidden && !seen?.isMeant) continue;
     if (!seen?.isMeant || (next && seen.run !== run)) break;
@@ -128,14 +130,14 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
   return chain;
 }
 
-/** The last consecutive requests of this process about the target. */
+/** Returns the most recent consecutive requests of this process about the target. */
 function attemptOf({ record: { asked } }: CancelWorld, process: Process, messages: readonly string[]): MessageQuery[] {
   const own = asked.filter(each => each.process === process);
   return own.slice(own.findLastIndex(each => !messages.includes(each.messageId)) + 1);
 }
 
 /** Returns the reasons why this DELETE must not be sent now. */
-export function judgeCancel(id: string, process: Process, world: CancelWorld): string[] {
+export function checkCancel(id: string, process: Process, world: CancelWorld): string[] {
   const { now, truth, shape, record, lines, sent } = world;
   const wrong: string[] = [];
   const fault = (isFault: boolean, what: string) => void (isFault && wrong.push(what));
@@ -180,7 +182,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     'an alert that pauses it fires',
   );
 
-  // Evidence.
+  // Check the evidence: a chain of complete walks, the newest of which is fresh.
   const wanted = rule.evidence === 'blind' ? undefined : 'INPROGRESS';
   const own = record.ended.filter(
     each => each.process === process && each.collector === 'dlq' && each.round === 'full',
@@ -193,7 +195,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   fault(![...newest.parts.values()].every(isClean), 'the newest walk is incomplete');
   fault(now - (newest.endedAt ?? now) > 2 * Math.max(every, took), 'the newest walk is no longer fresh');
   const lastStep = process.steps.findLast(({ by }) => Math.abs(by) > STEP)?.at ?? 0;
-  // A walk rejected by the store counts if it was read completely.
+  // A completely read walk counts even if its commit failed.
   const isComplete = ({ success, isCommitting, reason, parts }: Round) =>
     success || isCommitting || (reason === 'store' && parts.get('all')?.hasEnd && parts.get('errors')?.hasEnd);
   const told = own.filter(walk => isComplete(walk) && (walk.endedAt ?? now) >= lastStep && isRead(walk));
@@ -212,7 +214,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   );
   fault(chain.length < (stuckWhen.snapshots ?? 1), 'it matched in too few walks');
 
-  // The attempt.
+  // Check the final read of the callback before the cancel.
   const run = runAt(entry, first.begunAt);
   const now_ = runAt(entry, now);
   const messages = [entry.messageId, ...(run ? [run.messageId] : []), ...(now_ ? [now_.messageId] : [])];
@@ -246,7 +248,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     fault(silent < stuckWhen.idleFor, `it was idle for only ${silent} ms at the request`);
   }
 
-  // Waits.
+  // Check that grace and approval have passed.
   const policy = JSON.stringify(autoCancel);
   const history = ofAction(lines, action);
   const since = history.findLastIndex(({ entry: { step } }) => step === 'cleared' || step === 'ended');
@@ -265,7 +267,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     fault(marked !== undefined && marked.policy === policy && newest.wallAt < until, 'its grace period is not over');
   }
 
-  // Once.
+  // Check that the callback is not cancelled twice.
   const counted = sent.filter(each => each.action === action && each.status !== 429);
   fault(counted.length >= (rule.evidence === 'blind' ? 1 : 2), `it was sent ${counted.length} times in this episode`);
   fault(
@@ -278,7 +280,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     fault(before.length > 0, 'the rule is blind and it was sent before');
   }
 
-  // Limits by elapsed time, unaffected by clock changes during the process.
+  // Check the limits against elapsed time, which is unaffected by clock changes during the process.
   const intents = lines.filter(({ entry: each }) => each.step === 'intent' && each !== intent);
   const ago = (other: Line) => {
     const forward = process.steps.filter(({ at, by }) => by > 0 && at > other.committedAt && other.process === process);
@@ -313,10 +315,10 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     );
   fault(errors.length >= autoCancel.breaker.errors.max, 'too many cancels failed');
 
-  // The truth.
+  // Check the true state of the callback.
   const dark = world.darkSteps.some(({ at, by }) => by > 0 && at >= first.begunAt);
   const isKnown = (shape.reportsMessage && shape.field === 'failureCallbackInfo') || entry.runs.length === 1;
-  const isHealthy = now_?.to !== undefined && now_.to - now_.from <= LONGEST_HEALTHY;
+  const isHealthy = now_?.to !== undefined && now_.to - now_.from <= MAX_HEALTHY;
   fault(wanted !== undefined && isHealthy && isKnown && !dark, 'the callback is healthy');
   return wrong;
 }

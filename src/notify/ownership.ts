@@ -1,28 +1,28 @@
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 
 /** Whether this process may send notifications for an account. */
-export interface Holds {
+export interface Ownership {
   /** Checked immediately before sending. Waits only if the lease may have ended. */
   has(account: string): true | Promise<boolean>;
   /** Whether a commit was refused because another replica has taken over the account. */
   isLost(account: string, error: unknown): boolean;
 }
 
-export interface Leased {
+export interface LeaseCheck {
   /** Remaining lease time (ms); 0 if it may have expired. */
   remaining(account: string): number;
-  /** Queries the holder from the database. While the database is unavailable, the account counts as held. */
+  /** Checks the lease in the database. While the database is unavailable, the account counts as held. */
   confirm(account: string): Promise<boolean>;
 }
 
-export const holdsAll: Holds = { has: () => true, isLost: () => false };
+export const ownsAll: Ownership = { has: () => true, isLost: () => false };
 
 /**
- * Creates the check for a process with replicas. It holds an account while the lease lasts by its own clock; after that the
- * database decides. While the database is unavailable, it keeps the account, because a duplicate alert is better than none, but
- * agent-wide notices wait. Accounts that are no longer configured belong to their last holder.
+ * Creates the check for a process with replicas. The process holds an account while its lease lasts by its own clock; after
+ * that, the database decides. While the database is unavailable, the process keeps the account, because a duplicate alert is
+ * better than none, but agent-wide notices wait. Accounts that are no longer configured belong to their last holder.
  */
-export function createHolds(leases: Leased, isConfigured: (account: string) => boolean): Holds {
+export function createOwnership(leases: LeaseCheck, isConfigured: (account: string) => boolean): Ownership {
   async function confirm(account: string): Promise<boolean> {
     if (account === NO_ACCOUNT) return false;
     return !isConfigured(account) || leases.confirm(account);

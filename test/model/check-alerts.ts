@@ -1,11 +1,11 @@
 /** Checks that a resolved alert has a reason. Blindness is not a reason. */
 
-import { type NumberWorld, walksOf } from './judge-numbers.ts';
+import { type NumberWorld, walksOf } from './check-numbers.ts';
 import { isClean, type Round } from './record.ts';
 import { isListed, sizeAt } from './truth.ts';
 
-/** `before`: firing alerts with their start (ms since the world's start). */
-export function judgeAlerts(
+/** Returns violations. `before`: alerts that were firing, with their start (ms since the world's start). */
+export function checkAlerts(
   world: NumberWorld,
   before: ReadonlyMap<string, number>,
   after: ReadonlySet<string>,
@@ -35,7 +35,7 @@ export function judgeAlerts(
     DlqStale: since =>
       own.some(
         ({ round, success, isCommitting, isObserved, endedAt = world.now }) =>
-          // Completely read data is exposed as fresh even if the store rejects it.
+          // Completely read data is exposed as fresh even if its commit fails.
           round === 'full' && (success || isCommitting || isObserved) && endedAt >= since,
       ),
   };

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Bytes per write, so that the progress of each client is visible. */
+/** Maximum number of bytes per write, so that the progress of each client is visible. */
 const CHUNK = 256 * 1024;
 
 /** Calls `over` when the response is complete or the connection is closed, immediately if it already is. */
@@ -19,60 +19,60 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
   response.on('close', end);
 }
 
-interface Answer {
+interface PendingResponse {
   readonly request: IncomingMessage;
   readonly body: Buffer;
 }
 
-export type Answers = ReturnType<typeof createAnswers>;
+export type ResponseLimiter = ReturnType<typeof createResponseLimiter>;
 
 const FEW = 2;
 
 /**
- * Limits unread responses to `mostBytes` or to two different bodies; equal bodies count once. To make room for new
+ * Limits unread responses to `maxBytes` or to two different bodies; equal bodies count once. To free memory for new
  * responses, disconnects the clients that have been idle longest, and calls `onCut` for each.
  */
-export function createAnswers(mostBytes: number, onCut: (request: IncomingMessage) => void) {
+export function createResponseLimiter(maxBytes: number, onCut: (request: IncomingMessage) => void) {
   /** Ordered by last progress. */
-  const waiting = new Set<Answer>();
+  const waiting = new Set<PendingResponse>();
   const holders = new Map<Buffer, number>();
   let bytes = 0;
 
-  function release(answer: Answer): void {
-    if (!waiting.delete(answer)) return;
-    const left = (holders.get(answer.body) as number) - 1;
+  function release(pending: PendingResponse): void {
+    if (!waiting.delete(pending)) return;
+    const left = (holders.get(pending.body) as number) - 1;
     if (left > 0) {
-      holders.set(answer.body, left);
+      holders.set(pending.body, left);
     } else {
-      holders.delete(answer.body);
-      bytes -= answer.body.length;
+      holders.delete(pending.body);
+      bytes -= pending.body.length;
     }
   }
 
   function evictFor(newest: Buffer): void {
-    for (const answer of waiting) {
-      if (bytes <= mostBytes || holders.size <= FEW) return;
-      if (answer.body === newest) continue;
-      onCut(answer.request);
-      release(answer);
-      answer.request.socket.destroy();
+    for (const pending of waiting) {
+      if (bytes <= maxBytes || holders.size <= FEW) return;
+      if (pending.body === newest) continue;
+      onCut(pending.request);
+      release(pending);
+      pending.request.socket.destroy();
     }
   }
 
   return {
     /** Whether more than half of the limit is used, which a few concurrent clients never need. */
-    isCrowded: () => holders.size > FEW && bytes > mostBytes / 2,
+    isCrowded: () => holders.size > FEW && bytes > maxBytes / 2,
     /** Sends `body` without a copy: clients may share it. `end` ends the response with the last part. */
     send(request: IncomingMessage, response: ServerResponse, body: Buffer, end: (last: Buffer) => void): void {
-      const answer = { request, body };
-      waiting.add(answer);
+      const pending = { request, body };
+      waiting.add(pending);
       if (!holders.has(body)) bytes += body.length;
       holders.set(body, (holders.get(body) ?? 0) + 1);
       evictFor(body);
-      whenOver(request, response, () => release(answer));
+      whenOver(request, response, () => release(pending));
       let sent = 0;
       const next = () => {
-        if (waiting.delete(answer)) waiting.add(answer);
+        if (waiting.delete(pending)) waiting.add(pending);
         if (body.length - sent <= CHUNK) return end(body.subarray(sent));
         response.write(body.subarray(sent, sent + CHUNK), error => {
           if (!error) next();

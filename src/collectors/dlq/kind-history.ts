@@ -1,22 +1,22 @@
 import { hashedId } from '../../kit/hash.ts';
 import type { Change } from '../../model/change.ts';
-import type { Groups } from './groups.ts';
+import type { DeadLetterKinds } from './kinds.ts';
 
-/** Known groups of dead letters, across restarts. */
-export type GroupHistory = ReturnType<typeof createGroupHistory>;
+/** Known kinds of dead letters, across restarts. */
+export type KindHistory = ReturnType<typeof createKindHistory>;
 
-/** A group counts as returned after an absence of at least this time (ms). */
+/** A kind counts as returned after an absence of at least this time (ms). */
 const RETURN_AFTER = 86_400_000;
-/** Stored groups. Beyond that, the groups absent longest are evicted and would count as new again. */
+/** Maximum number of stored kinds. Above it, the kinds absent longest are evicted and would count as new again. */
 const MAX_KNOWN = 10_000;
-/** Version of the grouping rule. Increment it if groups get other ids: otherwise all of them would count as new. */
+/** Version of the grouping rule. Increment it when the ids of kinds change: otherwise all kinds would count as new. */
 const RULE = 1;
 
-/** Key of the row of counters, and prefix of the groups' keys. */
+/** Key of the row of counters, and prefix of the kinds' keys. */
 const COUNTS = 'groups';
 const KEYS = `${COUNTS}/`;
 
-export const isGroupRow = (key: string) => key === COUNTS || key.startsWith(KEYS);
+export const isKindRow = (key: string) => key === COUNTS || key.startsWith(KEYS);
 
 interface StoredCounts {
   readonly appeared: number;
@@ -28,15 +28,15 @@ interface StoredCounts {
 const PRESENT = 0;
 
 /** `routes`: patterns that name routes, which are part of the grouping rule; `stored`: the committed rows from `drainChanges`. */
-export function createGroupHistory(routes: readonly string[], stored: ReadonlyMap<string, string> = new Map()) {
+export function createKindHistory(routes: readonly string[], stored: ReadonlyMap<string, string> = new Map()) {
   const rule = hashedId([RULE, ...routes], 16);
   const row = stored.get(COUNTS);
   const before = row === undefined ? undefined : (JSON.parse(row) as StoredCounts);
   let { appeared, returned, since } = before ?? { appeared: 0, returned: 0 };
-  /** Whether groups of this rule are stored. Only then are unknown groups new. */
+  /** Whether kinds grouped by this rule are stored. Only then do unknown kinds count as new. */
   let hasBegun = before?.rule === rule;
   const changes = new Map<string, string | null>();
-  /** When each group was last seen to be absent (ms since the Unix epoch), or PRESENT. The longest absent comes first. */
+  /** Start of each kind's absence (ms since the Unix epoch), or PRESENT. */
   const known = new Map<string, number>();
   for (const [key, value] of stored) {
     if (!key.startsWith(KEYS)) continue;
@@ -69,11 +69,11 @@ export function createGroupHistory(routes: readonly string[], stored: ReadonlyMa
   }
 
   return {
-    /** Groups seen for the first time. */
+    /** Number of kinds seen for the first time. */
     get appeared(): number {
       return appeared;
     },
-    /** Groups seen again after `RETURN_AFTER`. */
+    /** Number of kinds seen again after `RETURN_AFTER`. */
     get returned(): number {
       return returned;
     },
@@ -81,12 +81,12 @@ export function createGroupHistory(routes: readonly string[], stored: ReadonlyMa
     get since(): number | undefined {
       return since;
     },
-    /** Compares the groups with the known ones. `at`: start of the read (ms since the Unix epoch). The first read counts nothing. */
-    update({ byKey, isFull }: Groups, at: number): void {
+    /** Compares the listed kinds with the known ones. `at`: start of the read (ms since the Unix epoch). The first read counts nothing. */
+    update({ byKey, isFull }: DeadLetterKinds, at: number): void {
       if (!before) since ??= at;
       const present = new Set([...byKey.values()].map(({ id }) => id));
       for (const id of present) markPresent(id, at);
-      // If the list of groups is full, a missing group may be present among the ungrouped entries.
+      // If the list of kinds is full, a missing kind may be present among the ungrouped entries.
       if (!isFull) {
         for (const [id, absentSince] of [...known]) if (absentSince === PRESENT && !present.has(id)) put(id, at);
       }

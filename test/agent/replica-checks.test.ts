@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
+  checkDeletes,
+  checkNotifications,
+  checkOneAtATime,
   gapsOf,
-  judgeDeletes,
-  judgeOneAtATime,
-  judgeTold,
   type Poll,
   watchCounters,
-} from '../support/replica-judge.ts';
+} from '../support/replica-checks.ts';
 
 /** `a@0-10 b@20-30`: requests of replicas for one account. */
 const polls = (text: string, more: Partial<Poll> = {}): Poll[] =>
@@ -18,27 +18,27 @@ const polls = (text: string, more: Partial<Poll> = {}): Poll[] =>
 
 const epochs = (gained: number) => new Map([['x', gained]]);
 
-describe('the check of replica requests', () => {
+describe('checks of replica requests', () => {
   it.each([
     ['a@0-10 a@5-20 b@30-40 b@50-60', 2, []],
     ['a@0-10 b@9-20', 2, ['x: b asked 1 ms before the last request of a ended']],
-    // Alternating, although never simultaneous.
+    // The replicas alternate, although they never poll simultaneously.
     ['a@0-10 b@20-30 a@40-50', 2, ['x: gained 2 times, polled in turns by a,b,a']],
     ['a@0-10 b@20-30 a@40-50', 3, []],
     ['a@0-10', 0, ['x: gained 0 times, polled in turns by a']],
-  ])('evaluates %s after %i gains as %j', (text, gained, faults) => {
-    expect(judgeOneAtATime(polls(text), epochs(gained), []).faults).toEqual(faults);
+  ])('the check for concurrent polling, given %s and %i gains, reports %j', (text, gained, faults) => {
+    expect(checkOneAtATime(polls(text), epochs(gained), []).faults).toEqual(faults);
   });
 
-  it('ignores only requests of a replica during its isolation', () => {
+  it('the check for concurrent polling ignores the requests of a replica only while that replica is isolated', () => {
     const both = polls('a@0-10 a@100-110 b@105-115 a@120-130 b@140-150');
     const isolation = { replica: 'a', from: 50, to: 125 };
-    expect(judgeOneAtATime(both, epochs(2), [isolation])).toEqual({ handOvers: 1, faults: [] });
-    expect(judgeOneAtATime(both, epochs(2), [{ ...isolation, to: 119 }]).faults).toHaveLength(1);
-    expect(judgeOneAtATime(both, epochs(2), [{ ...isolation, from: 0, to: 60 }]).faults).toHaveLength(2);
+    expect(checkOneAtATime(both, epochs(2), [isolation])).toEqual({ handOvers: 1, faults: [] });
+    expect(checkOneAtATime(both, epochs(2), [{ ...isolation, to: 119 }]).faults).toHaveLength(1);
+    expect(checkOneAtATime(both, epochs(2), [{ ...isolation, from: 0, to: 60 }]).faults).toHaveLength(2);
   });
 
-  it('finds the longest time without a request, including start, end and accounts without any', () => {
+  it('finds the longest gaps between requests, including at the start and end, and for accounts without any request', () => {
     expect(gapsOf(polls('a@10-11 a@40-41 a@60-61'), ['x', 'y'], 0, 100)).toEqual([
       { account: 'y', from: 0, to: 100 },
       { account: 'x', from: 60, to: 100 },
@@ -50,33 +50,35 @@ describe('the check of replica requests', () => {
 
   it('finds a DELETE sent twice by any replica', () => {
     const del = (text: string, path: string) => polls(text, { method: 'DELETE', path });
-    expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@0-1', '/2'), ...polls('a@0-1 b@0-1')])).toEqual([]);
-    expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
+    expect(checkDeletes([...del('a@0-1', '/1'), ...del('b@0-1', '/2'), ...polls('a@0-1 b@0-1')])).toEqual([]);
+    expect(checkDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
   });
 
-  it('finds duplicate notifications, except from a replica interrupted at the time', () => {
+  it('finds duplicate notifications, except those of a replica that was interrupted at the time', () => {
     const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
-    expect(judgeTold([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
-    expect(judgeTold([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
+    expect(checkNotifications([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
+    expect(checkNotifications([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
     const end = { replica: 'a', from: told.start + 1, to: told.start + 2 };
-    expect(judgeTold([told, { ...told, replica: 'b' }], [end])).toEqual([]);
-    expect(judgeTold([told, { ...told, replica: 'b' }], [{ ...end, from: told.start + 60_000 }])).toHaveLength(1);
-    expect(judgeTold([told, { ...told, replica: 'b', key: 'other' }], [end])).toHaveLength(1);
+    expect(checkNotifications([told, { ...told, replica: 'b' }], [end])).toEqual([]);
+    expect(checkNotifications([told, { ...told, replica: 'b' }], [{ ...end, from: told.start + 60_000 }])).toHaveLength(
+      1,
+    );
+    expect(checkNotifications([told, { ...told, replica: 'b', key: 'other' }], [end])).toHaveLength(1);
   });
 
-  it('finds a falling counter within a replica and between replicas', () => {
+  it('finds a decreasing counter within a replica and across replicas', () => {
     const watch = watchCounters();
     const see = (replica: string, value: number, known = watch.mark()) =>
       watch.saw(replica, new Map([['x', value]]), known);
     see('a', 5);
     see('b', 5);
-    // Isolated: shows its last values.
+    // The replica is isolated: it shows its last values.
     see('b', 7);
     see('a', 5);
     expect(watch.faults).toEqual([]);
     see('a', 4);
     see('c', 6);
-    // Scraped before another replica showed a higher value.
+    // This scrape started before another replica showed a higher value.
     see('d', 6, new Map());
     expect(watch.faults).toEqual(['x: a shows 4 after 5', 'x: c shows 6 after 7']);
     watch.ended('b');

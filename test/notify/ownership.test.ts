@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
-import { createHolds } from '../../src/notify/holds.ts';
+import { createOwnership } from '../../src/notify/ownership.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 
-it('permits sending for held and removed accounts, and for agent-wide alerts only during a valid lease', async () => {
+it('a replica may send alerts of held and removed accounts, but agent-wide alerts only with a valid lease', async () => {
   let left = 1;
   const asked: string[] = [];
   async function confirm(account: string) {
     asked.push(account);
     return account === 'ours';
   }
-  const holds = createHolds({ remaining: () => left, confirm }, account => account !== 'gone');
+  const holds = createOwnership({ remaining: () => left, confirm }, account => account !== 'gone');
   const names = [NO_ACCOUNT, 'ours', 'theirs', 'gone'];
   expect(names.map(holds.has)).toEqual([true, true, true, true]);
   left = 0;

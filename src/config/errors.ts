@@ -4,7 +4,7 @@ import { printable, someOf } from '../kit/text.ts';
 type Path = readonly PropertyKey[];
 
 /** A place in a file; line and column start at 1. */
-export interface Place {
+export interface FileLocation {
   readonly file: string;
   readonly line: number;
   readonly column: number;
@@ -12,13 +12,13 @@ export interface Place {
   readonly path: string;
 }
 
-export interface Fault extends Place {
+export interface LocatedError extends FileLocation {
   readonly message: string;
 }
 
-export const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
+export const byLocation = (a: LocatedError, b: LocatedError) => a.line - b.line || a.column - b.column;
 
-export function formatFault({ file, line, column, path, message }: Fault): string {
+export function formatError({ file, line, column, path, message }: LocatedError): string {
   return printable(`${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`);
 }
 
@@ -32,19 +32,19 @@ export function formatPath(path: readonly PropertyKey[]): string {
 /** An invalid configuration. The message has one line per error: `FILE:line:column: path: what is allowed`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  readonly faults: readonly Fault[];
-  readonly warnings: readonly Fault[];
+  readonly errors: readonly LocatedError[];
+  readonly warnings: readonly LocatedError[];
 
-  constructor(faults: readonly Fault[], warnings: readonly Fault[] = []) {
-    super(faults.map(formatFault).join('\n'));
-    this.faults = faults;
+  constructor(errors: readonly LocatedError[], warnings: readonly LocatedError[] = []) {
+    super(errors.map(formatError).join('\n'));
+    this.errors = errors;
     this.warnings = warnings;
   }
 }
 
 /** Collects the errors and warnings of checks, by path. */
 export interface Reporter {
-  fault(path: readonly PropertyKey[], message: string): void;
+  error(path: readonly PropertyKey[], message: string): void;
   /** Reports a setting that works but is probably a mistake. */
   warn(path: readonly PropertyKey[], message: string): void;
   /** Whether the path has a value in the file, rather than an inherited one or a default. */
@@ -72,7 +72,7 @@ export function checkNames(
   report: Reporter,
 ) {
   for (const [number, name] of used.entries()) {
-    if (!existing.includes(name)) report.fault([...path, number], noSuchName(kind, name, existing));
+    if (!existing.includes(name)) report.error([...path, number], noSuchName(kind, name, existing));
   }
 }
 
@@ -124,13 +124,13 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
 
-/** Converts an issue of zod. `locate` returns the place of a path, `allowed` the keys allowed there, `valueAt` the value there. */
-export function toFaults(
+/** Converts a zod issue. `locate` returns the place of a path, `allowed` the keys allowed there, `valueAt` the value there. */
+export function toErrors(
   issue: z.core.$ZodIssue,
-  locate: (path: Path, key?: string) => Place,
+  locate: (path: Path, key?: string) => FileLocation,
   allowed: (path: Path) => readonly string[],
   valueAt: (path: Path) => unknown,
-): Fault[] {
+): LocatedError[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
     const message = `unknown key; allowed here: ${allowed(path).join(', ')}`;

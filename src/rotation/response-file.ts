@@ -14,15 +14,15 @@ export function probe(record: string): void {
     const code = codeOf(error);
     throw new RotationError(
       code === 'EEXIST'
-        ? `${record} exists already and is never overwritten; nothing was sent`
-        : `${record} must take the new credentials but can't be written (${code}); nothing was sent. --out FILE names another`,
+        ? `${record} already exists and is never overwritten; nothing was sent`
+        : `${record}, the file for the new credentials, can't be written (${code}); nothing was sent. --out FILE names another`,
     );
   }
 }
 
 export type Keeper = ReturnType<typeof createKeeper>;
 
-/** Reserves the disk space for the response. Throws if it cannot. */
+/** Creates the response file and reserves its disk space. Throws if that fails. */
 export function createKeeper(record: string) {
   const chunks: Buffer[] = [];
   const file = reserveFile(record, RESERVED);
@@ -39,7 +39,7 @@ export function createKeeper(record: string) {
       chunks.push(bytes);
       attempt(() => file.append(bytes));
     },
-    /** The response and its file: if the disk failed, one in the system's temporary folder. */
+    /** Returns the response and its file, which is in the system's temporary folder if the reserved file could not be written. */
     end(): { readonly bytes: Buffer; readonly record: string } {
       const bytes = Buffer.concat(chunks);
       attempt(() => file.complete());
@@ -58,7 +58,7 @@ export function createKeeper(record: string) {
   };
 }
 
-/** The response that an earlier run stored, without the reserved blanks. */
+/** Returns the response that an earlier run stored, without the spaces that reserve disk space. */
 export function received(record: string): Buffer {
   if (!existsSync(record)) return Buffer.alloc(0);
   const bytes = readFileSync(record);

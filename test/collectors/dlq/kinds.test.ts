@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { OTHER } from '../../../src/collectors/cap.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
-import { shapeOf } from '../../../src/collectors/dlq/groups.ts';
+import { kindOf, shapeOf } from '../../../src/collectors/dlq/kinds.ts';
 import { createRoutes } from '../../../src/collectors/routes.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
@@ -20,7 +20,7 @@ interface Letter {
   readonly at: number;
 }
 
-/** Creates a queue and an agent that can be killed, which loses uncommitted rows. */
+/** Creates a queue and an agent that can be killed. A kill discards uncommitted rows. */
 function createScene({
   patterns = [],
   page: size = 100,
@@ -76,7 +76,10 @@ function createScene({
     remove(match: (letter: Letter) => boolean) {
       for (let at = queue.length - 1; at >= 0; at -= 1) if (match(queue[at] as Letter)) queue.splice(at, 1);
     },
-    /** Runs a round and returns whether it was completed. `killedAfter`: steps before the process is killed; the last one is not committed. */
+    /**
+     * Runs a round and returns whether it completed. `killedAfter`: number of steps before the process is killed; the
+     * last one is not committed.
+     */
     async round(name: string, killAfter = Number.POSITIVE_INFINITY): Promise<boolean> {
       let walk: Parameters<typeof collector.observe>[0]['walk'];
       let latest = facts;
@@ -112,9 +115,9 @@ function createScene({
   };
 }
 
-/** Shown groups. */
+/** Returns the shown groups. */
 function shown(scene: ReturnType<typeof createScene>) {
-  const { count, appeared, returned } = scene.facts().groups;
+  const { count, appeared, returned } = scene.facts().kinds;
   return { count, appeared, returned };
 }
 
@@ -131,7 +134,7 @@ describe('groups of dead letters', () => {
       { error: 'f' },
     ];
     for (const letter of letters) scene.add(letter);
-    // Same groups as above.
+    // These URLs belong to the same groups as above.
     for (const url of [
       'https://a.example/users/2?x=3',
       'https://u:p@a.example/users/mary/',
@@ -148,22 +151,38 @@ describe('groups of dead letters', () => {
       response_status: '500',
     });
     expect(new Set(groupMessages.map(({ labels }) => labels.group)).size).toBe(letters.length);
-    const [largest] = scene.facts().groups.largest;
+    const [largest] = scene.facts().kinds.largest;
     expect(largest).toMatchObject({ route: '/users/:id', sample: 'm3', messages: 3 });
   });
 
-  it('assigns the same group ids in another process', async () => {
+  it('groups have the ids that kindOf returns for single entries', async () => {
+    const patterns = ['/users/:id'];
+    const scene = createScene({ patterns });
+    const urls = ['https://a.example/users/1', 'https://a.example/orders/7', 'not an address'];
+    for (const url of urls) scene.add({ url, status: 502, error: 'f' });
+    await scene.round('full');
+    const entry = { responseStatus: 502, errorClass: 'f' } as DlqEntry;
+    const kinds = urls.map(url => kindOf({ ...entry, url }, createRoutes(patterns)));
+    expect(
+      scene
+        .facts()
+        .kinds.largest.map(({ id }) => id)
+        .sort(),
+    ).toEqual(kinds.sort());
+  });
+
+  it('assigns the same id to a group regardless of other groups', async () => {
     const [one, other] = [createScene(), createScene()];
     other.add({ error: 'another' });
     for (const { add } of [one, other]) add();
     const ids = async (scene: typeof one) => {
       await scene.round('full');
-      return scene.facts().groups.largest.map(({ id }) => id);
+      return scene.facts().kinds.largest.map(({ id }) => id);
     };
     expect(await ids(other)).toContain((await ids(one))[0]);
   });
 
-  it('counts a group as new at its first appearance, except in the first walk', async () => {
+  it('counts a group as new when it first appears after the first walk', async () => {
     const scene = createScene();
     scene.add();
     await scene.round('full');
@@ -182,7 +201,7 @@ describe('groups of dead letters', () => {
   it.each([
     [DAY - 1, 0],
     [DAY, 1],
-  ])('counts a group that returns after %d ms %d times', async (gone, returned) => {
+  ])('counts a group that returns after %d ms as returned %d times', async (gone, returned) => {
     const scene = createScene();
     scene.add({ status: 404 });
     scene.add();
@@ -285,14 +304,14 @@ describe('groups of dead letters', () => {
     expect(shown(scene)).toEqual({ count: 1992, appeared: 6 * 1990 + 1, returned: 1 });
   });
 
-  it('bounds addresses and ids of a hostile service', async () => {
+  it('limits the length of addresses and ids from a hostile service', async () => {
     const scene = createScene();
     scene.add({ url: `https://${'a.'.repeat(5000)}example/${'x/'.repeat(5000)}` });
     scene.add({ url: 'no address' });
     scene.add({ url: `data:text/plain,${'y'.repeat(5000)}` });
     scene.queue.push({ ...(scene.queue[0] as Letter), id: 'z'.repeat(5000), status: 1e300 });
     await scene.round('full');
-    for (const { urlHost, route, responseStatus, sample = '' } of scene.facts().groups.largest) {
+    for (const { urlHost, route, responseStatus, sample = '' } of scene.facts().kinds.largest) {
       for (const text of [urlHost, route, responseStatus]) expect(text.length).toBeLessThanOrEqual(200);
       expect(sample.length).toBeLessThanOrEqual(512);
     }
@@ -307,7 +326,7 @@ it.each([
   [`/${'x'.repeat(41)}`, '/*'],
 ])('reduces the path %s to the shape %s', (path, shape) => expect(shapeOf(path)).toBe(shape));
 
-it('counts like a reference that reads every complete walk, despite failures and kills', {
+it('matches the counts of a reference that reads every complete walk, despite failures and kills', {
   timeout: 120_000,
 }, async () => {
   const kind = fc.record({ status: fc.constantFrom(404, 500), error: fc.constantFrom('a', 'b', 'c') });
@@ -323,12 +342,12 @@ it('counts like a reference that reads every complete walk, despite failures and
   await fc.assert(
     fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 60 }), async acts => {
       const scene = createScene({ page: 20 });
-      // More than a page, so that a read for new entries is not a complete one.
+      // More than one page, so that reading the new entries is not a complete walk.
       for (let number = 0; number < 101; number += 1) scene.add({ status: 410 });
       const lastSeen = new Map<string, number | 'there'>();
       const model = { appeared: 0, returned: 0, isFirst: true };
       const nameOf = ({ status, error }: { status: number; error: string }) => `${status} ${error}`;
-      function judge(isComplete: boolean): void {
+      function compare(isComplete: boolean): void {
         const there = new Set(scene.queue.map(nameOf));
         for (const name of there) {
           const before = lastSeen.get(name);
@@ -351,7 +370,7 @@ it('counts like a reference that reads every complete walk, despite failures and
         if ('wait' in act) scene.clock.now += act.wait;
         if ('walk' in act && (act.walk === 'full' || hasWalked)) {
           expect(await scene.round(act.walk)).toBe(true);
-          judge(act.walk === 'full');
+          compare(act.walk === 'full');
           hasWalked = true;
         }
         if ('fail' in act) {
@@ -367,13 +386,13 @@ it('counts like a reference that reads every complete walk, despite failures and
           scene.restart();
           hasWalked = false;
         }
-        const { appeared, returned } = scene.facts().groups;
+        const { appeared, returned } = scene.facts().kinds;
         expect({ appeared, returned }).toEqual({ appeared: model.appeared, returned: model.returned });
       }
       await scene.round('full');
       const counts = Map.groupBy(scene.queue, nameOf);
-      expect(scene.facts().groups.count).toBe(counts.size);
-      const sizes = scene.facts().groups.largest.map(({ messages }) => messages);
+      expect(scene.facts().kinds.count).toBe(counts.size);
+      const sizes = scene.facts().kinds.largest.map(({ messages }) => messages);
       expect(sizes).toEqual([...counts.values()].map(({ length }) => length).sort((a, b) => b - a));
     }),
     { numRuns: runs(100) },

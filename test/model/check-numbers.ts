@@ -1,6 +1,6 @@
 /**
- * Checks that every exposed number was true at some time of its walk, and that no counter decreases. Parses the text of
- * /metrics.
+ * Checks that every exposed number was true at some time during its walk, and that no counter decreases. Parses the
+ * text of /metrics.
  */
 import type { Process } from './agent.ts';
 import { isClean, isReadable, type Round, type RoundRecord } from './record.ts';
@@ -23,7 +23,7 @@ export interface Scrape {
   readonly rising: Samples;
 }
 
-/** Counted per process: reset by a restart. */
+/** Families that are counted per process and reset by a restart. */
 const OF_PROCESS = /^delivery_(?:watch_|api_|rows_rejected|lists_missing|auto_cancel_skipped|notifications)/;
 
 export const outlasts = (series: string) => !OF_PROCESS.test(series);
@@ -46,7 +46,7 @@ export function readScrape(text: string): Scrape {
   return { samples, rising };
 }
 
-/** Series with a lower value than before. */
+/** Returns series with a lower value than before. */
 export function fallen(before: Samples, after: Samples, isSameProcess: boolean): string[] {
   const lower: string[] = [];
   for (const [series, value] of before) {
@@ -57,7 +57,10 @@ export function fallen(before: Samples, after: Samples, isSameProcess: boolean):
   return lower;
 }
 
-/** Instances that may provide the exposed rounds: the previous one does until its successor has read. */
+/**
+ * Returns the instances whose rounds may be exposed. A previous instance's rounds may be, until its successor completes
+ * a read.
+ */
 function sessionsOf({ record, process }: NumberWorld, collector: string): ReadonlySet<Process> {
   const sessions = new Set<Process>();
   const hasRead = (session: Process) =>
@@ -71,30 +74,30 @@ function sessionsOf({ record, process }: NumberWorld, collector: string): Readon
 type Selection = 'all' | 'errors';
 const isIn = (selection: Selection, { status }: Entry) => selection === 'all' || status === 500;
 
-/** Complete walks of a selection that may be exposed: all without a certain successor. */
+/** Returns complete walks of a selection that may be exposed: all that were not certainly replaced by a newer one. */
 export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   const { record } = world;
   const sessions = sessionsOf(world, 'dlq');
-  // If two rounds overlap, the first to end also exposes complete reads of the other.
+  // If two rounds overlap, the one that ends first also exposes complete reads of the other.
   const reading = record.inFlight.filter(({ parts }) => parts.get(selection)?.hasEnd);
   const own = [...record.ended, ...reading].filter(
     ({ process: of, collector }) => sessions.has(of) && collector === 'dlq',
   );
-  // If only the filters fail, the queue stays available and the next successful round exposes it.
+  // If only the filters fail, the read of the queue remains available, and the next successful round exposes it.
   const isTakenUp = ({ round, parts, endedAt = Number.POSITIVE_INFINITY }: Round) =>
     round === 'new' &&
     parts.get(selection)?.hasEnd &&
     own.some(({ isObserved, begunAt }) => isObserved && begunAt >= endedAt);
   const complete = own.filter(
     round =>
-      // If a commit fails, the read data stays available and the next round exposes it.
+      // If a commit fails, the read data remains available, and the next round exposes it.
       (round.isObserved || round.reason === 'store' || round.endedAt === undefined || isTakenUp(round)) &&
       round.parts.get(selection)?.isWhole &&
       isReadable(round.parts.get(selection) as never) &&
-      // Filters fail independently. A walk without the queue is discarded.
+      // Filters may fail without discarding the walk. A walk that did not read the queue is discarded.
       (round.round === 'new' || isReadable(round.parts.get('all') as never)),
   );
-  // A failing walk also discards entries found by a concurrent read for new entries, so the numbers do not change.
+  // A failed walk also discards entries found by a concurrent read of new entries, so the numbers do not change.
   const overlaps = (one: Round) =>
     own.some(
       other =>
@@ -108,7 +111,7 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   );
 }
 
-/** Whether a condition holds for an entry during the complete period, or at any time in it. */
+/** Returns whether a condition holds for an entry throughout a period, or at any time in it. */
 function through(
   entry: Entry,
   from: number,
@@ -123,7 +126,7 @@ function through(
     ...entry.runs.flatMap(run => [run.from, run.to ?? from, run.cancelledAt ?? from]),
   ].filter(at => at >= from && at <= to);
   const each = moments.map(at => isListed(entry, at) && holds(at));
-  // Just before it is removed or changed, the entry is unchanged.
+  // An entry is unchanged until just before it is removed or changed.
   const before = moments.filter(at => at > from).map(at => isListed(entry, at - 1) && holds(at - 1));
   const all = [...each, ...before];
   return { always: all.every(Boolean), ever: all.some(Boolean) };
@@ -174,7 +177,7 @@ function checkCount(
   into.count += 1;
   const walks = walksOf(world, selection);
   const all = walks.map(walk => countOf(world, selection, walk, holds));
-  // Unreadable rows are counted with unknown properties.
+  // Each unreadable row counts as an entry with unknown properties.
   const unread = series.includes('"__none__"') ? Math.max(0, ...walks.map(walk => hiddenIn(walk, selection))) : 0;
   if (all.some(bounds => inside(Math.max(0, value - unread), bounds))) return;
   into.wrong.push(`${series} is ${value} instead of ${all.map(text).join(' or ') || 'never read'}`);
@@ -187,7 +190,7 @@ const STATES: Readonly<Record<string, string>> = {
   canceled: 'CANCELED',
 };
 
-/** The series of the complete queue or of the filter. */
+/** Formats the series of the complete queue or of a filter. */
 function seriesOf(selection: Selection, name: string, more = ''): string {
   const labels = [...(selection === 'all' ? [] : [`filter="${selection}"`]), ...(more === '' ? [] : [more])].join(',');
   return `delivery_dlq_${selection === 'all' ? '' : 'filter_'}${name}${labels === '' ? '' : `{${labels}}`}`;
@@ -241,7 +244,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
   );
   const list = rounds.findLast(({ round, parts }) => round === 'list' && [...parts.values()].every(isReadable));
   const listAt = list?.answers.at(-1)?.trueAt;
-  // A list with unreadable rows removes nothing: missing keys may keep their previous values.
+  // No key is removed by a list with unreadable rows: missing keys may keep their previous values.
   const whole = rounds.findLastIndex(({ round, parts }) => round === 'list' && [...parts.values()].every(isClean));
   const before = rounds
     .slice(Math.max(0, whole), list ? rounds.indexOf(list) : 0)
@@ -258,7 +261,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
         answers.filter(answer => answer.key === key && answer.quality === 'whole').map(({ trueAt }) => trueAt),
       );
     const sizes = truth.keys.get(key) ?? [];
-    // A watched key that is not listed is idle.
+    // A watched key that is not listed counts as idle.
     const moments = [...watched, ...before, ...(listAt === undefined ? [] : [listAt])];
     if (!moments.some(at => Math.max(0, sizeAt(sizes, at)) === value)) {
       into.wrong.push(
@@ -296,7 +299,7 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
       into.wrong.push(`${series} is ${value}, and no log was read`);
       continue;
     }
-    // If the agent's clock is behind the log's newest event, the newest event's time is used.
+    // If the agent's clock is behind the newest event, that event's time is used instead.
     const until = tail.wallAt - START;
     const of = truth.events.filter(
       event => event.state.toLowerCase() === state && happened(event) && event.listedAt <= world.now,
@@ -325,7 +328,10 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
   }
 }
 
-/** Counters that exceed the number of true events. `hiddenOnce`: entries that were ever unreadable in a list. */
+/**
+ * Returns counters that exceed the number of true events. `hiddenOnce`: number of entries that were ever unreadable in
+ * a list.
+ */
 function checkCounts(
   world: NumberWorld,
   { rising }: Scrape,
@@ -360,7 +366,7 @@ function checkCounts(
 }
 
 /** Returns exposed values that were never true. */
-export function judgeNumbers(world: NumberWorld, scrape: Scrape, hiddenOnce: number): Checked {
+export function checkNumbers(world: NumberWorld, scrape: Scrape, hiddenOnce: number): Checked {
   const into = { wrong: [] as string[], count: 0 };
   checkQueue(world, scrape, into);
   checkFlow(world, scrape, into);

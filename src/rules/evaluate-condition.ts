@@ -20,7 +20,7 @@ export interface AlertEvidence {
   readonly now: number;
   /** Returns the selected series, or undefined while their data is stale, withdrawn, or not read yet. */
   series(selector: Selector): readonly Series[] | undefined;
-  /** Whether `series` lacks unreadable rows. Default: false. */
+  /** Whether `series` is incomplete because of unreadable rows. Default: false. */
   isPartial?(selector: Selector): boolean;
   /** Returns the first values of the last `over` milliseconds by key, or undefined without a complete window. */
   firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
@@ -36,8 +36,8 @@ export interface ActiveSeries {
   readonly heldFor?: number | undefined;
 }
 
-/** Result of a condition: the series for which it holds. Other series do not match it, or are unknown with `atLeast`. */
-export type AlertJudgement = 'unknown' | readonly ActiveSeries[] | { readonly atLeast: readonly ActiveSeries[] };
+/** Result of a condition: the series for which it holds. Other series do not match; with `atLeast`, they are unknown. */
+export type ConditionResult = 'unknown' | readonly ActiveSeries[] | { readonly atLeast: readonly ActiveSeries[] };
 
 /** Returns the total increase of the selected counters. Series added within the window count from their first value. */
 function increase(selector: Selector, over: number, evidence: AlertEvidence): number | undefined {
@@ -47,7 +47,7 @@ function increase(selector: Selector, over: number, evidence: AlertEvidence): nu
   return series.reduce((sum, { key, value }) => sum + value - (firsts.get(key)?.value ?? value), 0);
 }
 
-function judgeRatio(
+function evaluateRatio(
   condition: Extract<AlertCondition, { kind: 'ratio' }>,
   evidence: AlertEvidence,
 ): 'unknown' | readonly ActiveSeries[] {
@@ -61,14 +61,14 @@ function judgeRatio(
  * Evaluates a condition for one account. The result is unknown without data or history. If rows are unreadable, only conditions
  * that are certain have a result.
  */
-export function judgeAlert(condition: AlertCondition, evidence: AlertEvidence): AlertJudgement {
-  const judged = judgeWhole(condition, evidence);
-  if (judged === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return judged;
-  return isCertain(condition) ? { atLeast: judged } : 'unknown';
+export function evaluateCondition(condition: AlertCondition, evidence: AlertEvidence): ConditionResult {
+  const result = evaluateComplete(condition, evidence);
+  if (result === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return result;
+  return isCertain(condition) ? { atLeast: result } : 'unknown';
 }
 
-function judgeWhole(condition: AlertCondition, evidence: AlertEvidence): 'unknown' | readonly ActiveSeries[] {
-  if (condition.kind === 'ratio') return judgeRatio(condition, evidence);
+function evaluateComplete(condition: AlertCondition, evidence: AlertEvidence): 'unknown' | readonly ActiveSeries[] {
+  if (condition.kind === 'ratio') return evaluateRatio(condition, evidence);
   const selector = selectorOf(condition);
   const series = evidence.series(selector);
   if (!series) return 'unknown';

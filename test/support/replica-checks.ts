@@ -42,7 +42,7 @@ function tenuresOf(polls: readonly Poll[]): Tenure[] {
 }
 
 export interface OneAtATime {
-  /** Changes of the polling replica over all accounts. */
+  /** Number of changes of the polling replica, summed over all accounts. */
   readonly handOvers: number;
   /** Violations. */
   readonly faults: readonly string[];
@@ -50,10 +50,10 @@ export interface OneAtATime {
 
 /**
  * Checks that replicas never poll an account concurrently: no request starts before the previous replica's last one has
- * ended, and replicas change no more often than the account was gained (`epochs`, by account). Requests of isolated
- * replicas are ignored.
+ * ended. The polling replica must not change more often than the account was gained (`epochs`, by account). Requests of
+ * isolated replicas are ignored.
  */
-export function judgeOneAtATime(
+export function checkOneAtATime(
   polls: readonly Poll[],
   epochs: ReadonlyMap<string, number>,
   isolations: readonly Isolation[],
@@ -98,7 +98,7 @@ export function gapsOf(polls: readonly Poll[], accounts: readonly string[], from
 }
 
 /** Ids with more than one DELETE, and their senders. */
-export function judgeDeletes(polls: readonly Poll[]): string[] {
+export function checkDeletes(polls: readonly Poll[]): string[] {
   const deletes = polls.filter(({ method }) => method === 'DELETE');
   return [...Map.groupBy(deletes, ({ account, path }) => `${account} ${path}`)]
     .filter(([, sent]) => sent.length > 1)
@@ -106,7 +106,7 @@ export function judgeDeletes(polls: readonly Poll[]): string[] {
 }
 
 /** A received notification of an alert. */
-export interface Told {
+export interface ReceivedNotification {
   readonly account: string;
   readonly alert: string;
   readonly status: string;
@@ -118,7 +118,7 @@ export interface Told {
   readonly start: number;
 }
 
-/** Notifications this long before an interruption may not be marked as sent (ms). */
+/** A notification sent within this time before an interruption may be left unmarked (ms). */
 const MARKING = 10_000;
 
 /**
@@ -126,8 +126,11 @@ const MARKING = 10_000;
  * interrupted (killed, stopped, or without a database) may have sent a notification without marking it; another replica
  * then repeats it with the same key.
  */
-export function judgeTold(told: readonly Told[], interruptions: readonly Isolation[]): string[] {
-  const isKnown = ({ replica, start }: Told) =>
+export function checkNotifications(
+  told: readonly ReceivedNotification[],
+  interruptions: readonly Isolation[],
+): string[] {
+  const isKnown = ({ replica, start }: ReceivedNotification) =>
     !interruptions.some(each => each.replica === replica && start >= each.from - MARKING && start <= each.to);
   const states = Map.groupBy(told, each => `${each.alert} ${each.account} ${each.status} ${each.startsAt}`);
   return [...states]

@@ -8,7 +8,7 @@ const WITHIN = 4000;
  * Resolves if a server responds at this address, with any status or TLS alert. The certificate is not checked: the
  * request has no secret, and certificates rarely name the loopback address.
  */
-export function askHealth(url: string): Promise<void> {
+export function requestHealth(url: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const get = url.startsWith('https:') ? getSecure : getPlain;
     const request = get(url, { agent: false, rejectUnauthorized: false, timeout: WITHIN }, response => {
@@ -17,7 +17,7 @@ export function askHealth(url: string): Promise<void> {
     });
     request.on('timeout', () => request.destroy(new Error(`no response within ${WITHIN / 1000} s`)));
     request.on('error', error => {
-      // OpenSSL's message for an alert of the other side; its own errors have no number.
+      // OpenSSL numbers only the alerts that it received, so the server has responded.
       if (/SSL alert number \d/.test(error.message)) resolve();
       else reject(new Error(`${url}: ${error.message}`, { cause: error }));
     });

@@ -11,20 +11,20 @@ import type { Order } from './operators.ts';
 export interface SentDelete {
   readonly action: string;
   readonly attempt: number;
-  /** Its number in the world's sequence of events. */
+  /** Position of the DELETE in the world's sequence of events. */
   readonly sequence: number;
 }
 
 export interface OrderWorld {
   readonly orders: readonly Order[];
   readonly lines: readonly Line[];
-  /** DELETEs of all processes before this one. */
+  /** DELETEs that any process sent before this one. */
   readonly sent: readonly SentDelete[];
 }
 
 type Intent = Extract<JournalEntry, { step: 'intent' }>;
 
-/** The last intent for this id that the process committed. */
+/** Returns the last intent for this id that the process committed. */
 export function intentOf(id: string, process: Process, lines: readonly Line[]): (Line & { entry: Intent }) | undefined {
   return lines.findLast(
     (line): line is Line & { entry: Intent } =>
@@ -32,7 +32,7 @@ export function intentOf(id: string, process: Process, lines: readonly Line[]): 
   );
 }
 
-/** The latest pause or resume written before `before`. */
+/** Returns the latest pause or resume written before `before`. */
 function lastStop(orders: readonly Order[], before: number): Order | undefined {
   return orders
     .filter(({ kind, written }) => (kind === 'pause' || kind === 'resume') && written !== undefined && written < before)
@@ -47,8 +47,8 @@ function isResumed(orders: readonly Order[], pause: Order, before: number): bool
   );
 }
 
-/** The approval must come from an operator and refer to exactly the visible pending request. */
-function judgeApproval(intent: Line & { entry: Intent }, process: Process, { orders, lines }: OrderWorld): string[] {
+/** Checks that an operator approved exactly the pending request that was visible. */
+function checkApproval(intent: Line & { entry: Intent }, process: Process, { orders, lines }: OrderWorld): string[] {
   const { approvedBy, action, rule } = intent.entry;
   const order = orders.find(({ kind, by }) => kind === 'approve' && by === approvedBy);
   if (!order?.seen) return ['no operator approved it'];
@@ -64,8 +64,8 @@ function judgeApproval(intent: Line & { entry: Intent }, process: Process, { ord
   return wrong;
 }
 
-/** Reasons why orders of operators or other processes forbid this DELETE. */
-export function judgeSending(id: string, process: Process, now: number, world: OrderWorld): string[] {
+/** Returns the orders of operators or other processes that forbid this DELETE, as reasons. */
+export function checkSending(id: string, process: Process, now: number, world: OrderWorld): string[] {
   const { orders, lines, sent } = world;
   const intent = intentOf(id, process, lines);
   if (!intent) return ['this process has committed no intent'];
@@ -81,11 +81,11 @@ export function judgeSending(id: string, process: Process, now: number, world: O
   const { action, attempt, mode } = intent.entry;
   if (sent.some(each => each.action === action && each.attempt === attempt)) wrong.push('it was sent for this intent');
   if (process.isClosed) wrong.push('the account is closed in this process');
-  if (mode === 'approve') wrong.push(...judgeApproval(intent, process, world));
+  if (mode === 'approve') wrong.push(...checkApproval(intent, process, world));
   return wrong;
 }
 
-/** Situations of a DELETE, for the tally. */
+/** Returns the situations in which a DELETE was sent, for the tally. */
 export function situationsOf(process: Process, now: number, { orders, lines }: OrderWorld): string[] {
   const isTakenOver = lines.some(line => line.process !== process);
   return [
@@ -98,8 +98,11 @@ export function situationsOf(process: Process, now: number, { orders, lines }: O
 /** Journal steps that record an order. */
 const ORDERED = ['paused', 'resumed', 'breaker_reset', 'approved', 'order_refused'];
 
-/** Checks the newest journal line against the orders: given by an operator, executed once, still valid. */
-export function judgeLine(line: Line, { orders, lines }: Pick<OrderWorld, 'orders' | 'lines'>): string[] {
+/**
+ * Checks the newest journal line against the orders: an operator must have given the order, and it must be executed
+ * once and while valid.
+ */
+export function checkLine(line: Line, { orders, lines }: Pick<OrderWorld, 'orders' | 'lines'>): string[] {
   const { entry, sequence } = line;
   if (entry.step === 'intent' && lastStop(orders, sequence)?.kind === 'pause')
     return ['an intent is committed after a pause'];
@@ -120,8 +123,8 @@ export function judgeLine(line: Line, { orders, lines }: Pick<OrderWorld, 'order
   return wrong;
 }
 
-/** Orders without a trace. `stored`: all values in the store. */
-export function judgeAudit({ orders }: Pick<OrderWorld, 'orders'>, stored: readonly string[]): string[] {
+/** Returns orders that left no trace. `stored`: all values in the store. */
+export function checkAudit({ orders }: Pick<OrderWorld, 'orders'>, stored: readonly string[]): string[] {
   return orders.flatMap(({ kind, by, written }) =>
     written === undefined || stored.some(value => value.includes(by))
       ? []

@@ -1,0 +1,88 @@
+import { hashedId } from '../../kit/hash.ts';
+import { boundText } from '../../kit/text.ts';
+import type { DlqEntry } from '../../model/message.ts';
+import { type Routes, UNMATCHED } from '../routes.ts';
+
+export const NO_VALUE = '__none__';
+
+/** Dead letters with the same host, route, status and error class. */
+export interface DeadLetterKind {
+  readonly id: string;
+  readonly urlHost: string;
+  /** Pattern that the path matches, else the path's shape. */
+  readonly route: string;
+  readonly responseStatus: string;
+  messages: number;
+  readonly sample: string | undefined;
+}
+
+export interface DeadLetterKinds {
+  readonly byKey: Map<string, DeadLetterKind>;
+  /** Unreadable entries, and entries of kinds beyond `MAX_KINDS`. */
+  ungrouped: number;
+  isFull: boolean;
+}
+
+export interface RoutedAddress {
+  /** Undefined if the entry has no URL or an invalid one. */
+  readonly address: URL | undefined;
+  readonly routes: Routes;
+}
+
+/** Maximum number of kinds. A queue with more has other problems or belongs to a hostile service. */
+export const MAX_KINDS = 2000;
+const MAX_LENGTH = 200;
+const MAX_SAMPLE = 512;
+
+export const createKinds = (): DeadLetterKinds => ({ byKey: new Map(), ungrouped: 0, isFull: false });
+
+const VERSION = /^v\d{1,3}$/i;
+const MAX_SEGMENT = 40;
+const MAX_SEGMENTS = 12;
+
+/** Replaces segments that are likely to differ between messages with `*`: very long ones, and any with a digit except versions. */
+export function shapeOf(path: string): string {
+  const segments = path.split('/', MAX_SEGMENTS);
+  const shape = segments.map(segment =>
+    segment.length > MAX_SEGMENT || (/\d/.test(segment) && !VERSION.test(segment)) ? '*' : segment,
+  );
+  return boundText(shape.join('/'), MAX_LENGTH);
+}
+
+function namesOf({ address, routes }: RoutedAddress): { urlHost: string; route: string } {
+  if (!address) return { urlHost: NO_VALUE, route: NO_VALUE };
+  const route = routes.ofPath(address.pathname);
+  return {
+    urlHost: boundText(address.host || NO_VALUE, MAX_LENGTH),
+    route: route === UNMATCHED ? shapeOf(address.pathname) : route,
+  };
+}
+
+function partsOf(entry: DlqEntry, destination: RoutedAddress) {
+  const { urlHost, route } = namesOf(destination);
+  const responseStatus = entry.responseStatus === undefined ? NO_VALUE : String(entry.responseStatus);
+  return [urlHost, route, responseStatus, entry.errorClass ?? ''] as const;
+}
+
+const kindId = (parts: readonly string[]) => hashedId(parts, 12);
+
+/** Returns the id of an entry’s kind. */
+export const kindOf = (entry: DlqEntry, routes: Routes): string =>
+  kindId(partsOf(entry, { address: URL.parse(entry.url ?? '') ?? undefined, routes }));
+
+export function addToKinds(kinds: DeadLetterKinds, entry: DlqEntry, destination: RoutedAddress): void {
+  const { byKey } = kinds;
+  const parts = partsOf(entry, destination);
+  const [urlHost, route, responseStatus] = parts;
+  const key = parts.join('\n');
+  const known = byKey.get(key);
+  if (known) known.messages += 1;
+  else if (byKey.size === MAX_KINDS) {
+    kinds.isFull = true;
+    kinds.ungrouped += 1;
+  } else {
+    const { dlqId } = entry;
+    const sample = dlqId !== undefined && dlqId.length <= MAX_SAMPLE ? dlqId : undefined;
+    byKey.set(key, { id: kindId(parts), urlHost, route, responseStatus, messages: 1, sample });
+  }
+}

@@ -1,0 +1,184 @@
+import type { Clock } from '../kit/clock.ts';
+import { identityOf } from '../kit/identity.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import { createNotificationsCounter, type NotificationCount, type NotificationsCounter } from '../metrics/alerting.ts';
+import type { Source } from '../metrics/family.ts';
+import { createAgentHeartbeat, type HeartbeatAccount } from '../notify/agent-heartbeat.ts';
+import type { Notice } from '../notify/notice.ts';
+import { SEND_OUTCOMES } from '../notify/notifiers/receiver.ts';
+import { HEARTBEAT, type HeartbeatOptions } from '../notify/options.ts';
+import { createOutbox, type Outbox } from '../notify/outbox.ts';
+import type { Ownership } from '../notify/ownership.ts';
+import { createReceivers, type Receivers, type ReceiversSettings } from '../notify/receivers.ts';
+import { createRepeating } from '../notify/repeating.ts';
+import type { Holding } from '../replicas/holding.ts';
+import { createLoops, type Loops } from '../scheduler/loop.ts';
+import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
+import type { Store } from '../store/store.ts';
+import { createPost, type ReceiverClient } from '../upstream/post.ts';
+
+export interface SendingSettings extends ReceiversSettings {
+  readonly accounts: readonly { readonly name: string }[];
+  readonly heartbeat: HeartbeatOptions | null;
+}
+
+export interface SendingDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly store: Store;
+  readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly tracer: Tracer;
+  accounts(): readonly HeartbeatAccount[];
+  /** Pending, firing and resolved alerts in the memory of this process. */
+  notices(): readonly Notice[];
+  /** Notices that this process may send. With replicas: only those of accounts whose lease it holds. */
+  heldNotices(): Promise<readonly Notice[]>;
+}
+
+type Body = (signal: AbortSignal) => Promise<void>;
+
+/** Interval at which senders check for due notifications (ms). A check costs nothing if none is due. */
+const SEND_EVERY = 1000;
+/** Maximum delay of the first heartbeat after startup (ms). */
+const FIRST_HEARTBEAT = 10_000;
+
+/** Sends the notifications of alerts. Owns the receivers, their queues and loops, and the heartbeat. */
+export class Sending {
+  readonly #deps: SendingDeps;
+  readonly #client: ReceiverClient = createPost();
+  readonly #counter: NotificationsCounter;
+  readonly #outboxes: Outbox[] = [];
+  readonly #heartbeat: LoopSlot;
+  #config: SendingSettings;
+  #receivers: Receivers;
+  #repeating: readonly Body[];
+  #loops: Loops | undefined;
+  /** Prevents a concurrent open or reload from starting loops after `stop`. */
+  #isStopped = false;
+  #source: Source;
+
+  /** Throws if a secret of a notifier is missing. */
+  constructor(config: SendingSettings, deps: SendingDeps) {
+    this.#deps = deps;
+    this.#config = config;
+    this.#counter = createNotificationsCounter(SEND_OUTCOMES, deps.clock.now);
+    this.#heartbeat = createLoopSlot(deps);
+    this.#receivers = this.prepare(config);
+    this.#repeating = this.#createRepeating();
+    this.#source = this.#createSource();
+  }
+
+  /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
+  prepare(config: SendingSettings): Receivers {
+    return createReceivers({ ...this.#deps, config, post: this.#client.post }, this.#receivers);
+  }
+
+  /** Creates a queue whose notifications this object sends. The queue switches to new receivers after a reload. */
+  createOutbox(store: Store, holds: Ownership): Outbox {
+    const { clock, random, log, notices } = this.#deps;
+    const firing = () => notices().filter(({ status }) => status === 'firing');
+    const receivers = this.#receivers.all;
+    const outbox = createOutbox({ notifications: this.#counter, store, holds, clock, random, log, receivers, firing });
+    this.#outboxes.push(outbox);
+    return outbox;
+  }
+
+  /** Switches to the receivers and the heartbeat of a configuration. Never rejects. */
+  async use(config: SendingSettings, receivers: Receivers): Promise<void> {
+    this.#config = config;
+    this.#source = this.#createSource();
+    const wasStarted = this.isStarted;
+    if (receivers !== this.#receivers) {
+      await this.#loops?.close();
+      this.#receivers = receivers;
+      this.#repeating = this.#createRepeating();
+      for (const outbox of this.#outboxes) await this.#switch(outbox);
+      if (wasStarted) this.#startLoops();
+    }
+    if (wasStarted) await this.#startHeartbeat();
+  }
+
+  start(): void {
+    this.#startLoops();
+    void this.#startHeartbeat();
+  }
+
+  get isStarted(): boolean {
+    return this.#loops !== undefined;
+  }
+
+  /** Loop bodies that send notifications. They never reject. */
+  get senders(): readonly Body[] {
+    return [...this.#outboxes.flatMap(outbox => outbox.senders), ...this.#repeating];
+  }
+
+  get sources(): readonly Source[] {
+    return this.#notifiers().length > 0 ? [this.#source] : [];
+  }
+
+  /** Notification counts since the process started, for the notifiers of the current configuration. */
+  notifications(): readonly NotificationCount[] {
+    return this.#counter.countsOf(this.#notifiers());
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.all([this.#loops?.close(), this.#heartbeat.close()]);
+  }
+
+  /** Must be called after `stop`. */
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  /** Replaces the receivers of a queue. A failing store of one queue does not affect the others. */
+  async #switch(outbox: Outbox): Promise<void> {
+    try {
+      await outbox.use(this.#receivers.all);
+    } catch (error) {
+      this.#deps.log.warn({ error: String(error) }, 'rows of removed notifiers were left in the store');
+    }
+  }
+
+  /** Creates loop bodies for receivers that want the current state of all alerts. */
+  #createRepeating(): readonly Body[] {
+    const { clock, random, log, heldNotices } = this.#deps;
+    const common = { notifications: this.#counter, notices: heldNotices, clock, random, log };
+    const receivers = this.#receivers.all.filter(({ wants }) => wants === 'state');
+    return receivers.map(receiver => createRepeating({ ...common, receiver }));
+  }
+
+  #startLoops(): void {
+    if (this.#isStopped) return;
+    this.#loops = createLoops(this.#deps);
+    for (const send of this.senders) void this.#loops.start(SEND_EVERY, SEND_EVERY, send);
+  }
+
+  async #startHeartbeat(): Promise<void> {
+    const { heartbeat } = this.#config;
+    if (!heartbeat) return this.#heartbeat.run(undefined, undefined);
+    const { every } = heartbeat;
+    const body = createAgentHeartbeat({
+      ...this.#deps,
+      config: this.#config,
+      configured: () => this.#config.accounts.map(({ name }) => name),
+      notifications: this.#counter,
+      get: this.#client.get,
+    });
+    // Send the first heartbeat soon after startup, with jitter: agents that start together must not send at the same time.
+    const firstDelay = Math.min(every, FIRST_HEARTBEAT) * this.#deps.random();
+    await this.#heartbeat.run(identityOf(heartbeat), body && { every, firstDelay, body });
+  }
+
+  #notifiers(): readonly string[] {
+    const { alerts, heartbeat } = this.#config;
+    return [...alerts.notifiers.map(({ name }) => name), ...(heartbeat ? [HEARTBEAT] : [])];
+  }
+
+  #createSource(): Source {
+    return this.#counter.sourceOf(this.#notifiers());
+  }
+}
