@@ -47,7 +47,7 @@ async function setUp() {
   };
 }
 
-it('commits state changes needed in a crash loop immediately, and everything else on request', async () => {
+it('immediately commits rows that must survive a crash loop, and other rows only on save', async () => {
   const { clock, commits, known, upkeep, stored, succeed, fail } = await setUp();
   const began = clock.now();
   await upkeep.afterRound();
@@ -73,7 +73,7 @@ it('commits state changes needed in a crash loop immediately, and everything els
   expect(commits).toHaveLength(5);
 });
 
-it('continues while the store refuses rows, and saves them with the next commit', async () => {
+it('keeps running while the store rejects rows, and saves them with the next commit', async () => {
   const { store, upkeep, stored, succeed } = await setUp();
   store.isFull = true;
   await upkeep.afterRound();
@@ -84,7 +84,7 @@ it('continues while the store refuses rows, and saves them with the next commit'
   expect((await stored()).freshness?.dlq?.full?.tryingSince).toBeUndefined();
 });
 
-it('logs once that data is withdrawn and once that it is fresh again', async () => {
+it('logs once when data is withdrawn and once when it is fresh again', async () => {
   const { clock, log, upkeep, succeed, fail } = await setUp();
   await succeed();
   for (let minute = 0; minute < 25; minute += 1) {

@@ -55,11 +55,11 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
   return { store, open, start };
 }
 
-/** The sum of a family's samples. */
+/** Returns the sum of a family's samples. */
 const sum = ({ sources }: Account, family: string) =>
   sources.flatMap(source => source.samples().get(family) ?? []).reduce((all, { value }) => all + value, 0);
 
-it('reopens an account while another runs, with continuing counters and without requests in between', async () => {
+it('reopens an account while another keeps running, without resetting counters or sending requests while closed', async () => {
   const clock = createManualClock();
   const emulator = await startEmulator({
     clock,
@@ -110,7 +110,7 @@ it('reopens an account while another runs, with continuing counters and without 
   expect(other.status().up).toBe(true);
 });
 
-it('exposes counters after a day without an agent, even if the service does not respond', async () => {
+it('exposes counters after a day of downtime, even if the service does not respond', async () => {
   const clock = createManualClock();
   const emulator = await startEmulator({ clock, token: 'secret-token', history: 0, workload: false });
   afterThisTest(() => emulator.close());
@@ -137,7 +137,7 @@ it('exposes counters after a day without an agent, even if the service does not 
   await starting;
 });
 
-it('restores the start of its problems in the next process', async () => {
+it('restores the start times of an account’s problems after a restart', async () => {
   const clock = createManualClock();
   const { open } = setUp([{ name: 'a', baseUrl: 'http://127.0.0.1:9' }], clock);
   const stuck = { kind: 'callbacks_stuck', subject: null } as const;

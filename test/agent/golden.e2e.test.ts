@@ -8,14 +8,14 @@ import { requireProgram } from '../support/prometheus.ts';
 /** `alerting.test.ts` compares the golden file with the output. */
 const RULES = 'test/rules/golden/alert-rules.yaml';
 
-describe.skipIf(!requireProgram('promtool'))('the rules printed by the agent', () => {
-  it('pass promtool for every kind of rule', () => {
+describe.skipIf(!requireProgram('promtool'))('printed rules', () => {
+  it('printed rules of every kind pass promtool', () => {
     expect(execFileSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' })).toContain(
       'SUCCESS: 7 rules found',
     );
   });
 
-  it('use the maximum age of all replicas', () => {
+  it('printed rules use the maximum age across all replicas', () => {
     const folder = newFolder();
     copyFileSync(RULES, join(folder, 'rules.yaml'));
     const oldest = (instance: string) =>

@@ -13,7 +13,7 @@ const FORMATS = [
   ['openmetrics', 'application/openmetrics-text', 'metrics.openmetrics'],
 ] as const;
 
-/** The agent and the emulator at a fixed time, after one run of every round. */
+/** Starts the agent and the emulator at a fixed time, and runs each round once. */
 async function startBoth(more: object[] = []): Promise<Agent> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   // No workload, so that changes of the emulator do not affect the golden files.
@@ -59,14 +59,14 @@ function withoutRuntime(text: string): string {
   return lines.join('\n').replaceAll(process.version, 'vX').replaceAll(`version="${version}"`, 'version="X"');
 }
 
-it.each(FORMATS)('matches the golden exposition in %s', async (format, accept, file) => {
+it.each(FORMATS)('the exposition matches the golden file in format %s', async (format, accept, file) => {
   const agent = await startBoth();
   const text = await (await fetch(`${agent.url}/metrics`, { headers: { accept } })).text();
   parseExposition(text, format);
   await expect(withoutRuntime(text)).toMatchFileSnapshot(`golden/${file}`);
 });
 
-it('splits the exposition into one probe per account and the agent', async () => {
+it('the probes of all accounts and of the agent together contain all families of /metrics', async () => {
   const agent = await startBoth([{ name: 'refused', token: 'another-token' }]);
   const families = async (path: string) => {
     const text = await (await fetch(agent.url + path)).text();

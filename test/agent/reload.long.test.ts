@@ -9,12 +9,12 @@ import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const RELOADS = 200;
-/** Reloads until all one-time allocations are made. */
+/** Number of reloads until all one-time allocations are made. */
 const WARM = 40;
 
 type Series = ReadonlyMap<string, number>;
 
-/** Values of counters by series. */
+/** Returns values of counters by series. */
 function risingIn(text: string): Series {
   const families = parseExposition(text, 'text').filter(({ type }) => type === 'counter' || type === 'histogram');
   return new Map(
@@ -24,7 +24,7 @@ function risingIn(text: string): Series {
   );
 }
 
-it(`fails no scrape, resets no counter and leaks no handles in ${RELOADS} consecutive reloads`, async () => {
+it(`serves every scrape, resets no counter and leaks no handles during ${RELOADS} consecutive reloads`, async () => {
   const emulator = await startEmulator({ scenario: 'steady', seed: 3 });
   afterThisTest(() => emulator.close());
   const hook = await serve((_request, response) => json(response, {}));
@@ -60,7 +60,7 @@ it(`fails no scrape, resets no counter and leaks no handles in ${RELOADS} consec
   const own = JSON.parse(readFileSync(agent.configFile, 'utf8'));
   const url = await agent.start();
   const { pid } = agent.process;
-  // Renamed into place, because the watch may start a reload at any moment and read half a file.
+  // Rename the file into place: the watch may start a reload at any moment and would read half a file.
   const use = (config: object) => {
     writeFileSync(`${agent.configFile}.new`, JSON.stringify({ ...own, ...config }));
     renameSync(`${agent.configFile}.new`, agent.configFile);
@@ -115,7 +115,7 @@ it(`fails no scrape, resets no counter and leaks no handles in ${RELOADS} consec
   // The number of open connections varies by one or two.
   expect(last.descriptors).toBeLessThanOrEqual(warm.descriptors + 5);
   expect(last.timers).toBeLessThanOrEqual(warm.timers + 10);
-  // Kilobytes. Retaining earlier configurations would take more than 1,000 per reload.
+  // Compare kilobytes. Retaining earlier configurations would take more than 1,000 per reload.
   expect(last.rss - middle.rss).toBeLessThan(half * 500);
   expect(
     agent.process

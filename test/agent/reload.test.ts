@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
-/** A service with one key per account. Accounts in `waits` get no response before `release`. */
+/** Starts an agent, and a service with one key per account. Accounts in `waits` get no response before `release`. */
 async function setUp(options: Partial<AgentDeps> = {}) {
   const waits = new Set<string>();
   const held: (() => void)[] = [];
@@ -126,7 +126,7 @@ it('serves every series of all accounts while a changed account is reopened', as
   }
 });
 
-it('shows earlier data of a reopened account until its first round or its withdrawal', async () => {
+it('shows the previous data of a reopened account until its first round or until the data is withdrawn', async () => {
   const { account, write, start, waits } = await setUp();
   const staleness = { withdrawAtMost: '1s', markAfter: 3, withdrawAfter: 5 };
   const { agent, waiting } = await start({ accounts: [account('a')], staleness });
@@ -138,32 +138,36 @@ it('shows earlier data of a reopened account until its first round or its withdr
 });
 
 it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
-  ['is gone', ({ file }) => rmSync(file), /can't be read: ENOENT/],
+  ['is missing', ({ file }) => rmSync(file), /can't be read: ENOENT/],
   ['is empty', ({ file }) => writeFileSync(file, ''), /accounts: is required/],
   ['has an unknown key', ({ write, account }) => write({ accounts: [account('a')], lgo: {} }), /lgo: unknown key/],
-  ['has an account twice', ({ write, account }) => write({ accounts: [account('a'), account('a')] }), /must be unique/],
   [
-    'has another store',
+    'contains an account twice',
+    ({ write, account }) => write({ accounts: [account('a'), account('a')] }),
+    /must be unique/,
+  ],
+  [
+    'configures another store',
     ({ write, account }) => write({ accounts: [account('a')], store: { kind: 'memory', path: 'x.db' } }),
     /store\.path: can't change while the agent runs; a restart applies it/,
   ],
   [
-    'has another schema',
+    'configures another schema',
     ({ write, account }) => write({ accounts: [account('a')], store: { kind: 'memory', schema: 'other' } }),
     /store\.schema: can't change while the agent runs/,
   ],
   [
-    'has another URL of the replica',
+    'configures another URL of the replica',
     ({ write, account }) =>
       write({ accounts: [account('a')], server: { listen: '127.0.0.1:0', replicaUrl: 'http://x.example' } }),
     /server\.replicaUrl: can't change while the agent runs/,
   ],
   [
-    'has an address that is taken',
+    'configures an address that is in use',
     ({ write, account, service }) => write({ accounts: [account('b')], server: { listen: new URL(service.url).host } }),
     /can't listen on/,
   ],
-])('stays with the configuration in use when the file %s, and says why', async (_what, spoil, why) => {
+])('keeps the active configuration if the file %s, and reports the reason', async (_what, spoil, why) => {
   const setup = await setUp();
   const { agent, waiting, reads, isValid } = await setup.start({ accounts: [setup.account('a')] });
   await eventually(async () => expect(await waiting('a')).toBe(7));
@@ -236,7 +240,7 @@ it('runs all accounts except one with a damaged row, reports it, and opens it on
   };
   const [problem, ...others] = await problems();
   expect(problem?.text).toMatch(
-    /^Nothing is read: the account could not be opened: .*: restore a backup of the store\./,
+    /^No data is read: the account could not be opened: .*: restore a backup of the store\./,
   );
   expect(others).toEqual([]);
   await setTimeout(5);
@@ -253,7 +257,7 @@ it('runs all accounts except one with a damaged row, reports it, and opens it on
   await eventually(async () => expect(await up()).toEqual([1, 1]));
 });
 
-it('reports the place of a configuration error', async () => {
+it('reports the line of a configuration error', async () => {
   const { account, file, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   write({ accounts: [account('a')], server: { listn: 'x' } });
@@ -266,7 +270,7 @@ it('reports the place of a configuration error', async () => {
   expect(await agent.reload()).toEqual({ faults: [fault] });
 });
 
-it('shares one reload between concurrent requests, and rejects it once the agent stops', async () => {
+it('concurrent requests share one reload, and reloads are rejected once the agent is stopping', async () => {
   const { account, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   const running = agent.reload();
@@ -284,7 +288,7 @@ it('shares one reload between concurrent requests, and rejects it once the agent
   expect(await agent.reload()).toMatchObject({ faults: [{ message: 'the agent is stopping' }] });
 });
 
-it('switches to another port, and keeps the port if that fails', async () => {
+it('switches to another port, and keeps the old port if the new one is unavailable', async () => {
   const { account, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   const before = agent.url;
@@ -295,7 +299,7 @@ it('switches to another port, and keeps the port if that fails', async () => {
   await eventually(() => expect(fetch(`${before}/-/ready`)).rejects.toThrow());
 });
 
-it('detects files replaced by renaming, swapped links and additional matching files', async () => {
+it('detects files replaced by renaming, changed symbolic links and additional matching files', async () => {
   const { account, folder, file, textOf, start } = await setUp({ watchEvery: 20 });
   const more = join(folder, 'more');
   mkdirSync(more);

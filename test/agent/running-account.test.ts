@@ -11,8 +11,8 @@ import { loadedFrom } from '../support/view-scene.ts';
 const commit = async () => undefined;
 
 /**
- * A started agent with one account. Reads of alert states fail while `isBroken`, and then wait for `until`; commits fail while
- * `isFull`. Labels of the account depend on `enabled`, too, if `isLabelled`.
+ * Starts an agent with one account. Reads of alert states fail while `isBroken`, and then wait for `until`; commits fail while
+ * `isFull`. If `isLabelled`, labels of the account also depend on `enabled`.
  */
 async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
   const clock = createManualClock();
@@ -48,7 +48,7 @@ async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
   return { clock, broken, supervisor, loaded };
 }
 
-/** Auto-cancel; `enabled`: while no alert fires. */
+/** Returns a configuration in which an alert pauses auto-cancel. `enabled`: whether alerts are evaluated. */
 const pausedByAlerts = (enabled: boolean) => ({
   alerts: {
     enabled,
@@ -62,7 +62,7 @@ const pausedByAlerts = (enabled: boolean) => ({
   },
 });
 
-it('starts auto-cancel under new rules only after loading the states of alerts that pause it', async () => {
+it('starts auto-cancel with changed rules only after loading the alert states that can pause it', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   expect(acting()).toEqual(['a']);
@@ -75,7 +75,7 @@ it('starts auto-cancel under new rules only after loading the states of alerts t
   expect([...supervisor.alerting.states('a')]).toEqual([['Pausing', 'unknown']]);
 });
 
-it('does not start auto-cancel that is opened while the agent stops', async () => {
+it('does not start auto-cancel if the agent stops while auto-cancel is being opened', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
   broken.isBroken = true;
   await supervisor.reload(loaded(true), commit);
@@ -88,7 +88,7 @@ it('does not start auto-cancel that is opened while the agent stops', async () =
   expect(clock.sleepers).toBe(0);
 });
 
-it('resumes auto-cancel when a reload reverts a change to an account that could not be saved', async () => {
+it('resumes auto-cancel of an account that could not be saved when a reload reverts its change', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(() => pausedByAlerts(false), true);
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   broken.isFull = true;

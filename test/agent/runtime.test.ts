@@ -9,7 +9,7 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 
-it('waits only once for a locked store, regardless of the number of accounts, and ends', async () => {
+it('closing the agent waits for a locked store only once, regardless of the number of accounts', async () => {
   const emulator = await startEmulator({ workload: false });
   afterThisTest(() => emulator.close());
   const path = join(newFolder(), 'agent.db');
@@ -23,7 +23,7 @@ it('waits only once for a locked store, regardless of the number of accounts, an
   const deps = { env: {}, clock: systemClock, random: () => 0 };
   const agent = await startAgent(parseConfig(text, 'agent.yaml', {}), deps);
   await eventually(() => expect(agent.status().map(({ up }) => up)).toEqual([true, true]));
-  // Sends another request, so that there are changes to save.
+  // Wait for another read of each account, so that there are changes to save.
   const readAt = () => agent.status().map(({ collectors }) => collectors[0]?.rounds[0]?.dataAt ?? 0);
   const last = Math.max(...readAt());
   await eventually(() => expect(Math.min(...readAt())).toBeGreaterThan(last));

@@ -10,7 +10,7 @@ import { createSharedStore } from '../support/fake-replicas.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
-it('aborts a reload when the agent is stopped and the database does not respond', async () => {
+it('stopping the agent aborts a reload that is waiting for an unresponsive database', async () => {
   const clock = createManualClock();
   const shared = createSharedStore(clock).join('one');
   let hanging: number | undefined;

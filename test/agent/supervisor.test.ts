@@ -13,7 +13,7 @@ const commit = async () => undefined;
 const MINUTE = 60_000;
 const broken = () => Promise.reject(new StoreError('io', 'the disk'));
 
-/** A started supervisor without replicas. The store refuses commits of `unwritable` accounts and reads of `unreadable` ones. */
+/** Starts a supervisor without replicas. The store refuses commits of `unwritable` accounts and reads of `unreadable` ones. */
 async function setUp(names: readonly string[]) {
   const clock = createManualClock();
   const inner = createMemoryStore();
@@ -41,7 +41,7 @@ async function setUp(names: readonly string[]) {
   return { clock, unwritable, unreadable, requests: (name: string) => requests.get(name) ?? 0, start };
 }
 
-it('keeps an account running until its failed save is retried, although other accounts are reopened before', async () => {
+it('keeps an account running until its failed save is retried, even if other accounts are reopened earlier', async () => {
   const { clock, unwritable, requests, start } = await setUp(['a', 'b']);
   const { supervisor, log } = await start();
   await clock.advance(1000);
@@ -63,7 +63,7 @@ it('keeps an account running until its failed save is retried, although other ac
   expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
 });
 
-it('keeps the connections of an account that could not be saved until it is opened again', async () => {
+it('keeps the connections of an account that could not be saved until the account is reopened', async () => {
   const { clock, unwritable, start } = await setUp(['a']);
   const { supervisor } = await start();
   await clock.advance(1000);
@@ -80,7 +80,7 @@ it('keeps the connections of an account that could not be saved until it is open
   await eventually(() => expect(isClosed()).toBe(true));
 });
 
-it('shows a failed account while a reload tries it again, and resolves its alerts when it is removed', async () => {
+it('shows a failed account while a reload retries it, and resolves its alerts when it is removed', async () => {
   const clock = createManualClock();
   const inner = createMemoryStore();
   const shown: unknown[] = [];
@@ -136,7 +136,7 @@ it('retries agent-wide rows that could not be read', async () => {
   expect(failures()).toHaveLength(before);
 });
 
-it('keeps nothing reachable of earlier configurations and sessions', async () => {
+it('does not leak memory of earlier configurations and sessions', async () => {
   const { clock, start } = await setUp(['a']);
   const { supervisor, log } = await start();
   const above = (value: number) => ({ above: { metric: 'delivery_flow_control_keys', value } });
@@ -167,7 +167,7 @@ it('keeps nothing reachable of earlier configurations and sessions', async () =>
   expect([clock.sleepers, supervisor.state().sources.length]).toEqual([sleepers, sources]);
 });
 
-it('starts no sender when it is stopped while a reload replaces the receivers', async () => {
+it('starts no notification sender if the agent is stopped while a reload replaces the receivers', async () => {
   const { clock, start } = await setUp(['a']);
   const { supervisor } = await start();
   await clock.advance(1000);
@@ -184,7 +184,7 @@ it('starts no sender when it is stopped while a reload replaces the receivers', 
   expect(clock.sleepers).toBe(0);
 });
 
-it('spreads the first samples of many accounts over a minute', async () => {
+it('spreads the first history samples of many accounts over a minute', async () => {
   const clock = createManualClock();
   const names = Array.from({ length: 120 }, (_, index) => `n${index}`);
   let drawn = 0;

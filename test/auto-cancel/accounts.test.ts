@@ -35,7 +35,10 @@ interface Agent {
   readonly opened: ReadonlyMap<string, OpenAutoCancel>;
 }
 
-/** Creates agents in plan mode on one store. `rows`: dead letters of each account, with callbacks in progress for days. */
+/**
+ * Creates agents in plan mode on one store. `rows`: dead letters of each account, whose callbacks have been in progress
+ * for days.
+ */
 function setUp(...rows: object[]) {
   const store = createMemoryStore();
   const clock = createManualClock(NOW);
@@ -91,7 +94,7 @@ ${more}`;
     afterThisTest(() => accounts.close());
     return accounts;
   }
-  /** Switches to a configuration like the supervisor: accounts with an unchanged policy stay open. */
+  /** Switches to a configuration as the supervisor does: accounts with an unchanged policy stay open. */
   async function reload({ accounts, opened: before }: Agent, config: Config): Promise<Agent> {
     const isKept = ({ own: { account }, policy }: OpenAutoCancel) =>
       config.accounts.some(({ name }) => name === account) && policyFor(config, account) === policy;
@@ -107,7 +110,10 @@ ${more}`;
     }
     return { accounts, opened };
   }
-  /** Starts an agent, or switches a running one to another configuration. `more`: additional keys of the section. */
+  /**
+   * Starts an agent, or switches a running one to another configuration. `more`: additional keys of the auto-cancel
+   * section.
+   */
   async function start(names: readonly string[], before?: Agent, more = '') {
     const config = configOf(names, { more });
     const accounts = before?.accounts ?? create(config);
@@ -134,8 +140,8 @@ ${more}`;
   return { store, log, stopFile, configOf, create, start, left, priorities };
 }
 
-describe('a pause', () => {
-  it('also applies to accounts that are configured later, until it is resumed', async () => {
+describe('pauses of all accounts', () => {
+  it('a pause also applies to accounts that are configured later, until auto-cancel is resumed', async () => {
     const { store, start, left } = setUp();
     await order(store, 'pause', 'incident');
     await start(['old']);
@@ -151,7 +157,7 @@ describe('a pause', () => {
   });
 });
 
-it('an agent starts with a read-only store and obeys a pause that is not in the journal yet', async () => {
+it('an agent starts with a read-only store and obeys a pause that is not yet in the journal', async () => {
   const { store, start, left, log } = setUp();
   await order(store, 'pause', 'incident');
   const { commit } = store;
@@ -172,13 +178,13 @@ it('an agent starts with a read-only store and obeys a pause that is not in the 
   expect(await readJournal(store, 'a')).toMatchObject([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
 });
 
-it('requests have the priority look; the final check has the priority action', async () => {
+it('auto-cancel opens one reader with priority look and one with priority action', async () => {
   const { start, priorities } = setUp();
   await start(['a']);
   expect([...priorities].sort()).toEqual(['action', 'look']);
 });
 
-it('nothing is cancelled while the stop file exists', async () => {
+it('candidates are skipped while the stop file exists', async () => {
   const { stopFile, start, left, store } = setUp();
   writeFileSync(stopFile, '');
   const agent = await start(['a']);
@@ -186,7 +192,7 @@ it('nothing is cancelled while the stop file exists', async () => {
   expect([left(), await readJournal(store, 'a')]).toEqual([['stop_file'], []]);
 });
 
-it('logs, journal and explanations contain no user and no query of a URL', async () => {
+it('logs, journal and explanations contain neither the user nor the query of a URL', async () => {
   const secret = 'https://user:PASSWORD@a.example/x?token=TOKEN#FRAGMENT';
   const { log, start, store } = setUp({ url: secret, workflowUrl: secret });
   const agent = await start(['a']);
@@ -217,7 +223,7 @@ it('the journal view contains the newest 10,000 lines of all accounts, oldest fi
   expect(await fresh.view.journal(NOW + 11_999)).toHaveLength(1);
 });
 
-describe('a changed configuration', () => {
+describe('configuration changes', () => {
   const accountsOf = ({ accounts }: AutoCancel) => accounts.map(({ account }) => account);
   function skipsOf({ opened }: Agent) {
     const { source } = opened.get('a') ?? {};
@@ -228,7 +234,7 @@ describe('a changed configuration', () => {
       ?.map(({ value }) => value);
   }
 
-  it('keeps accounts with unchanged settings; changed rules continue with the same journal and counts', async () => {
+  it('a reload reuses accounts with unchanged settings, and keeps journal and counts when rules change', async () => {
     const { store, stopFile, start } = setUp();
     writeFileSync(stopFile, '');
     const first = await start(['a', 'b']);
@@ -250,7 +256,7 @@ describe('a changed configuration', () => {
     expect((await readJournal(store, 'a')).map(({ step }) => step)).toEqual(['paused', 'resumed']);
   });
 
-  it('has no view while auto-cancel is off, and applies an earlier pause when it is switched on', async () => {
+  it('auto-cancel has no view while it is off, and applies an earlier pause when it is enabled', async () => {
     const { store, log, configOf, create, start } = setUp();
     await order(store, 'pause', 'incident');
     const off = configOf(['a'], { mode: 'off' });
@@ -266,7 +272,7 @@ describe('a changed configuration', () => {
     expect(accounts.view()).toBeUndefined();
   });
 
-  it('does not reset the limit per walk', async () => {
+  it('a reload does not reset the limit per walk', async () => {
     const second = { dlqId: '2-0', messageId: 'm2', url: 'https://b.example/x' };
     const { store, start } = setUp({}, second);
     const first = await start(['a'], undefined, '  limits: { perRun: 1 }\n');
@@ -276,7 +282,7 @@ describe('a changed configuration', () => {
     expect(await readJournal(store, 'a')).toHaveLength(1);
   });
 
-  it('applies a pause to an account that replaces all paused accounts', async () => {
+  it('a pause also applies to an account that replaces all paused accounts', async () => {
     const { store, start, left } = setUp();
     const first = await start(['before']);
     await order(store, 'pause', 'incident');
@@ -292,7 +298,7 @@ describe('a changed configuration', () => {
     expect((await readJournal(store, 'last')).map(({ step }) => step)).toContain('ended');
   });
 
-  it('applies a pause to an account that was removed when the pause started and is added again', async () => {
+  it('a pause also applies to an account that was removed before the pause and is added back', async () => {
     const { store, start, left } = setUp();
     const both = await start(['stays', 'returns']);
     const one = await start(['stays'], both);

@@ -1,4 +1,4 @@
-// Mocks evaluate.ts before another import loads it.
+// Import this first: evaluate.ts must be mocked before another import loads it.
 import '../support/auto-cancel-scene.ts';
 import { describe, expect, it } from 'vitest';
 import { BRAKE, createBrake, pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
@@ -34,8 +34,8 @@ function setUp(store: Store = createMemoryStore()) {
   };
 }
 
-describe('the brake', () => {
-  it('is created running at the first start and never overwrites a pause', async () => {
+describe('brake', () => {
+  it('the brake is created as running at the first start, and later starts do not overwrite a pause', async () => {
     const { brakeOf, pause, row } = setUp();
     const first = brakeOf();
     expect([first.isKnown, first.guard().value]).toEqual([false, '']);
@@ -57,7 +57,7 @@ describe('the brake', () => {
     expect([second.pause, (await row()).state]).toEqual([expect.objectContaining(ANN), 'paused']);
   });
 
-  it('starts paused if an older journal ends with a pause', async () => {
+  it('the brake is created as paused if an older journal ends with a pause', async () => {
     const { store, brakeOf } = setUp();
     const journal = await openJournal(store, 'a');
     await journal.append([{ at: 1, step: 'paused', ...ANN }]);
@@ -68,11 +68,11 @@ describe('the brake', () => {
 
   it.each([
     ['is missing', null],
-    ['is no JSON', 'garbage'],
+    ['is not JSON', 'garbage'],
     ['has an unknown state', JSON.stringify({ state: 'slow', id: crypto.randomUUID(), at: 1, ...ANN })],
     ['has no UUID', JSON.stringify({ state: 'running', id: 'x', at: 1, ...ANN })],
     ['has an unknown field', JSON.stringify({ state: 'running', id: crypto.randomUUID(), at: 1, ...ANN, until: 2 })],
-  ])('counts as a pause while its row %s, until auto-cancel is resumed', async (_what, value) => {
+  ])('the brake counts as paused if its row %s, until auto-cancel is resumed', async (_what, value) => {
     const { store, brakeOf, resume } = setUp();
     const brake = brakeOf();
     await brake.synchronize([]);
@@ -84,7 +84,7 @@ describe('the brake', () => {
     expect([brake.pause, brake.guard().value]).toEqual([undefined, (await store.scan('', BRAKE)).get(BRAKE)]);
   });
 
-  it('is unknown while the store cannot be read', async () => {
+  it('the brake is unknown while the store cannot be read', async () => {
     const store = createMemoryStore();
     const { brakeOf } = setUp(store);
     const brake = brakeOf();
@@ -99,8 +99,8 @@ describe('the brake', () => {
   });
 });
 
-describe('overlapping reads of the brake', () => {
-  /** Makes each read wait for `end` or `fail`. */
+describe('concurrent reads of the brake', () => {
+  /** Makes each read wait until `end` or `fail` is called. */
   async function setUpReads() {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
@@ -134,7 +134,7 @@ describe('overlapping reads of the brake', () => {
     return { brake, begin, pause };
   }
 
-  it('keep the last result until they end', async () => {
+  it('the previous state of the brake applies until a read in flight ends', async () => {
     const { brake, begin } = await setUpReads();
     const read = await begin();
     expect(brake.isKnown).toBe(true);
@@ -142,7 +142,7 @@ describe('overlapping reads of the brake', () => {
     expect(brake.isKnown).toBe(false);
   });
 
-  it('are ordered by their start: an older read that ends later is ignored', async () => {
+  it('a read of the brake is ignored if a read that started later has already ended', async () => {
     const { brake, begin, pause } = await setUpReads();
     const [stale, broken] = [await begin(), await begin()];
     await pause();
@@ -154,8 +154,8 @@ describe('overlapping reads of the brake', () => {
   });
 });
 
-describe('pause and resume', () => {
-  it('return the previous pause; a resume without a pause changes nothing', async () => {
+describe('pause and resume commands', () => {
+  it('pause and resume return the previous pause; a resume without a pause changes nothing', async () => {
     const { brakeOf, pause, resume, row, store } = setUp();
     await brakeOf().synchronize([]);
     expect([await resume(), (await row()).by]).toEqual([undefined, 'delivery-watch']);
@@ -165,7 +165,7 @@ describe('pause and resume', () => {
     expect((await store.scan('', 'auto-cancel-stops/')).size).toBe(3);
   });
 
-  it('work with an empty store', async () => {
+  it('pause and resume work with an empty store', async () => {
     const { pause, resume, row } = setUp();
     expect([await pause(), (await row()).state]).toEqual([undefined, 'paused']);
     expect(await resume()).toMatchObject(ANN);
@@ -195,7 +195,7 @@ describe('pause and resume', () => {
   it.each([
     { by: ' ', reason: 'x' },
     { by: 'x', reason: '\n' },
-  ])('refuse a blank operator or reason', async order => {
+  ])('pause and resume reject a blank operator or reason', async order => {
     const { pause, resume, store } = setUp();
     await expect(pause(order)).rejects.toThrow(RangeError);
     await expect(resume(order)).rejects.toThrow(RangeError);
@@ -203,17 +203,17 @@ describe('pause and resume', () => {
   });
 });
 
-describe('the wait of a pause for requests in flight', () => {
+describe('pauses with requests in flight', () => {
   const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
 
-  it('ends immediately without a request, or with a request that is a day old', async () => {
+  it('a pause does not wait for a request that is a day old', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() - 24 * 3_600_000));
     await pause();
     expect(waited).toEqual([]);
   });
 
-  it('has the same length if the wall clock is set forward', async () => {
+  it('a pause waits the full 30 s for a request in flight even if the operator’s clock is an hour ahead', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() + 30_000));
     const ahead = operatorClock({ now: () => clock.now() + 3_600_000 });
@@ -221,7 +221,7 @@ describe('the wait of a pause for requests in flight', () => {
     expect([waited, ahead.monotonic()]).toEqual([[1], 30_000]);
   });
 
-  it('ends with the response to the last request', async () => {
+  it('a pause waits until the last request in flight has received its response', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() + 30_000));
     await store.commit('b', sending(clock.now() + 30_000));
@@ -234,15 +234,18 @@ describe('the wait of a pause for requests in flight', () => {
     expect([waited, own.monotonic()]).toEqual([[2], 200]);
   });
 
-  it.each(['{"sendBy":9e15}', 'garbage'])('ends after 30 s without a response: %s', async value => {
-    const { store, pause, waited, clock } = setUp();
-    await store.commit('a', [{ key: 'auto-cancel/sending', value }]);
-    const own = operatorClock(clock);
-    await pause(ANN, { clock: own });
-    expect([waited, own.monotonic()]).toEqual([[1], 30_000]);
-  });
+  it.each(['{"sendBy":9e15}', 'garbage'])(
+    'a pause waits 30 s if the row of the request in flight is damaged: %s',
+    async value => {
+      const { store, pause, waited, clock } = setUp();
+      await store.commit('a', [{ key: 'auto-cancel/sending', value }]);
+      const own = operatorClock(clock);
+      await pause(ANN, { clock: own });
+      expect([waited, own.monotonic()]).toEqual([[1], 30_000]);
+    },
+  );
 
-  it('lasts 30 s if the store cannot be read after the pause was stored', async () => {
+  it('a pause waits 30 s if the store cannot be read after the pause was stored', async () => {
     const store = createMemoryStore();
     const { pause, row, clock } = setUp(store);
     Object.assign(store, { valuesOf: () => Promise.reject(new StoreError('away', 'the store')) });
@@ -251,7 +254,7 @@ describe('the wait of a pause for requests in flight', () => {
     expect([own.monotonic(), (await row()).state]).toEqual([30_000, 'paused']);
   });
 
-  it('is aborted by its signal, which does not end the pause', async () => {
+  it('aborting a pause while it waits does not revert it', async () => {
     const { store, pause, row, clock } = setUp();
     await store.commit('a', sending(clock.now() + 30_000));
     const controller = new AbortController();
@@ -262,12 +265,12 @@ describe('the wait of a pause for requests in flight', () => {
   });
 });
 
-describe('a pause while auto-cancel acts', () => {
-  it('rejects every later intent, although the agent has not read the pause yet', async () => {
+describe('pauses while auto-cancel acts', () => {
+  it('a pause rejects every later intent even if the agent has not read the pause yet', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.events.set('m-a', scene.clock.now() - 3 * 3_600_000);
     let looks = 0;
-    // The last read of the brake was before the pause.
+    // The brake was last read before the pause.
     scene.onEvents = async () => {
       looks += 1;
       if (looks === 2) await scene.store.commit('', [{ key: BRAKE, value: 'paused by another process' }]);
@@ -276,7 +279,7 @@ describe('a pause while auto-cancel acts', () => {
     expect([scene.sent, (await scene.lines()).filter(({ step }) => step === 'intent')]).toEqual([[], []]);
   });
 
-  it('waits for the response to the request in flight', async () => {
+  it('a request is recorded as in flight before it is sent, until its response is stored', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     const inFlight = async () => (await scene.store.valuesOf('auto-cancel/sending')).size;
     const seen: number[] = [];
@@ -286,11 +289,11 @@ describe('a pause while auto-cancel acts', () => {
   });
 });
 
-describe('the audit lines of pauses and resumes', () => {
+describe('audit lines of pauses and resumes', () => {
   const steps = async (store: Store, account: string) =>
     (await readJournal(store, account)).flatMap(line => ('reason' in line ? [`${line.step} ${line.reason}`] : []));
 
-  it('are added to every journal once, also if no agent was running', async () => {
+  it('audit lines of pauses are appended to every journal once, even if no agent was running', async () => {
     const { store, clock, brakeOf, pause, resume } = setUp();
     for (const [n, order] of [ANN, BOB].entries()) {
       await pause({ ...order, reason: `p${n}` });
@@ -312,7 +315,7 @@ describe('the audit lines of pauses and resumes', () => {
     expect(line).toMatchObject({ by: 'ann', order: expect.stringMatching(/^[0-9a-f-]{36}$/) });
   });
 
-  it('are added later to a journal that cannot be written, without delaying other journals', async () => {
+  it('audit lines of pauses are appended later if a journal cannot be written, without delaying other journals', async () => {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
     const journals = await Promise.all(['a', 'b'].map(name => openJournal(store, name)));
@@ -331,7 +334,7 @@ describe('the audit lines of pauses and resumes', () => {
     expect([await steps(store, 'a'), await steps(store, 'b')]).toEqual([['paused incident'], ['paused incident']]);
   });
 
-  it('are added once if they were stored although the commit rejected', async () => {
+  it('audit lines of pauses are appended once even if a commit failed after writing them', async () => {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
     const journal = await openJournal(store, 'a');
@@ -351,7 +354,7 @@ describe('the audit lines of pauses and resumes', () => {
     expect(await steps(store, 'a')).toEqual(['paused incident']);
   });
 
-  it('have no later time than the agent’s clock', async () => {
+  it('audit lines of pauses are never dated later than the agent’s clock', async () => {
     const { store, clock, brakeOf } = setUp();
     const ahead = { now: () => clock.now() + 86_400_000 };
     await resumeAutoCancel(store, BOB, ahead);

@@ -9,7 +9,7 @@ import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 
-/** Returns why cancels are suspended in an account. */
+/** Returns why cancels are suspended for an account. */
 const accountReason = (moment: AccountContext) =>
   ACCOUNT_STAGES.map(stage => stage.check(moment)).find(reason => reason !== undefined);
 
@@ -17,7 +17,7 @@ const accountReason = (moment: AccountContext) =>
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
 
-describe('cancels in an account', () => {
+describe('suspended cancels', () => {
   const none = { isStopped: false, alerts: new Map<string, 'firing' | 'unknown'>() };
   const at = NOW;
   const brakeOf = (options: ReturnType<typeof optionsOf>, journal: JournalState, { isStopped, alerts }: typeof none) =>
@@ -44,7 +44,7 @@ describe('cancels in an account', () => {
     breaker_lost_races: { at, step: 'breaker_opened', breaker: 'lost_races', reason: 'r' },
   };
 
-  it.each(Object.entries(lines))('are suspended by %s until the breaker is reset', (word, line) => {
+  it.each(Object.entries(lines))('cancels are suspended by %s until the breaker is reset', (word, line) => {
     const state = emptyJournal();
     expect(brakeOf(optionsOf({}), state, none)).toBeUndefined();
     foldEntry(state, line);
@@ -53,7 +53,7 @@ describe('cancels in an account', () => {
     expect(brakeOf(optionsOf({}), state, none)).toBeUndefined();
   });
 
-  it('are suspended by the stop file, and by configured alerts that are firing or unknown', () => {
+  it('cancels are suspended by the stop file, and by configured alerts that are firing or unknown', () => {
     const options = optionsOf({ pauseWhileAlerts: ['Down'] });
     expect(brakeOf(options, emptyJournal(), { ...none, isStopped: true })).toBe('stop_file');
     expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Down', 'firing']]) })).toBe('alert_firing');
@@ -62,7 +62,7 @@ describe('cancels in an account', () => {
   });
 
   it.each(['paused', 'stop_file', 'alert_firing', 'alert_unknown'])(
-    'are not sent while suspended, also after a restart: %s',
+    'cancels are not sent while suspended, even after a restart: %s',
     async brake => {
       const scene = await warmScene({ pauseWhileAlerts: ['Down'], rules: [rule('jobs')] });
       if (brake === 'paused') await scene.pause();
@@ -78,26 +78,29 @@ describe('cancels in an account', () => {
     },
   );
 
-  it.each(['paused', 'stop_file'])('are not sent if they are suspended between intent and request: %s', async brake => {
-    const scene = await warmScene({ rules: [rule('jobs')] });
-    const journal = scene.journal();
-    const { append } = journal;
-    Object.assign(journal, {
-      async append(...entries: Parameters<typeof append>) {
-        await append(...entries);
-        if (brake === 'stop_file') scene.isStopped = true;
-        // The agent rereads the brake before the request.
-        else await scene.store.commit('', [{ key: BRAKE, value: 'unreadable' }]);
-      },
-    });
-    expect(await scene.walk('a')).toBe('intent a jobs 1\nanswered a 1 not_sent\nended a expired answer_not_sent');
-    expect(scene.sent).toEqual([]);
-    const answered = (await scene.lines()).find(({ step }) => step === 'answered');
-    expect(answered).toMatchObject({ answer: { why: brake } });
-  });
+  it.each(['paused', 'stop_file'])(
+    'cancels are not sent if they are suspended between intent and request: %s',
+    async brake => {
+      const scene = await warmScene({ rules: [rule('jobs')] });
+      const journal = scene.journal();
+      const { append } = journal;
+      Object.assign(journal, {
+        async append(...entries: Parameters<typeof append>) {
+          await append(...entries);
+          if (brake === 'stop_file') scene.isStopped = true;
+          // The agent rereads the brake before the request.
+          else await scene.store.commit('', [{ key: BRAKE, value: 'unreadable' }]);
+        },
+      });
+      expect(await scene.walk('a')).toBe('intent a jobs 1\nanswered a 1 not_sent\nended a expired answer_not_sent');
+      expect(scene.sent).toEqual([]);
+      const answered = (await scene.lines()).find(({ step }) => step === 'answered');
+      expect(answered).toMatchObject({ answer: { why: brake } });
+    },
+  );
 });
 
-describe('the breaker of candidates', () => {
+describe('candidate breaker', () => {
   it.each([
     [25, 1000, undefined],
     [26, 1000, '26 callbacks seem stuck, more than 25'],
@@ -106,12 +109,15 @@ describe('the breaker of candidates', () => {
     [9, 9, undefined],
     [6, 20, undefined],
     [7, 20, '7 of 20 callbacks seem stuck, more than 30 %'],
-  ])('has this reason to open for %i of %i callbacks: %s', (candidates, population, expected) => {
-    const { breaker } = optionsOf({ breaker: {} });
-    expect(candidateExcess(breaker.candidates, candidates, population)).toBe(expected);
-  });
+  ])(
+    'if %i of %i callbacks seem stuck, the reason to open the candidate breaker is: %s',
+    (candidates, population, expected) => {
+      const { breaker } = optionsOf({ breaker: {} });
+      expect(candidateExcess(breaker.candidates, candidates, population)).toBe(expected);
+    },
+  );
 
-  it('suspends all cancels until an operator resets it, also after a restart', async () => {
+  it('the candidate breaker suspends all cancels until an operator resets it, even after a restart', async () => {
     const section = { breaker: { candidates: { max: 3, percent: 100 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     const result = await scene.walk(many(4));
@@ -126,22 +132,22 @@ describe('the breaker of candidates', () => {
     expect(scene.sent).toEqual(['i0']);
   });
 
-  it('includes healthy callbacks in the population and excludes cancelled ones from the candidates', async () => {
+  it('the population of the candidate breaker includes all listed callbacks, but cancelled ones are not candidates', async () => {
     const section = { breaker: { candidates: { max: 99, percent: 30, minPopulation: 10 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     const healthy = many(7, ':idle_for', 100);
     expect(sentIn(await scene.walk(`${many(3)} ${healthy}`))).toBe(3);
     await scene.wait(0);
-    // The three cancelled callbacks are still listed, and three more are stuck: 3 of 13 are candidates.
+    // The three cancelled callbacks are still listed, and three more are stuck: 3 of 13 callbacks are candidates.
     for (const id of ['i0', 'i1', 'i2']) scene.states.delete(id);
     expect(sentIn(await scene.walk(`${many(6)} ${healthy}`))).toBe(3);
     await scene.wait(0);
-    // Now 4 of 13 are candidates.
+    // Now 4 of 13 callbacks are candidates.
     const result = await scene.walk(`${many(4, '', 50)} ${many(9, ':idle_for', 100)}`);
     expect(result).toContain('opened candidates (4 of 13 callbacks seem stuck, more than 30 %)');
   });
 
-  it('is not opened by a partial walk', async () => {
+  it('the candidate breaker is not opened by a partial walk', async () => {
     const scene = await warmScene({ breaker: { candidates: { max: 3 } }, rules: [rule('jobs')] });
     scene.isPartial = true;
     await scene.walk(many(4));
@@ -150,7 +156,7 @@ describe('the breaker of candidates', () => {
   });
 });
 
-describe('the breaker of errors', () => {
+describe('error breaker', () => {
   const { breaker } = optionsOf({ breaker: {} });
   const TARGET = { account: 'a', id: 'i', episode: 'e' } as never;
 
@@ -184,11 +190,11 @@ describe('the breaker of errors', () => {
     ['three, the first a moment less than 15 minutes ago', [15 * MINUTE - 1, 0, 0], 'errors'],
     ['three, the first 15 minutes ago', [15 * MINUTE, 0, 0], undefined],
     ['three, by a clock that was ahead', [-HOUR, -HOUR, -HOUR], 'errors'],
-  ])('after %s failed cancels opens as expected', (_, ago, expected) =>
+  ])('after failed cancels (%s; ages %j ms), the breaker to open is: %s', (_, ago, expected) =>
     expect(breakerToOpen(breaker, stateWith(...ago), NOW)?.breaker).toBe(expected),
   );
 
-  it('stops a run, stays open after a restart, and a reset discards the counted errors', async () => {
+  it('the error breaker stops a run and stays open after a restart; a reset discards the counted errors', async () => {
     const section = { breaker: { errors: { max: 2 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     scene.answers = ['500', 'timeout'];
@@ -204,7 +210,7 @@ describe('the breaker of errors', () => {
     expect(scene.sent).toEqual(['a', 'b', 'c']);
   });
 
-  it('opens immediately when the service rejects the token', async () => {
+  it('the error breaker opens immediately when the service rejects the token', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.answers = ['401'];
     expect(await scene.walk('a b')).toBe(
@@ -217,17 +223,17 @@ describe('the breaker of errors', () => {
     ).toHaveLength(1);
   });
 
-  it.each(['429', '404', '400', 'unsent', '302!'])('does not count the response %s', async answer => {
+  it.each(['429', '404', '400', 'unsent', '302!'])('the error breaker does not count the response %s', async answer => {
     const scene = await warmScene({ breaker: { errors: { max: 1 } }, rules: [rule('jobs')] });
     scene.answers = [answer];
     expect(await scene.walk('a')).not.toContain('opened');
   });
 
-  it('cannot be configured with less than one error', () =>
+  it('the error breaker cannot be configured with a limit of 0', () =>
     expect(() => optionsOf({ breaker: { errors: { max: 0 } } })).toThrow());
 });
 
-describe('the breaker of lost races', () => {
+describe('lost-race breaker', () => {
   const state = (races: string, percent = 50) => {
     const folded = emptyJournal();
     folded.races.push(...[...races].map(race => race === 'l'));
@@ -242,13 +248,15 @@ describe('the breaker of lost races', () => {
     // The first of these eleven races is no longer counted.
     ['lwwwwwwllll', undefined],
     ['lllllwwwwww', undefined],
-  ])('after lost (l) and won (w) races %j: %s', (races, expected) => expect(state(races)).toBe(expected));
+  ])('after lost (l) and won (w) races %j, the breaker to open is: %s', (races, expected) =>
+    expect(state(races)).toBe(expected),
+  );
 
-  it('opens at the first lost race if the percentage is 0', () => {
+  it('the lost-race breaker opens at the first lost race if the percentage is 0', () => {
     expect([state('', 0), state('wwww', 0), state('wl', 0)]).toEqual([undefined, undefined, 'lost_races']);
   });
 
-  it('opens before the next cancel when a callback ended by itself', async () => {
+  it('the lost-race breaker opens before the next cancel if the previous callback ended by itself', async () => {
     const section = { breaker: { lostRaces: { percent: 10, ofLast: 10 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     scene.answers = ['400'];

@@ -13,8 +13,8 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
 /** Advances the clock without running due work. */
 const pass = (scene: Scene, ms: number) => scene.clock.sleep(ms);
 
-describe('silence', () => {
-  it('is counted until the event look-up', async () => {
+describe('time since the last event', () => {
+  it('the time since the last event is measured at the start of the event look-up', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 30 * MINUTE);
     scene.onEvents = () => pass(scene, 40 * MINUTE);
@@ -23,21 +23,17 @@ describe('silence', () => {
   });
 
   it.each([
-    ['an event came', (scene: Scene) => scene.events.set('m-a', scene.clock.now()), 'idle_for'],
+    ['an event was added', (scene: Scene) => scene.events.set('m-a', scene.clock.now()), 'idle_for'],
     [
-      'an old event came late',
+      'an old event was added late',
       (scene: Scene) => scene.events.set('m-a', scene.clock.now() - 2 * HOUR),
       'another_event',
     ],
-    ['the log forgot', (scene: Scene) => scene.events.delete('m-a'), 'unknown_idle_for'],
-    ['the log can not be read', (scene: Scene) => scene.events.set('m-a', undefined), 'unknown_idle_for'],
-    ['a row can not be read', (scene: Scene) => Object.assign(scene.rejected, { events: 1 }), 'unknown_idle_for'],
-    [
-      'the log is no longer followed',
-      (scene: Scene) => Object.assign(scene, { eventsAreFresh: false }),
-      'unknown_idle_for',
-    ],
-  ])('is looked up again right before the cancel: %s', async (_, happens, reason) => {
+    ['the log no longer lists the event', (scene: Scene) => scene.events.delete('m-a'), 'unknown_idle_for'],
+    ['the log became unreadable', (scene: Scene) => scene.events.set('m-a', undefined), 'unknown_idle_for'],
+    ['a row became unreadable', (scene: Scene) => Object.assign(scene.rejected, { events: 1 }), 'unknown_idle_for'],
+    ['the log became stale', (scene: Scene) => Object.assign(scene, { eventsAreFresh: false }), 'unknown_idle_for'],
+  ])('the last event is looked up again right before the cancel: %s', async (_, happens, reason) => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     let looks = 0;
@@ -50,7 +46,7 @@ describe('silence', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('is carried over to the next walk if the look-ups take longer than a walk', async () => {
+  it('event look-ups that take longer than a walk are reused for the next walk', async () => {
     const scene = await warmScene();
     for (const id of ['a', 'b']) scene.events.set(`m-${id}`, scene.clock.now() - 3 * HOUR);
     let looks = 0;
@@ -62,13 +58,13 @@ describe('silence', () => {
     };
     expect(await scene.walk('a:asks_events b:asks_events')).toBe('');
     expect(await scene.wait(0)).toContain('intent a jobs 1\nanswered a 1 accepted\nintent b jobs 1');
-    // Two look-ups for the first walk and one right before each cancel.
+    // Two look-ups during the first walk, and one right before each cancel.
     expect(looks).toBe(4);
   });
 });
 
-describe('a slow event log', () => {
-  it('does not delay callbacks without event look-ups, and only delays the others', async () => {
+describe('event look-ups that take long', () => {
+  it('a slow event log neither delays callbacks that need no event look-up nor starves the others', async () => {
     const scene = await warmScene();
     const slow = Array.from({ length: 30 }, (_, index) => `s${index}:asks_events`).join(' ');
     const words = `quick ${slow}`;
@@ -76,7 +72,7 @@ describe('a slow event log', () => {
     scene.events.set('m-s29', scene.clock.now() - 3 * HOUR);
     let looks = 0;
     scene.onAsked = async what => {
-      // A walk completes during every third look-up. The final check is faster.
+      // A walk completes during every third look-up. The final check finishes before the next walk.
       if (what !== 'look events') return;
       looks += 1;
       await pass(scene, 2 * MINUTE);
@@ -112,8 +108,8 @@ it('only the final check before a cancel uses the highest priority', async () =>
   expect(scene.asked.slice(3)).toEqual(['look dlq']);
 });
 
-describe('an unreadable row', () => {
-  it('makes the newest event unknown', async () => {
+describe('unreadable rows', () => {
+  it('an unreadable row makes the newest event unknown', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     scene.rejected.events = 1;
@@ -122,14 +118,14 @@ describe('an unreadable row', () => {
     expect(await scene.again()).toMatch(/^intent a/);
   });
 
-  it('makes the final check fail', async () => {
+  it('an unreadable row makes the final check fail', async () => {
     const scene = await warmScene();
     scene.rejected.dlq = 1;
     expect(await scene.walk('a')).toBe('left a look_failed');
     expect(scene.sent).toEqual([]);
   });
 
-  it('postpones the read-back', async () => {
+  it('an unreadable row postpones the read-back', async () => {
     const scene = await warmScene();
     await scene.walk('a');
     scene.states.set('a', 'gone');
@@ -141,7 +137,7 @@ describe('an unreadable row', () => {
 });
 
 const EXPIRES = '2026-06-01T01:00:00Z';
-/** Events that prevent a cancel until the request is written. */
+/** Events that still prevent a cancel before its request is written. */
 const STOPS: [string, object, (scene: Scene) => unknown][] = [
   ['newer_walk', {}, scene => pass(scene, SECOND).then(() => scene.list('a'))],
   ['stale', {}, scene => Object.assign(scene, { isFresh: false })],
@@ -158,54 +154,63 @@ const STOPS: [string, object, (scene: Scene) => unknown][] = [
   ['too_late', {}, scene => pass(scene, 3 * MINUTE)],
 ];
 
-it('a clock difference of 5 s does not prevent a cancel', async () => {
+it('a clock skew of 5 s does not prevent a cancel', async () => {
   const scene = await warmScene();
   scene.clockSkew = 5000;
   await scene.walk('a');
   expect(scene.sent).toEqual(['a']);
 });
 
-describe('a cancel is prevented', () => {
-  it.each(STOPS)('if this happens while the request waits for its budget: %s', async (reason, section, happens) => {
-    const scene = await warmScene({ ...section, rules: [rule('jobs')] });
-    scene.onTurn = () => happens(scene);
-    await scene.walk('a');
-    expect(scene.sent).toEqual([]);
-    const lines = await scene.lines();
-    expect(lines.filter(({ step }) => step === 'answered')).toMatchObject([
-      { answer: { kind: 'not_sent', why: reason } },
-    ]);
-    expect(lines.at(-1)).toMatchObject({ step: 'ended', outcome: 'expired' });
-  });
+describe('conditions that prevent a cancel', () => {
+  it.each(STOPS)(
+    'a cancel is not sent if this reason arises while its request is waiting for budget: %s',
+    async (reason, section, happens) => {
+      const scene = await warmScene({ ...section, rules: [rule('jobs')] });
+      scene.onTurn = () => happens(scene);
+      await scene.walk('a');
+      expect(scene.sent).toEqual([]);
+      const lines = await scene.lines();
+      expect(lines.filter(({ step }) => step === 'answered')).toMatchObject([
+        { answer: { kind: 'not_sent', why: reason } },
+      ]);
+      expect(lines.at(-1)).toMatchObject({ step: 'ended', outcome: 'expired' });
+    },
+  );
 
-  it.each(STOPS)('before its intent if this happens during the final check: %s', async (reason, section, happens) => {
-    const scene = await warmScene({ ...section, rules: [rule('jobs')] });
-    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
-    let looks = 0;
-    scene.onEvents = async () => {
-      looks += 1;
-      if (looks === 2) await happens(scene);
-    };
-    const result = await scene.walk('a:asks_events');
-    expect(result.split('\n').at(-1)).toBe({ newer_walk: '', paused: 'left a paused' }[reason] ?? `left a ${reason}`);
-    expect((await scene.lines()).filter(({ step }) => step === 'intent')).toEqual([]);
-    expect(scene.sent).toEqual([]);
-  });
+  it.each(STOPS)(
+    'no intent is written if this reason arises during the final check: %s',
+    async (reason, section, happens) => {
+      const scene = await warmScene({ ...section, rules: [rule('jobs')] });
+      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+      let looks = 0;
+      scene.onEvents = async () => {
+        looks += 1;
+        if (looks === 2) await happens(scene);
+      };
+      const result = await scene.walk('a:asks_events');
+      expect(result.split('\n').at(-1)).toBe({ newer_walk: '', paused: 'left a paused' }[reason] ?? `left a ${reason}`);
+      expect((await scene.lines()).filter(({ step }) => step === 'intent')).toEqual([]);
+      expect(scene.sent).toEqual([]);
+    },
+  );
 
   it.each([
     ['rule_expired', { expires: EXPIRES }],
     ['window_closed', { windows: { allow: [{ cron: '0 0 * * *', for: '1h' }] } }],
     ['window_denied', { windows: { deny: [{ from: EXPIRES, to: '2026-06-02T00:00:00Z', reason: 'freeze' }] } }],
-  ])('if a period ends while the request waits: %s', async (reason, more) => {
-    const scene = await warmScene({ rules: [rule('jobs', more)] });
-    await scene.wait(Date.parse(EXPIRES) - scene.clock.now() - MINUTE - SECOND);
-    scene.onTurn = () => pass(scene, SECOND);
-    await scene.walk('a');
-    expect(scene.sent).toEqual([]);
-    expect((await scene.lines()).find(({ step }) => step === 'answered')).toMatchObject({ answer: { why: reason } });
-  });
+  ])(
+    'a cancel is not sent if its permitted period ends while the request is waiting for budget: %s',
+    async (reason, more) => {
+      const scene = await warmScene({ rules: [rule('jobs', more)] });
+      await scene.wait(Date.parse(EXPIRES) - scene.clock.now() - MINUTE - SECOND);
+      scene.onTurn = () => pass(scene, SECOND);
+      await scene.walk('a');
+      expect(scene.sent).toEqual([]);
+      expect((await scene.lines()).find(({ step }) => step === 'answered')).toMatchObject({ answer: { why: reason } });
+    },
+  );
 
-  it('if the approval expires during the final check', async () => {
+  it('a cancel is not sent if its approval expires during the final check', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     await scene.walk('a:asks_events');
@@ -221,7 +226,7 @@ describe('a cancel is prevented', () => {
     expect([looks, scene.sent]).toEqual([2, []]);
   });
 
-  it('if the approval expires while the request waits for its budget', async () => {
+  it('a cancel is not sent if its approval expires while the request is waiting for budget', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
     await scene.walk('a');
     const { action = '' } = scene.explain('a') ?? {};
@@ -236,13 +241,13 @@ describe('a cancel is prevented', () => {
   });
 });
 
-describe('grace and approval of an action', () => {
+describe('grace periods and approvals of an action', () => {
   const approve = (scene: Scene) =>
     scene
       .journal()
       .append([{ at: scene.clock.now(), action: scene.explain('a')?.action ?? '', step: 'approved', by: 'ann' }]);
 
-  it('are not used by another rule, which waits for its own grace', async () => {
+  it('grace and approval of one rule are not used by another rule, which waits for its own grace', async () => {
     const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { grace: '30m' })] });
     expect(await scene.walk('a:ask=stuck,other=no_match')).toContain('awaiting_approval a ask');
     await approve(scene);
@@ -254,7 +259,7 @@ describe('grace and approval of an action', () => {
     expect((await scene.lines()).find(({ step }) => step === 'intent')).not.toHaveProperty('approvedBy');
   });
 
-  it('are discarded if another rule requests approval', async () => {
+  it('grace and approval are discarded if another rule requests approval', async () => {
     const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { mode: 'approve' })] });
     await scene.walk('a:ask=stuck,other=no_match');
     await approve(scene);
@@ -267,7 +272,7 @@ describe('grace and approval of an action', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it.each(['approve', 'enforce'])('are discarded if the policy changes: %s', async mode => {
+  it.each(['approve', 'enforce'])('grace and approval are discarded if the policy changes: %s', async mode => {
     const section = { rules: [rule('jobs', { mode, grace: mode === 'enforce' ? '30m' : '0s' })] };
     const scene = await warmScene(section);
     await scene.walk('a');
@@ -281,7 +286,7 @@ describe('grace and approval of an action', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('are discarded if the mode changes', async () => {
+  it('grace and approval are discarded if the mode changes', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan', grace: '30m' })] });
     await scene.walk('a');
     await scene.restart({ rules: [rule('jobs', { grace: '30m' })] });
@@ -292,7 +297,7 @@ describe('grace and approval of an action', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('do not permit a second attempt under another policy', async () => {
+  it('grace and approval do not permit a second attempt under another policy', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.answers = ['500'];
     await scene.walk('a');
@@ -305,10 +310,10 @@ describe('grace and approval of an action', () => {
   });
 });
 
-describe('a clock that is set', () => {
+describe('clock steps', () => {
   const HOURLY = { limits: { perRun: 9, perHour: 1, perDay: 9, spacing: '0s' }, rules: [rule('jobs')] };
 
-  it('forward does not reset limits', async () => {
+  it('setting the clock forward does not reset limits', async () => {
     const scene = await warmScene({ ...HOURLY, limits: { ...HOURLY.limits, perDay: 1, perHour: 9 } });
     await scene.walk('a');
     scene.clock.step(25 * HOUR);
@@ -321,7 +326,7 @@ describe('a clock that is set', () => {
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
-  it('back neither resets limits nor extends their windows', async () => {
+  it('setting the clock back neither resets limits nor extends their windows', async () => {
     const scene = await warmScene(HOURLY);
     await scene.walk('a');
     scene.clock.step(-5 * HOUR);
@@ -337,7 +342,7 @@ describe('a clock that is set', () => {
     expect(scene.sent).toEqual(['a', 'b', 'c']);
   });
 
-  it('during a look-up requires three more walks from then', async () => {
+  it('after the clock is set during a look-up, a cancel requires three more walks', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     scene.onEvents = async () => {
@@ -353,19 +358,22 @@ describe('a clock that is set', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it.each(['in a process', 'before the next'])('back does not reactivate an expired rule: %s', async when => {
-    const scene = await warmScene({ rules: [rule('jobs', { expires: EXPIRES })] });
-    await scene.wait(2 * HOUR);
-    expect(await scene.walk('a')).toBe('ended a planned stuck');
-    scene.clock.step(-6 * HOUR);
-    if (when === 'before the next') await scene.restart();
-    for (let walk = 0; walk < 5; walk += 1) await scene.walk('a b');
-    expect(scene.sent).toEqual([]);
-  });
+  it.each(['while the agent runs', 'before it restarts'])(
+    'setting the clock back does not reactivate an expired rule: %s',
+    async when => {
+      const scene = await warmScene({ rules: [rule('jobs', { expires: EXPIRES })] });
+      await scene.wait(2 * HOUR);
+      expect(await scene.walk('a')).toBe('ended a planned stuck');
+      scene.clock.step(-6 * HOUR);
+      if (when === 'before it restarts') await scene.restart();
+      for (let walk = 0; walk < 5; walk += 1) await scene.walk('a b');
+      expect(scene.sent).toEqual([]);
+    },
+  );
 });
 
-describe('one callback', () => {
-  it('is not cancelled again under its other id', async () => {
+describe('cancels of one callback', () => {
+  it('a callback is not cancelled again under its other id', async () => {
     const scene = await warmScene();
     scene.answers = ['302', '302'];
     await scene.walk('a');
@@ -376,7 +384,7 @@ describe('one callback', () => {
     expect(scene.sent).toEqual(['a', 'm-a']);
   });
 
-  it('is retried with increasing delays after responses with 429', async () => {
+  it('a cancel is retried with increasing delays after responses with 429', async () => {
     const scene = await warmScene();
     scene.answers = Array.from({ length: 99 }, () => '429');
     const times: number[] = [];

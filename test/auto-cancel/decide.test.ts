@@ -9,21 +9,21 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
   return scene;
 }
 
-describe('a decision', () => {
-  it('cancels a stuck callback once and reads the result back', async () => {
+describe('decisions', () => {
+  it('a stuck callback is cancelled once, and the result is read back', async () => {
     const scene = await warmScene();
     expect(await scene.walk('a b:in_progress_for')).toBe(
       'intent a jobs 1\nanswered a 1 accepted\nleft b in_progress_for',
     );
     expect(scene.sent).toEqual(['a']);
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
-    // The list may still contain the old state for a while.
+    // The list may still contain the old state for some time.
     expect(await scene.again()).toBe('');
     expect(await scene.wait(HOUR)).toBe('');
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('cancels once per episode, also after a restart', async () => {
+  it('a callback is cancelled once per episode, even after a restart', async () => {
     const scene = await warmScene();
     await scene.walk('a');
     await scene.wait(0);
@@ -37,7 +37,7 @@ describe('a decision', () => {
     expect(scene.sent).toEqual(['a', 'a']);
   });
 
-  it('plans once if the rule is in plan mode', async () => {
+  it('a rule in plan mode plans a cancel once', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan' })] });
     expect(await scene.walk('a')).toBe('ended a planned stuck');
     expect(await scene.again()).toBe('');
@@ -45,20 +45,20 @@ describe('a decision', () => {
     await scene.warm();
     expect(await scene.walk('a')).toBe('');
     expect(scene.sent).toEqual([]);
-    // A plan does not prevent a later cancel.
+    // A planned cancel does not prevent an actual one later.
     await scene.restart({ rules: [rule('jobs')] });
     await scene.warm();
     expect(await scene.walk('a')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it('plans if the global mode is plan', async () => {
+  it('a rule only plans cancels if the global mode is plan', async () => {
     const scene = await warmScene({ mode: 'plan', rules: [rule('jobs')] });
     expect(await scene.walk('a')).toBe('ended a planned stuck');
     expect(await scene.lines()).toMatchObject([{ mode: 'plan' }]);
     expect(scene.sent).toEqual([]);
   });
 
-  it('plans from the millisecond at which a rule expires', async () => {
+  it('a rule only plans cancels from the millisecond at which it expires', async () => {
     const expires = '2026-06-01T01:00:00Z';
     const scene = await warmScene({ rules: [rule('jobs', { expires })] });
     await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);
@@ -70,7 +70,7 @@ describe('a decision', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('gives up an open cancel if the rule may no longer act', async () => {
+  it('an open cancel is given up if its rule may no longer act', async () => {
     const scene = await warmScene();
     scene.answers = ['500'];
     await scene.walk('a');
@@ -86,13 +86,13 @@ describe('a decision', () => {
     ['plan', 'plan', 'enforce', 'ended a planned stuck'],
     ['plan, although it is the last rule', 'enforce', 'plan', 'ended a planned stuck'],
     ['approve', 'approve', 'enforce', 'awaiting_approval a first\nleft a awaiting_approval'],
-  ])('uses the most cautious matching rule: %s', async (_, first, second, expected) => {
+  ])('the most cautious matching rule applies: %s', async (_, first, second, expected) => {
     const scene = await warmScene({ rules: [rule('first', { mode: first }), rule('second', { mode: second })] });
     expect(await scene.walk('a')).toBe(expected);
     expect(scene.sent).toEqual([]);
   });
 
-  it('uses the first of two rules with the same mode and explains the findings of the other', async () => {
+  it('the first of two rules with the same mode applies, and the explanation contains the findings of the other', async () => {
     const scene = await warmScene({ rules: [rule('first'), rule('second')] });
     expect(await scene.walk('a:first=idle_for,second=stuck b:first=no_match,second=stuck')).toBe(
       'intent b second 1\nanswered b 1 accepted\nleft a idle_for',
@@ -102,13 +102,13 @@ describe('a decision', () => {
     expect(findings.slice(1).map(({ rule, verdict }) => `${rule} ${verdict}`)).toEqual(['second stuck']);
   });
 
-  it('ignores rules for other accounts', async () => {
+  it('a rule for other accounts is ignored', async () => {
     const section = { rules: [rule('theirs', { accounts: ['other'] }), rule('ours', { accounts: ['production'] })] };
     const scene = await warmScene(section);
     expect(await scene.walk('a b:ours=no_match')).toBe('intent a ours 1\nanswered a 1 accepted');
   });
 
-  it('skips a callback without an id', async () => {
+  it('a callback without an id is skipped', async () => {
     const scene = await warmScene({ idFrom: 'messageId', rules: [rule('jobs')] });
     await scene.walk('a');
     expect(scene.sent).toEqual(['m-a']);
@@ -121,14 +121,14 @@ describe('a decision', () => {
     expect(await scene.wait(MINUTE)).not.toContain('intent');
   });
 
-  it('skips an entry with an unknown condition', async () => {
+  it('an entry is skipped if a match condition is unknown', async () => {
     const scene = await warmScene();
     expect(await scene.walk('a:unknown_label b:no_match')).toBe('left a unknown_label');
     expect(scene.sent).toEqual([]);
     expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_label', count: 1 }]);
   });
 
-  it('waits for the spacing between two cancels', async () => {
+  it('a second cancel waits for the configured spacing', async () => {
     const scene = await warmScene({ limits: { spacing: '7s', perRun: 9 }, rules: [rule('jobs')] });
     const times: number[] = [];
     scene.onSend = () => times.push(scene.clock.monotonic());
@@ -136,7 +136,7 @@ describe('a decision', () => {
     expect(times.map((time, index) => time - (times[index - 1] ?? time))).toEqual([0, 7 * SECOND, 7 * SECOND]);
   });
 
-  it('reports the reason for skipping a callback once', async () => {
+  it('the reason for skipping a callback is reported once', async () => {
     const scene = await warmScene();
     scene.isStopped = true;
     expect(await scene.walk('a')).toBe('left a stop_file');
@@ -148,7 +148,7 @@ describe('a decision', () => {
   });
 });
 
-describe('the final check', () => {
+describe('final check', () => {
   it.each([
     ['success', 'left a now_success'],
     ['fail', 'left a now_fail'],
@@ -156,14 +156,14 @@ describe('the final check', () => {
     ['unknown', 'left a now_unknown'],
     [undefined, 'left a now_unreported'],
     ['gone', 'left a now_gone'],
-  ] as const)('prevents the cancel if the callback state is %s', async (state, expected) => {
+  ] as const)('the final check prevents the cancel if the callback state is %s', async (state, expected) => {
     const scene = await warmScene();
     scene.states.set('a', state);
     expect(await scene.walk('a')).toBe(expected);
     expect(scene.sent).toEqual([]);
   });
 
-  it('prevents the cancel if the callback was run again', async () => {
+  it('the final check prevents the cancel if the callback was run again', async () => {
     const scene = await warmScene();
     await scene.walk('a:idle_for');
     scene.messages.set('a', 'c1');
@@ -176,7 +176,7 @@ describe('the final check', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('prevents the cancel if it fails, and is repeated after the next walk', async () => {
+  it('a failed final check prevents the cancel and is repeated after the next walk', async () => {
     const scene = await warmScene();
     scene.failing = new UpstreamError('server', 'GET /v2/dlq: 500', { status: 500 });
     expect(await scene.walk('a')).toBe('left a look_failed');
@@ -185,20 +185,20 @@ describe('the final check', () => {
   });
 });
 
-describe('a run that fails', () => {
-  it('sends nothing if the intent cannot be stored, and is repeated after 30 s', async () => {
+describe('failed runs', () => {
+  it('a run sends nothing if the intent cannot be stored, and is repeated after 30 s', async () => {
     const scene = await warmScene();
     scene.failCommitsAfter(0);
     await expect(scene.walk('a b')).rejects.toThrow('disk full');
     expect(scene.sent).toEqual([]);
     scene.failCommitsAfter(undefined);
-    // A failed run is repeated after 30 s.
+    // A failed run is retried after 30 s.
     expect(await scene.wait(29 * SECOND)).toBe('');
     expect(await scene.wait(SECOND)).toMatch(/^intent a/);
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
-  it('reads an intent back that was stored although its commit rejected, before another cancel is sent', async () => {
+  it('an intent that was stored by a failed commit is read back before another cancel is sent', async () => {
     const scene = await warmScene();
     scene.failedCommitsAreWritten = true;
     scene.failCommitsAfter(0);
@@ -213,7 +213,7 @@ describe('a run that fails', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('does not send a cancel again if its response could not be stored, with or without a restart', async () => {
+  it('a cancel is not sent again if its response could not be stored, with or without a restart', async () => {
     for (const dies of [false, true]) {
       const scene = await warmScene();
       scene.onSend = () => {

@@ -89,7 +89,7 @@ it('a callback is stuck if and only if every predicate holds', () => {
   expect(stuck).toBeGreaterThan(50);
 });
 
-it('a stuck callback stays stuck in later walks without events', () => {
+it('a stuck callback stays stuck in later walks if no event occurs', () => {
   let stuck = 0;
   fc.assert(
     fc.property(rule, seen, fc.nat(500 * HOUR), fc.nat(9), (rule, seen, later, walks) => {

@@ -39,7 +39,7 @@ function ruleOf(text: object): DetectionRule {
   return { name: 'r', ...detectionRule.parse({ match: { label: { in: ['nightly'] } }, ...text }) };
 }
 
-/** Returns evidence of a callback that walks have seen for `hours`, until now. */
+/** Returns evidence of a callback that walks have observed for `hours` up to now. */
 function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<CallbackEvidence> = {}): CallbackEvidence {
   const lastSeenAt = START + hours * HOUR;
   return {
@@ -63,8 +63,8 @@ const everything = ruleOf({
 });
 const blind = ruleOf({ evidence: 'blind', stuckWhen: { seenFor: '72h' } });
 
-describe('a rule', () => {
-  it('finds a callback stuck if every predicate holds, and shows predicates without secrets', () => {
+describe('rules', () => {
+  it('a rule treats a callback as stuck if every predicate holds, and shows predicates without secrets', () => {
     const finding = evaluate(everything, seenFor(49));
     expect(finding.predicates.map(({ name, holds, found, asked }) => `${name} ${holds}: ${found}; ${asked}`)).toEqual([
       'match.label true: nightly, crm; one of nightly',
@@ -81,7 +81,7 @@ describe('a rule', () => {
     expect(JSON.stringify(finding)).not.toContain('canary');
   });
 
-  it('shows hostile text as one short line without control characters', () => {
+  it('a rule shows hostile text as one short line without control characters', () => {
     const { predicates } = evaluate(usual, seenFor(1, { labels: [`\u001b[2J\n\u202e${'x'.repeat(5000)}`] }));
     expect(predicates[0]?.found).toMatch(/^\ufffd\[2J\ufffd\ufffdx{100,200}…$/);
   });
@@ -123,14 +123,14 @@ describe('a rule', () => {
     ['not_stuck: state_is_reported', blind, seenFor(73)],
     ['not_stuck: state_is_reported', blind, seenFor(73, { callbackState: 'unknown' })],
     ['unknown: no_id', blind, seenFor(73, { callbackState: undefined }, { id: undefined })],
-  ])('finds %s', (expected, rule, seen) => expect(said(rule, seen)).toBe(expected));
+  ])('a rule evaluates the callback as %s', (expected, rule, seen) => expect(said(rule, seen)).toBe(expected));
 
-  it('counts silence until the event look-up', () => {
+  it('a rule measures the time since the last event at the event look-up', () => {
     const asked = { lastEventAt: START + 48.5 * HOUR, askedAt: START + 48.6 * HOUR };
     expect(said(everything, seenFor(60, {}, asked))).toBe('not_stuck: idle_for');
   });
 
-  it('counts the time between walks that listed the callback', () => {
+  it('a rule measures the time in progress up to the last walk that listed the callback', () => {
     const seen = seenFor(1);
     expect(said(usual, { ...seen, askedAt: seen.askedAt + 900 * HOUR })).toBe('not_stuck: in_progress_for');
   });
@@ -175,9 +175,9 @@ describe('match and except', () => {
     ['unknown: unknown_queue', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8193) }],
     ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8192) }],
     ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(8193) }],
-  ])('give %s for %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
+  ])('match and except evaluate to %s for %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
 
-  it('exclude a callback by failureCallbackUrl, also without a reported URL, and show no query', () => {
+  it('except with failureCallbackUrl excludes matching callbacks, is unknown without a reported URL, and shows no query', () => {
     const rule = ruleOf({ except: { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } } });
     expect(said(rule, seenFor(49))).toBe('no_match: excepted');
     expect(said(rule, seenFor(49, { failureCallbackUrl: 'https://other.example.com/' }))).toBe('stuck: stuck');
@@ -186,7 +186,7 @@ describe('match and except', () => {
     expect(JSON.stringify(evaluate(rule, seenFor(49)))).not.toContain('hidden');
   });
 
-  it('exclude an entry by any key of except; a key that is not reported is unknown', () => {
+  it('except excludes an entry by any of its keys, and is unknown if a key is not reported', () => {
     const rule = ruleOf({ except: { label: { in: ['keep'] }, responseStatus: { in: [504] } } });
     expect(said(rule, seenFor(49))).toBe('no_match: excepted');
     expect(said(rule, seenFor(49, { responseStatus: 500 }))).toBe('stuck: stuck');
@@ -205,7 +205,7 @@ describe('requirements of rules for walks', () => {
     expect(tracksUnreported({ ...blind, except: { responseStatus: { in: ['504'] } } }, unreported)).toBe(false);
   });
 
-  it('the shortest maxGap of all rules applies, and the queue is walked twice in that time', () => {
+  it('the shortest maxGap of all rules applies, and the queue is walked twice within it', () => {
     const gap = (maxGap: string) => ruleOf({ stuckWhen: { maxGap } });
     const rescanEvery = 600_000;
     expect(allowedGap([], rescanEvery)).toBe(1_800_000);
@@ -216,7 +216,7 @@ describe('requirements of rules for walks', () => {
     expect(walkEvery([], rescanEvery)).toBe(rescanEvery);
   });
 
-  it('the default rule finds any callback stuck that has been in progress for too long', () => {
+  it('the default rule treats any callback that has been in progress for too long as stuck', () => {
     const anything = {
       labels: [],
       url: undefined,

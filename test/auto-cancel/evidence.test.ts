@@ -13,7 +13,7 @@ describe('unreliable evidence', () => {
     ['no_data', { hasFacts: false }],
     ['stale', { isFresh: false }],
     ['partial', { isPartial: true }],
-  ] as const)('prevents cancels: %s', async (reason, change) => {
+  ] as const)('unreliable evidence prevents cancels: %s', async (reason, change) => {
     const scene = await warmScene();
     Object.assign(scene, change);
     expect(await scene.walk('a')).toBe(reason === 'no_data' ? '' : `left a ${reason}`);
@@ -23,23 +23,26 @@ describe('unreliable evidence', () => {
     expect(await scene.again()).toMatch(/^intent a/);
   });
 
-  it.each(['stale', 'partial', 'no_data'] as const)('is logged although no walk completes: %s', async reason => {
-    const scene = await warmScene();
-    const result = () => scene.log.lines.filter(({ message }) => message.includes('auto-cancel data'));
-    const before = result().length;
-    Object.assign(scene, {
-      isFresh: reason !== 'stale',
-      isPartial: reason === 'partial',
-      hasFacts: reason !== 'no_data',
-    });
-    for (let minute = 0; minute < 30; minute += 1) await scene.wait(MINUTE);
-    expect(result().slice(before)).toMatchObject([{ level: 'warn', fields: { account: 'production', reason } }]);
-    Object.assign(scene, { isFresh: true, isPartial: false, hasFacts: true });
-    await scene.wait(MINUTE);
-    expect(result().slice(before + 1)).toMatchObject([{ level: 'info', fields: { account: 'production' } }]);
-  });
+  it.each(['stale', 'partial', 'no_data'] as const)(
+    'unreliable evidence is logged even if no walk completes: %s',
+    async reason => {
+      const scene = await warmScene();
+      const result = () => scene.log.lines.filter(({ message }) => message.includes('auto-cancel data'));
+      const before = result().length;
+      Object.assign(scene, {
+        isFresh: reason !== 'stale',
+        isPartial: reason === 'partial',
+        hasFacts: reason !== 'no_data',
+      });
+      for (let minute = 0; minute < 30; minute += 1) await scene.wait(MINUTE);
+      expect(result().slice(before)).toMatchObject([{ level: 'warn', fields: { account: 'production', reason } }]);
+      Object.assign(scene, { isFresh: true, isPartial: false, hasFacts: true });
+      await scene.wait(MINUTE);
+      expect(result().slice(before + 1)).toMatchObject([{ level: 'info', fields: { account: 'production' } }]);
+    },
+  );
 
-  it('is not logged right after the start', async () => {
+  it('unreliable evidence is not logged right after startup', async () => {
     const scene = await createScene({ rules: [rule('jobs')] });
     scene.hasFacts = false;
     await scene.wait(MINUTE);
@@ -48,7 +51,7 @@ describe('unreliable evidence', () => {
     expect(scene.log.lines.filter(({ level }) => level === 'warn')).toEqual([]);
   });
 
-  it('comes from the first two walks of a process', async () => {
+  it('the first two walks of a process are unreliable evidence', async () => {
     const scene = await createScene({ rules: [rule('jobs')] });
     expect(await scene.walk('a')).toBe('left a too_early');
     expect(await scene.again()).toBe('');
@@ -59,7 +62,7 @@ describe('unreliable evidence', () => {
   });
 
   it.each([HOUR, -HOUR, 31 * SECOND, -31 * SECOND])(
-    'comes from the first two walks after a clock step of %i ms',
+    'the first two walks after a clock step of %i ms are unreliable evidence',
     async by => {
       const scene = await warmScene();
       scene.clock.step(by);
@@ -70,13 +73,13 @@ describe('unreliable evidence', () => {
     },
   );
 
-  it('does not include walks after a clock step of 30 s', async () => {
+  it('walks after a clock step of 30 s are reliable evidence', async () => {
     const scene = await warmScene();
     scene.clock.step(30 * SECOND);
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('comes from the first two walks after a clock step without facts', async () => {
+  it('the first two walks after a clock step are unreliable evidence even if there was no data during the step', async () => {
     const scene = await warmScene();
     scene.hasFacts = false;
     scene.clock.step(-HOUR);
@@ -92,19 +95,22 @@ describe('event look-ups', () => {
   it.each([
     ['old event', 3 * HOUR, 'intent a jobs 1\nanswered a 1 accepted'],
     ['recent event', MINUTE, 'left a idle_for'],
-  ])('determine the verdict if only this evidence is missing: %s', async (_, age, expected) => {
-    const scene = await warmScene();
-    scene.events.set('m-a', scene.clock.now() - age);
-    scene.messages.set('a', 'c');
-    scene.events.set('c', scene.clock.now() - 4 * HOUR);
-    expect(await scene.walk('a:asks_events')).toBe(expected);
-  });
+  ])(
+    'an event look-up decides whether a callback is cancelled if all other predicates hold: %s',
+    async (_, age, expected) => {
+      const scene = await warmScene();
+      scene.events.set('m-a', scene.clock.now() - age);
+      scene.messages.set('a', 'c');
+      scene.events.set('c', scene.clock.now() - 4 * HOUR);
+      expect(await scene.walk('a:asks_events')).toBe(expected);
+    },
+  );
 
   it.each([
     ['no event', 'none'],
     ['unreadable', 'error'],
     ['stale', 'stale'],
-  ])('prevent a cancel if there is no usable one: %s', async (_, kind) => {
+  ])('a cancel is prevented if the event look-up has no usable result: %s', async (_, kind) => {
     const scene = await warmScene();
     if (kind === 'error') scene.events.set('m-a', undefined);
     if (kind === 'stale') {
@@ -115,7 +121,7 @@ describe('event look-ups', () => {
     expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
   });
 
-  it('use the newest event of the message and its callback', async () => {
+  it('event look-ups use the newest event of the message and its callback', async () => {
     const scene = await warmScene();
     scene.messages.set('a', 'c');
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
@@ -125,7 +131,7 @@ describe('event look-ups', () => {
     expect(await scene.walk('a:asks_events')).toMatch(/^intent a/);
   });
 
-  it('prefer undecided callbacks', async () => {
+  it('event look-ups start with callbacks that have no decision yet', async () => {
     const plan = { rules: [rule('jobs', { mode: 'plan' })] };
     const scene = await warmScene(plan);
     const many = Array.from({ length: 25 }, (_, index) => `a${index}:asks_events`);

@@ -17,7 +17,7 @@ const blindRule = (name: string) =>
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
 
-/** Passes the time of all read-backs, which find the callback still in progress. */
+/** Advances time through all read-backs, which find the callback still in progress. */
 async function lookInVain(scene: Scene) {
   for (const seconds of [0, 5, 10, 45]) expect(await scene.wait(seconds * SECOND)).toBe('');
 }
@@ -29,7 +29,7 @@ async function approve(scene: Scene, id: string) {
 }
 
 describe('event look-ups, at most 25 per walk', () => {
-  it('do not hide surplus candidates from the breaker', async () => {
+  it('the limit on event look-ups does not hide further candidates from the breaker', async () => {
     const scene = await warmScene({
       breaker: { candidates: { max: 25, percent: 100 } },
       rules: [rule('jobs')],
@@ -41,7 +41,7 @@ describe('event look-ups, at most 25 per walk', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('rotate over the callbacks; callbacks without events do not count for the breaker', async () => {
+  it('event look-ups rotate through the callbacks; callbacks without events do not count towards the breaker', async () => {
     const scene = await warmScene({ breaker: { candidates: { max: 25, percent: 100 } }, rules: [rule('jobs')] });
     for (let index = 55; index < 60; index += 1) scene.events.set(`m-i${index}`, scene.clock.now() - 3 * HOUR);
     await scene.walk(many(60, ':asks_events'));
@@ -51,7 +51,7 @@ describe('event look-ups, at most 25 per walk', () => {
     expect(scene.sent).toEqual(['i55', 'i56', 'i57', 'i58', 'i59']);
   });
 
-  it('that fail are repeated when all other callbacks were looked up', async () => {
+  it('failed event look-ups are repeated only after all other callbacks have been looked up', async () => {
     const scene = await warmScene();
     for (let index = 0; index < 30; index += 1) {
       scene.events.set(`m-i${index}`, index < 25 ? undefined : scene.clock.now() - 3 * HOUR);
@@ -62,7 +62,7 @@ describe('event look-ups, at most 25 per walk', () => {
     expect(scene.sent).toEqual(['i25', 'i26', 'i27', 'i28', 'i29']);
   });
 
-  it('are repeated for each walk', async () => {
+  it('event look-ups are repeated for each walk', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { grace: '1m' })] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     expect(await scene.walk('a:asks_events')).toBe('marked a jobs\nleft a grace');
@@ -71,20 +71,23 @@ describe('event look-ups, at most 25 per walk', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it.each(['are stale', 'are unreadable'])('that %s prevent a cancel and keep its approval', async why => {
-    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
-    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
-    await scene.walk('a:asks_events');
-    await approve(scene, 'a');
-    if (why === 'are unreadable') scene.events.set('m-a', undefined);
-    else scene.eventsAreFresh = false;
-    expect(await scene.again()).toBe('approved a ann\nleft a unknown_idle_for');
-    scene.eventsAreFresh = true;
-    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
-    expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted');
-  });
+  it.each(['are stale', 'are unreadable'])(
+    'event look-ups that %s prevent a cancel but keep its approval',
+    async why => {
+      const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
+      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+      await scene.walk('a:asks_events');
+      await approve(scene, 'a');
+      if (why === 'are unreadable') scene.events.set('m-a', undefined);
+      else scene.eventsAreFresh = false;
+      expect(await scene.again()).toBe('approved a ann\nleft a unknown_idle_for');
+      scene.eventsAreFresh = true;
+      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+      expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted');
+    },
+  );
 
-  it('that find no event discard an approval', async () => {
+  it('event look-ups that find no event discard an approval', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     await scene.walk('a:asks_events');
@@ -94,10 +97,10 @@ describe('event look-ups, at most 25 per walk', () => {
   });
 });
 
-describe('the second attempt of a rule in approve mode', () => {
+describe('second attempts of a rule in approve mode', () => {
   const section = (mode: string) => ({ rules: [rule('jobs', { mode })] });
 
-  it('is not made without an approval, if the rule has changed from enforce', async () => {
+  it('a second attempt is not made without an approval if the rule changed from enforce to approve', async () => {
     const scene = await warmScene(section('enforce'));
     scene.answers = ['500'];
     await scene.walk('a');
@@ -109,7 +112,7 @@ describe('the second attempt of a rule in approve mode', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('is made with the approval of the first', async () => {
+  it('a second attempt is made with the approval of the first one', async () => {
     const scene = await warmScene(section('approve'));
     scene.answers = ['500'];
     await scene.walk('a');
@@ -120,7 +123,7 @@ describe('the second attempt of a rule in approve mode', () => {
   });
 });
 
-describe('a blind cancel', () => {
+describe('blind cancels', () => {
   async function blind(answer: string, section: object = {}) {
     const scene = await warmScene({ ...section, rules: [blindRule('jobs')] });
     scene.states.set('a', undefined);
@@ -130,7 +133,7 @@ describe('a blind cancel', () => {
   }
 
   it.each(['500', 'timeout', '302', '404'])(
-    'with the response %s is the last for its id, also in later episodes',
+    'a blind cancel with the response %s is the last one for its id, even in later episodes',
     async answer => {
       const scene = await blind(answer);
       expect(await scene.walk('a#2')).toBe('left a sent_before');
@@ -142,7 +145,7 @@ describe('a blind cancel', () => {
     },
   );
 
-  it('with an unknown response is the last for its id', async () => {
+  it('a blind cancel whose response could not be stored is the last one for its id', async () => {
     const scene = await warmScene({ rules: [blindRule('jobs')] });
     scene.states.set('a', undefined);
     scene.onSend = () => scene.failCommitsAfter(0);
@@ -153,7 +156,7 @@ describe('a blind cancel', () => {
     expect(await scene.walk('a#2')).toBe('left a sent_before');
   });
 
-  it('does not prevent a rule with reported evidence from cancelling a later episode', async () => {
+  it('a blind cancel does not prevent a rule with reported evidence from cancelling a later episode', async () => {
     const scene = await blind('302');
     await scene.restart({ rules: [rule('reported')] });
     await scene.warm();
@@ -161,7 +164,7 @@ describe('a blind cancel', () => {
     expect(await scene.walk('a#2')).toMatch(/^intent a reported 1\n/);
   });
 
-  it('that was refused is not repeated within recheckAfter, also in later episodes', async () => {
+  it('a refused blind cancel is not repeated within recheckAfter, even in later episodes', async () => {
     const scene = await blind('400');
     const at = scene.clock.now();
     expect(await scene.walk('a#2')).toBe('left a not_in_progress_lately');
@@ -171,12 +174,12 @@ describe('a blind cancel', () => {
     expect(await scene.walk('a#3')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it.each(['429', 'unsent'])('with the response %s may be repeated', async answer => {
+  it.each(['429', 'unsent'])('a blind cancel with the response %s may be repeated', async answer => {
     const scene = await blind(answer);
     expect(await scene.walk('a#2')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it('that was refused does not count for the breaker of candidates', async () => {
+  it('a refused blind cancel does not count towards the candidate breaker', async () => {
     const scene = await warmScene({ breaker: { candidates: { max: 3, percent: 100 } }, rules: [blindRule('jobs')] });
     for (let index = 0; index < 6; index += 1) scene.states.set(`i${index}`, undefined);
     scene.answers = ['400', '400', '400', '400', '400', '400'];
@@ -186,7 +189,7 @@ describe('a blind cancel', () => {
   });
 });
 
-it('a process that was stopped after an intent does not send the cancel later than 30 s', async () => {
+it('a process that is paused after writing an intent does not send the cancel more than 30 s later', async () => {
   const scene = await warmScene();
   // A stopped process runs no timer, so the request's deadline cannot abort it.
   scene.onTurn = () => scene.clock.sleep(31 * SECOND);
@@ -196,10 +199,10 @@ it('a process that was stopped after an intent does not send the cancel later th
   expect(answered).toMatchObject([{ answer: { kind: 'not_sent', why: 'too_late' } }]);
 });
 
-describe('spacing', () => {
+describe('spacing of cancels', () => {
   const SPACED = { limits: { perRun: 9, perHour: 99, perDay: 99, spacing: '1h' }, rules: [rule('jobs')] };
 
-  it('is kept between cancels of different walks and processes', async () => {
+  it('spacing is kept between cancels from different walks and processes', async () => {
     const scene = await warmScene(SPACED);
     const times: number[] = [];
     scene.onSend = () => times.push(scene.clock.now());
@@ -211,7 +214,7 @@ describe('spacing', () => {
     expect(times.map((time, index) => time - (times[index - 1] ?? time))).toEqual([0, HOUR, HOUR]);
   });
 
-  it('does not delay skipped or planned callbacks', async () => {
+  it('spacing does not delay skipped or planned callbacks', async () => {
     const scene = await warmScene({
       ...SPACED,
       rules: [rule('jobs', { limits: { perRun: 1, perHour: 9 } }), rule('plans', { mode: 'plan' })],
@@ -221,7 +224,7 @@ describe('spacing', () => {
     expect([scene.sent, scene.clock.monotonic() - at]).toEqual([['i0'], MINUTE]);
   });
 
-  /** Calls `happens` during the wait for the second of two cancels. */
+  /** Calls `happens` while the second of two cancels is waiting. */
   async function duringWait(happens: (scene: Scene) => void) {
     const scene = await warmScene(SPACED);
     const { sleep } = scene.clock;
@@ -236,13 +239,13 @@ describe('spacing', () => {
     ['stop_file', { isStopped: true }],
     ['stale', { isFresh: false }],
     ['partial', { isPartial: true }],
-  ] as const)('is followed by a new check of all stages: %s', async (reason, change) => {
+  ] as const)('all stages are checked again after the wait for spacing: %s', async (reason, change) => {
     const { scene, result } = await duringWait(scene => Object.assign(scene, change));
     expect(result).toBe(`intent a jobs 1\nanswered a 1 accepted\nleft b ${reason}`);
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('is followed by the evaluation of a walk that completed during the wait', async () => {
+  it('a walk that completes during the wait for spacing is evaluated after the wait', async () => {
     const { scene, result } = await duringWait(scene => scene.list('a b:idle_for'));
     expect(result).toBe('intent a jobs 1\nanswered a 1 accepted');
     expect(await scene.wait(0)).toContain('left b idle_for');
@@ -250,8 +253,8 @@ describe('spacing', () => {
   });
 });
 
-describe('the limit per walk', () => {
-  it('is not reset if a decision is repeated after a failed commit', async () => {
+describe('limit per walk', () => {
+  it('the limit per walk is not reset if a decision is repeated after a failed commit', async () => {
     const scene = await warmScene({
       limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' },
       rules: [rule('jobs')],
@@ -267,7 +270,7 @@ describe('the limit per walk', () => {
     expect(scene.sent).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('counts plans and cancels separately', async () => {
+  it('the limit per walk counts plans and cancels separately', async () => {
     const scene = await warmScene({
       limits: { perRun: 1, perHour: 99, perDay: 99, spacing: '0s' },
       rules: [rule('plans', { mode: 'plan' }), rule('acts')],
@@ -292,18 +295,21 @@ it('a rule waits for its own grace, regardless of the grace of another rule', as
   expect(await scene.again()).toMatch(/^intent a slow/);
 });
 
-describe('an invalid id', () => {
-  it.each(['dlq:1', '', '../a', 'a b', 'x'.repeat(201)])('%j counts as missing and against no limit', async dlqId => {
-    const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 1 } })] });
-    scene.rows.set('a', { dlqId });
-    expect(await scene.walk('a')).toBe(`left ${dlqId} no_id`);
-    expect(await scene.walk('a b')).toContain('intent b jobs 1');
-    expect(scene.sent).toEqual(['b']);
-  });
+describe('invalid ids', () => {
+  it.each(['dlq:1', '', '../a', 'a b', 'x'.repeat(201)])(
+    'the invalid id %j is treated as missing and counts against no limit',
+    async dlqId => {
+      const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 1 } })] });
+      scene.rows.set('a', { dlqId });
+      expect(await scene.walk('a')).toBe(`left ${dlqId} no_id`);
+      expect(await scene.walk('a b')).toContain('intent b jobs 1');
+      expect(scene.sent).toEqual(['b']);
+    },
+  );
 });
 
-describe('a callback state that only the workflow list reports', () => {
-  it('is read before and after a cancel', async () => {
+describe('callback states that only the workflow list reports', () => {
+  it('the callback state is read from the workflow list before and after a cancel', async () => {
     const scene = await warmScene();
     scene.states.set('a', undefined);
     scene.workflowStates.set('a', 'in_progress');
@@ -313,14 +319,14 @@ describe('a callback state that only the workflow list reports', () => {
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
   });
 
-  it('prevents a cancel if the callback has ended', async () => {
+  it('a final state in the workflow list prevents a cancel', async () => {
     const scene = await warmScene();
     scene.states.set('a', undefined);
     scene.workflowStates.set('a', 'success');
     expect(await scene.walk('a')).toBe('left a now_success');
   });
 
-  it('is unreported if that list lacks the entry', async () => {
+  it('the callback state is unreported if the workflow list lacks the entry', async () => {
     const scene = await warmScene();
     scene.states.set('a', undefined);
     scene.workflowStates.set('b', 'in_progress');
@@ -328,8 +334,8 @@ describe('a callback state that only the workflow list reports', () => {
   });
 });
 
-describe('an open cancel', () => {
-  it('is still read back if the second attempt did not reach the service', async () => {
+describe('open cancels', () => {
+  it('an open cancel is still read back if the second attempt did not reach the service', async () => {
     const scene = await warmScene();
     scene.answers = ['500', '429'];
     await scene.walk('a');
@@ -339,7 +345,7 @@ describe('an open cancel', () => {
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled unproven');
   });
 
-  it('is read back every hour without walks', async () => {
+  it('an open cancel is read back every hour even if no walk completes', async () => {
     const scene = await warmScene();
     scene.answers = ['500'];
     await scene.walk('a');
@@ -351,7 +357,7 @@ describe('an open cancel', () => {
     expect(await scene.wait(1)).toBe('ended a superseded read_success');
   });
 
-  it('is explained by its outcome while it is still listed', async () => {
+  it('a cancel that was given up is explained by its outcome while its callback is still listed', async () => {
     const scene = await warmScene();
     scene.answers = ['400'];
     await scene.walk('a');

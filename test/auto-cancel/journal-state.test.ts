@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { emptyJournal, endOf, foldEntry, isPlanned, prune } from '../../src/auto-cancel/journal-state.ts';
 import { line, linesOf, summaryOf, TARGET } from './journal-lines.ts';
 
-describe('folded lines', () => {
+describe('folding of lines', () => {
   it.each([
     ['marked 30', 'grace 30'],
     ['marked 30, cleared', ''],
@@ -21,11 +21,11 @@ describe('folded lines', () => {
     ['intent 1 blind, answered 1 refused, ended not_in_progress', '#1@1 refused@2'],
     ['intent 1 blind, ended accepted_unverified', '#1@1, accepted_unverified'],
     ['awaiting_approval 40, approved ann, intent 1, ended expired', '#1@3'],
-    // Lines of an unknown action.
+    // Lines that refer to an unknown action.
     ['cleared', 'nothing'],
     ['approved ann', 'nothing'],
     ['answered 1 accepted', 'nothing'],
-  ])('%s: %s', (text, expected) => {
+  ])('lines of one action fold to its state: %s → %s', (text, expected) => {
     const state = emptyJournal();
     for (const each of linesOf(text)) foldEntry(state, each);
     expect(summaryOf(state.actions.get('x'))).toBe(expected);
@@ -43,7 +43,7 @@ describe('folded lines', () => {
     ['intent 1 blind, ended superseded', 'errors  races  uses 1 plans '],
     ['intent 1, ended gone', 'errors  races  uses 1 plans '],
     ['ended planned', 'errors  races  uses  plans 1'],
-  ])('%s: %s', (text, expected) => {
+  ])('lines of an account fold to errors, races, uses and plans: %s → %s', (text, expected) => {
     const state = emptyJournal();
     for (const each of linesOf(text)) foldEntry(state, each);
     const times = (isPlan: boolean) => state.uses.filter(use => use.isPlan === isPlan).map(({ at }) => at);
@@ -51,13 +51,13 @@ describe('folded lines', () => {
     expect(state.uses.every(({ rule, url }) => rule === 'jobs' && url === TARGET.workflowUrl)).toBe(true);
   });
 
-  it('keep the latest time, although a later line has an earlier time', () => {
+  it('a fold keeps the latest time even if a later line has an earlier time', () => {
     const state = emptyJournal();
     for (const at of [5000, 2000]) foldEntry(state, line('resumed', at));
     expect(state.lastAt).toBe(5000);
   });
 
-  it('open and reset breakers, and start and end a pause', () => {
+  it('a fold opens and resets breakers, and starts and ends a pause', () => {
     const state = emptyJournal();
     for (const each of linesOf('breaker_opened errors, breaker_opened candidates, paused, breaker_reset errors'))
       foldEntry(state, each);
@@ -67,7 +67,7 @@ describe('folded lines', () => {
     expect(state.paused).toBeUndefined();
   });
 
-  it('count outcomes by rule and mode, with a start shortly before the first', () => {
+  it('a fold counts outcomes by rule and mode, with a start time shortly before the first outcome', () => {
     const state = emptyJournal();
     for (const each of linesOf('ended gone, ended gone, ended confirmed')) foldEntry(state, each);
     expect([...state.outcomes.values()].map(({ outcome, count, since }) => `${outcome} ${count} ${since}`)).toEqual([
@@ -76,14 +76,14 @@ describe('folded lines', () => {
     ]);
   });
 
-  it('keep the latest 1,000 races', () => {
+  it('a fold keeps the latest 1,000 races', () => {
     const state = emptyJournal();
     for (let at = 0; at < 1500; at += 1) foldEntry(state, line(at < 500 ? 'ended superseded' : 'ended confirmed', at));
     expect([state.races.length, state.races.includes(true)]).toEqual([1000, false]);
   });
 });
 
-describe('a pruned state', () => {
+describe('pruning', () => {
   const DAY = 24 * 3_600_000;
   const folded = (text: string) => {
     const state = emptyJournal();
@@ -104,7 +104,7 @@ describe('a pruned state', () => {
     ['intent 1, answered 1 not_sent, ended expired', ''],
     ['intent 1, answered 1 not_sent, ended expired, ended planned', 'x planned, 1 attempts'],
     ['intent 1 blind, answered 1 refused, ended not_in_progress', 'sent'],
-  ])('keeps of %s after a year: %s', (text, expected) => {
+  ])('pruning after a year reduces the lines %s to: %s', (text, expected) => {
     const state = folded(text);
     prune(state, 367 * DAY);
     const action = state.actions.get('x');
@@ -118,7 +118,7 @@ describe('a pruned state', () => {
     expect(words.filter(Boolean).join(', ')).toBe(expected);
   });
 
-  it('keeps attempts without an outcome for a year, and outcomes of blind cancels without limit', () => {
+  it('pruning keeps attempts of a blind cancel for a year, and its outcome without limit', () => {
     const state = folded('intent 1 blind, answered 1 refused, ended not_in_progress');
     prune(state, 366 * DAY);
     expect(summaryOf(state.actions.get('x'))).toBe('#1@1 refused@2');
@@ -126,7 +126,7 @@ describe('a pruned state', () => {
     expect([state.actions.size, [...state.blindEnds.keys()]]).toEqual([0, ['d']]);
   });
 
-  it('keeps uses of the last day and, for a year, the latest use of each URL', () => {
+  it('pruning keeps uses of the last day and, for a year, the latest use of each URL', () => {
     const state = emptyJournal();
     const use = (at: number, url: string, isPlan = false) => state.uses.push({ at, rule: 'r', url, isPlan });
     use(1, 'a');
@@ -146,7 +146,7 @@ describe('a pruned state', () => {
     expect(kept()).toBe('');
   });
 
-  it('is the same with or without earlier pruning', () => {
+  it('the state is the same with or without earlier pruning', () => {
     const text = 'ended planned, marked 30, intent 1, answered 1 unknown, intent 2, ended gave_up, paused';
     const [once, often] = [emptyJournal(), emptyJournal()];
     for (const each of linesOf(text)) {

@@ -4,8 +4,8 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { line, linesOf, summaryOf } from './journal-lines.ts';
 
-describe('a journal', () => {
-  it('has the same state and order of lines after a restart, despite clock changes', async () => {
+describe('journals', () => {
+  it('a journal has the same state and order of lines after a restart, despite clock changes', async () => {
     const store = createMemoryStore();
     const journal = await openJournal(store, 'production');
     const lines = linesOf(
@@ -26,7 +26,7 @@ describe('a journal', () => {
     expect(await readJournal(store, 'other')).toEqual([]);
   });
 
-  it('is unchanged if lines cannot be stored, and accepts later lines', async () => {
+  it('a journal is unchanged if lines cannot be stored, and accepts later lines', async () => {
     const memory = createMemoryStore();
     let fails = false;
     const store = {
@@ -49,8 +49,11 @@ describe('a journal', () => {
     expect(send).toHaveBeenCalledTimes(1);
   });
 
-  describe('with lines that were stored although the commit rejected', () => {
-    /** Creates a store with scripted results of the next commits. `late`: stored only after the journal has read the lines back. */
+  describe('stored lines whose commit rejected', () => {
+    /**
+     * Creates a store that scripts the results of the next commits. `late`: the commit is stored only after the journal
+     * has read its lines back.
+     */
     async function openUnsure() {
       const memory = createMemoryStore();
       const outcomes: ('written' | 'late' | 'failed')[] = [];
@@ -81,7 +84,7 @@ describe('a journal', () => {
       return { journal, outcomes, send, steps, reopened, setReadable: (value: boolean) => (isReadable = value) };
     }
 
-    it('adds the lines to its state before the next lines, which get the next numbers', async () => {
+    it('stored lines of a rejected commit are added to the state before the next lines, which get the next numbers', async () => {
       const { journal, outcomes, send, steps, reopened } = await openUnsure();
       outcomes.push('written');
       await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
@@ -93,7 +96,7 @@ describe('a journal', () => {
       expect(await reopened()).toEqual(journal.state);
     });
 
-    it('adds the lines on confirm', async () => {
+    it('stored lines of a rejected commit are added to the state on confirm', async () => {
       const { journal, outcomes } = await openUnsure();
       outcomes.push('written');
       await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
@@ -102,7 +105,7 @@ describe('a journal', () => {
       expect(summaryOf(journal.state.actions.get('x'))).toBe('grace 30, #1@1 unknown@2, open');
     });
 
-    it('appends no line until the read-back succeeds', async () => {
+    it('no line is appended after a rejected commit until the read-back of stored lines succeeds', async () => {
       const { journal, outcomes, steps, setReadable } = await openUnsure();
       outcomes.push('written');
       await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
@@ -115,7 +118,7 @@ describe('a journal', () => {
       expect(await steps()).toEqual(['marked', 'intent', 'answered', 'resumed']);
     });
 
-    it.each(['failed', 'late'] as const)('replaces the lines if the commit was %s at the read-back', async outcome => {
+    it.each(['failed', 'late'] as const)('the next lines replace those of a %s commit', async outcome => {
       const { journal, outcomes, send, steps, reopened } = await openUnsure();
       outcomes.push(outcome);
       await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
@@ -126,7 +129,7 @@ describe('a journal', () => {
       expect(await reopened()).toEqual(journal.state);
     });
 
-    it('deletes surplus lines of an earlier failed commit', async () => {
+    it('surplus lines of an earlier failed commit are deleted', async () => {
       const { journal, outcomes, steps, reopened } = await openUnsure();
       outcomes.push('late', 'failed');
       await expect(journal.append(linesOf('intent 1, answered 1 unknown, paused'))).rejects.toThrow('connection lost');
@@ -143,7 +146,7 @@ describe('a journal', () => {
     ['auto-cancel/journal/000000000003', '{"at":1}'],
     ['auto-cancel/journal/x', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
     ['auto-cancel/journal/3', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
-  ])('cannot be opened or read with the invalid row %s: %s', async (key, value) => {
+  ])('a journal cannot be opened or read with the invalid row %s: %s', async (key, value) => {
     const store = createMemoryStore();
     await (await openJournal(store, 'production')).append(linesOf('paused, breaker_opened errors'));
     await store.commit('production', [{ key, value }]);
@@ -152,8 +155,8 @@ describe('a journal', () => {
     await expect(readJournal(store, 'production')).rejects.toThrow(damage);
   });
 
-  describe('that is read backwards', () => {
-    /** Creates a journal with one line per minute. `scanned`: prefixes read from the store. */
+  describe('journals read backwards', () => {
+    /** Creates a journal with `count` lines, one per minute. `scanned`: prefixes read from the store. */
     async function longJournal(count: number) {
       const memory = createMemoryStore();
       const scanned: string[] = [];
@@ -171,12 +174,15 @@ describe('a journal', () => {
     }
     const from = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-    it.each([0, 1, 98, 99, 100, 101, 199, 200, 201, 350])('returns each of %i lines once', async count => {
-      const { journal } = await longJournal(count);
-      expect((await newestLines([journal.lines], 0, 1000)).map(({ at }) => at)).toEqual(from(1, count));
-    });
+    it.each([0, 1, 98, 99, 100, 101, 199, 200, 201, 350])(
+      'a journal read backwards returns each of %i lines once',
+      async count => {
+        const { journal } = await longJournal(count);
+        expect((await newestLines([journal.lines], 0, 1000)).map(({ at }) => at)).toEqual(from(1, count));
+      },
+    );
 
-    it('returns the newest lines since a time and reads only the blocks it needs', async () => {
+    it('a journal read backwards returns the newest lines since a time and reads only the blocks it needs', async () => {
       const { journal, scanned } = await longJournal(1234);
       const times = async (...args: [number, number]) =>
         (await newestLines([journal.lines], ...args)).map(({ at }) => at);
@@ -189,7 +195,7 @@ describe('a journal', () => {
       expect(await times(1235, 1000)).toEqual([]);
     });
 
-    it('returns the newest lines of several journals and reads only the blocks it needs', async () => {
+    it('several journals read backwards return their newest lines and read only the blocks they need', async () => {
       const [long, old] = [await longJournal(1234), await longJournal(1000)];
       const newest = await newestLines([long.journal.lines, old.journal.lines], 0, 300);
       expect(newest.map(({ at }) => at)).toEqual([
@@ -202,7 +208,7 @@ describe('a journal', () => {
       expect(await newestLines([], 0, 300)).toEqual([]);
     });
 
-    it('yields to the event loop', async () => {
+    it('a journal read backwards yields to the event loop', async () => {
       const { journal } = await longJournal(500);
       let turns = 0;
       let isDone = false;
@@ -216,7 +222,7 @@ describe('a journal', () => {
       expect(turns).toBeGreaterThan(3);
     });
 
-    it('rejects for a damaged line', async () => {
+    it('a journal read backwards rejects at a damaged line', async () => {
       const store = createMemoryStore();
       const journal = await openJournal(store, 'production');
       await journal.append(linesOf('paused'));
@@ -225,7 +231,7 @@ describe('a journal', () => {
     });
   });
 
-  it('is opened in blocks of a thousand lines and yields to the event loop in between', async () => {
+  it('a journal is opened in blocks of a thousand lines and yields to the event loop in between', async () => {
     const memory = createMemoryStore();
     const value = JSON.stringify(line('paused', 1));
     const keys = Array.from(
@@ -253,7 +259,7 @@ describe('a journal', () => {
     expect([rows, turns, journal.state.lastAt]).toEqual([[999, 1000, 501], 3, 1]);
   });
 
-  it('can have many lines', async () => {
+  it('a journal of 50,000 lines can be opened and appended to', async () => {
     const store = createMemoryStore();
     const value = JSON.stringify(line('paused', 1));
     const rows = Array.from({ length: 50_000 }, (_, index) => ({

@@ -4,11 +4,11 @@ import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-optio
 import { createScene } from '../support/auto-cancel-scene.ts';
 import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 
-describe('a limit', () => {
+describe('limits', () => {
   it.each([
     ['to all rules', { limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' }, rules: [rule('jobs')] }],
     ['to each rule', { rules: [rule('jobs', { limits: { perRun: 2, perHour: 99 } })] }],
-  ])('per walk applies %s', async (_, section) => {
+  ])('a limit per walk applies %s', async (_, section) => {
     const scene = await warmScene(section);
     const result = await scene.walk('a b c');
     expect([sentIn(result), reasonsIn(result)]).toEqual([2, ['limit_run']]);
@@ -19,7 +19,7 @@ describe('a limit', () => {
     ['hour', HOUR, 'limit_hour', { limits: { perRun: 9, perHour: 2, perDay: 99, spacing: '0s' } }],
     ['day', DAY, 'limit_day', { limits: { perRun: 9, perHour: 9, perDay: 2, spacing: '0s' } }],
     ['hour of the rule', HOUR, 'limit_hour', {}],
-  ])('per %s is counted from the journal, to the millisecond', async (name, ms, reason, more) => {
+  ])('a limit per %s is counted from the journal, to the millisecond', async (name, ms, reason, more) => {
     const ofRule = name.endsWith('rule') ? { limits: { perRun: 9, perHour: 2 } } : {};
     const section = { ...more, rules: [rule('jobs', ofRule)] };
     const scene = await warmScene(section);
@@ -36,14 +36,14 @@ describe('a limit', () => {
     expect(sentIn(await scene.walk('c'))).toBe(1);
   });
 
-  it('counts intents, including unsent ones', async () => {
+  it('a limit counts intents, including unsent ones', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 2 } })] });
     scene.answers = ['unsent', '429'];
     const result = await scene.walk('a b c');
     expect([sentIn(result), reasonsIn(result)]).toEqual([2, ['limit_hour']]);
   });
 
-  it('counts plans and cancels separately', async () => {
+  it('a limit counts plans and cancels separately', async () => {
     const rules = [
       rule('first', { mode: 'plan', limits: { perRun: 9, perHour: 1 } }),
       rule('second', { limits: { perRun: 9, perHour: 1 } }),
@@ -57,7 +57,7 @@ describe('a limit', () => {
     expect(result).toContain('left c limit_hour');
   });
 
-  it('has an exposed remainder', async () => {
+  it('actionsLeft returns the smallest remainder of all limits, which grows again over time', async () => {
     const options = optionsOf({ limits: { perHour: 3, perDay: 4 } });
     const scene = await warmScene({ rules: [rule('jobs')] });
     const left = () => actionsLeft(options, scene.journal().state, scene.clock.now());
@@ -71,8 +71,8 @@ describe('a limit', () => {
   });
 });
 
-describe('the cooldown of a rule', () => {
-  it('starts with a cancel of the same URL, and survives a restart', async () => {
+describe('cooldown of a rule', () => {
+  it('a cancel starts the cooldown of its URL, which survives a restart', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { cooldown: { perUrl: '10m' } })] });
     const result = await scene.walk('a@one b@one c@two');
     expect([scene.sent, reasonsIn(result)]).toEqual([['a', 'c'], ['cooldown']]);
@@ -85,7 +85,7 @@ describe('the cooldown of a rule', () => {
     expect(sentIn(await scene.walk('b@one'))).toBe(1);
   });
 
-  it('also starts with a cancel by another or renamed rule, and has its own length', async () => {
+  it('a rule’s cooldown also starts with a cancel by another rule, or by the same rule under its old name', async () => {
     const cooldown = { perUrl: '10m' };
     const scene = await warmScene({
       rules: [rule('first', { cooldown }), rule('second', { cooldown }), rule('third')],
@@ -101,7 +101,7 @@ describe('the cooldown of a rule', () => {
     expect(sentIn(await scene.walk('b@one'))).toBe(1);
   });
 
-  it('does not start with a plan', async () => {
+  it('a planned cancel does not start a cooldown', async () => {
     const cooldown = { perUrl: '10m' };
     const scene = await warmScene({ rules: [rule('first', { cooldown, mode: 'plan' }), rule('second', { cooldown })] });
     expect(await scene.walk('a:first=stuck,second=no_match@one b:first=no_match,second=stuck@one')).toBe(
@@ -116,7 +116,7 @@ describe('time windows', () => {
     ['denied', { deny }, 29 * MINUTE, 'window_denied'],
     ['denied and allowed', { deny, allow: [{ cron: '* * * * *', for: '1h' }] }, 29 * MINUTE, 'window_denied'],
     ['not allowed', { allow: [{ cron: '0 3 * * *', for: '1h' }] }, 29 * MINUTE, 'window_closed'],
-  ])('prevent a cancel: %s', async (_, windows, ms, reason) => {
+  ])('time windows prevent a cancel: %s', async (_, windows, ms, reason) => {
     const scene = await createScene({ rules: [rule('jobs', { windows })] });
     await scene.warm();
     await scene.wait(ms - 3 * MINUTE);
@@ -124,7 +124,7 @@ describe('time windows', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('include their start and exclude their end', async () => {
+  it('time windows include their start and exclude their end', async () => {
     const scene = await createScene({ rules: [rule('jobs', { windows: { deny } })] });
     await scene.warm();
     await scene.wait(26 * MINUTE - 1);

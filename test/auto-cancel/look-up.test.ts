@@ -7,7 +7,7 @@ import { createTestLog } from '../support/silent.ts';
 const NOW = 1_800_000_000_000;
 const WANTED = { dlqId: `${NOW}-0`, messageId: 'msg_aB' };
 
-/** Ways to apply the parameter `messageId`, with the messages that the service then lists for msg_aB. */
+/** Ways in which a service may apply the parameter `messageId`, and the messages that it then lists for msg_aB. */
 const LISTED = {
   exactly: ['msg_aB'],
   'not at all': ['msg_x', 'msg_aB', 'msg_aB2'],
@@ -50,29 +50,29 @@ const found = (way: Way, target: { dlqId?: string; messageId?: string }) =>
     (error: Error) => error.message,
   );
 
-describe('the look-up of an entry, if the service applies messageId', () => {
+describe('look-up of an entry, by how the service applies messageId', () => {
   it.each([
     ['exactly', 'msg_aB'],
     ['not at all', 'msg_aB'],
     ['as a prefix', 'msg_aB'],
     ['not at all, without the message', 'gone'],
     ['as a prefix, without the message', 'gone'],
-  ] as const)('%s: finds %s by either id', async (way, result) => {
+  ] as const)('if the service applies messageId %s, the look-up by either id finds: %s', async (way, result) => {
     expect(await found(way, WANTED)).toBe(result);
     expect(await found(way, { messageId: WANTED.messageId })).toBe(result);
   });
 
-  it('is inconclusive if the id is listed in another case', async () => {
+  it('the look-up of an entry is inconclusive if its id is listed with different letter case', async () => {
     expect(await found('in another case', { messageId: WANTED.messageId })).toBe('an id is listed in another case');
   });
 
-  it('is inconclusive if the entry is listed with another message', async () => {
+  it('the look-up of an entry is inconclusive if it is listed with another message', async () => {
     const target = { dlqId: WANTED.dlqId, messageId: 'msg_other' };
     expect(await found('exactly', target)).toBe('the entry is listed with another message');
   });
 });
 
-describe('the look-up of events, if the service applies messageId', () => {
+describe('look-up of events, by how the service applies messageId', () => {
   it.each([
     ['exactly', NOW - 1000],
     ['not at all', NOW - 1000],
@@ -80,7 +80,7 @@ describe('the look-up of events, if the service applies messageId', () => {
     ['not at all, without the message', undefined],
     ['as a prefix, without the message', undefined],
     ['in another case', undefined],
-  ] as const)('%s: the newest event is %s', async (way, time) => {
+  ] as const)('if the service applies messageId %s, the look-up returns a newest event of %s', async (way, time) => {
     const entry = { messageId: WANTED.messageId } as DlqEntry;
     const silence = await lookUpEvents(reader(way), entry, { now: () => NOW, log: createTestLog() }, signal);
     expect(silence).toEqual({ lastEventAt: time, askedAt: NOW });

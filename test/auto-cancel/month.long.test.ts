@@ -17,13 +17,13 @@ const START = Date.UTC(2026, 2, 1);
 const FREEZE = { from: START + 13 * DAY, to: START + 14 * DAY };
 
 const EAGER = 'inProgressFor: 7h, pastRetryWindow: 1, assumeMaxRetries: 4, assumeTimeout: 1s';
-/** Wide breaker: after an event that resets all episodes, all stuck callbacks are due at the same time. */
+/** Wide breaker limits: after an event that resets all episodes, all stuck callbacks become due at once. */
 const WIDE = 'max: 100, percent: 80, minPopulation: 10';
 /** Thresholds of the example configuration. */
 const CAREFUL =
   'inProgressFor: 48h, snapshots: 8, pastRetryWindow: 1.5, assumeMaxRetries: 5, assumeTimeout: 15m, idleFor: 1h';
 
-/** Folder in memory, if available: this test does not need durable files. */
+/** In-memory folder, used if available: this test does not need durable files. */
 const MEMORY = '/dev/shm';
 const folders: string[] = [];
 afterEach(() => {
@@ -95,7 +95,9 @@ function drawTroubles(seed: number, days: number) {
   return { incidents: incidents.sort((a, b) => a.from - b.from), steps, kills };
 }
 
-/** Returns periods without a reset of episodes. The agent must find callbacks that are stuck throughout such a period. */
+/**
+ * Returns periods in which no episode is reset. The agent must find callbacks that are stuck throughout such a period.
+ */
 function quietTimes(incidents: readonly Incident[], steps: readonly Step[], end: number) {
   const breaks = [
     ...incidents.filter(({ from, to, kind }) => to - from > 4 * MINUTE || kind === 'empty' || kind === 'short'),
@@ -110,7 +112,7 @@ function quietTimes(incidents: readonly Incident[], steps: readonly Step[], end:
   return quiet;
 }
 
-/** Upper bound of the time from the first sighting of a stuck callback to its cancel. */
+/** Maximum time from the first sighting of a stuck callback to its cancel. */
 const ENOUGH = 56 * HOUR;
 
 interface Simulation {
@@ -171,7 +173,7 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
       await agent.walk();
       const sent = service.heard.length;
       await agent.act();
-      // Cancels of this or an earlier process are read back after some seconds.
+      // Cancels by this process or an earlier one are read back after some seconds.
       const isBusy = service.heard.length > sent || restarts % 2 === 1;
       for (const ms of isBusy ? [6, 10, 46] : []) {
         time += ms * SECOND;
@@ -204,7 +206,7 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
   const quiet = quietTimes(incidents, drawTroubles(seed, days).steps, end);
   const mustBeCancelled = ({ isStuck, isMeant, runs, leavesAt }: Callback) => {
     const since = runs.at(-1)?.from ?? 0;
-    // Cancels that are due during the freeze happen after it.
+    // Cancels that become due during the freeze happen after it.
     return (
       isStuck &&
       isMeant &&
@@ -250,7 +252,7 @@ it.each([
   [2, 30],
   [3, 30],
 ])(
-  'a month ends with every stuck callback cancelled and not one healthy one (seed %i, maxGap %im)',
+  'ends a month with every stuck callback cancelled and no healthy one (seed %i, maxGap %im)',
   async (seed, minutes) => {
     const { result, missed, wrongly, opened, intents } = await simulate(seed, {
       days: 30,
@@ -264,7 +266,7 @@ it.each([
     expect(missed, `seed ${seed}`).toEqual([]);
     expect(result['healthy cancelled']).toBe(0);
     expect(opened).toEqual([]);
-    // The simulation exercised the rules.
+    // Check that the simulation exercised the rules.
     expect(result['stuck, meant and long enough']).toBeGreaterThan(20);
     expect(result.restarts).toBeGreaterThan(20);
     // There is at most one DELETE per intent.
@@ -272,16 +274,16 @@ it.each([
   },
 );
 
-describe('a rule that is too eager', () => {
+describe('overeager rules', () => {
   const eager = { days: 5, count: 420, stuckWhen: EAGER, maxGap: 30 * MINUTE };
 
-  it('would cancel healthy ones in such a month', async () => {
+  it('an overeager rule cancels healthy callbacks within five days if the candidate breaker stays closed', async () => {
     const { result, wrongly } = await simulate(1, { ...eager, candidates: 'max: 1000, percent: 100' });
     expect(result['healthy cancelled']).toBeGreaterThan(10);
     expect(wrongly.length).toBeGreaterThan(10);
   });
 
-  it('is stopped by the breaker of candidates', async () => {
+  it('an overeager rule is stopped by the candidate breaker', async () => {
     const { result, opened } = await simulate(1, { ...eager, candidates: 'max: 25, percent: 30' });
     expect(opened).toEqual(['candidates']);
     expect(result['healthy cancelled']).toBeLessThan(5);

@@ -15,7 +15,7 @@ function setUp() {
   const clock = createManualClock();
   const log = createTestLog();
   let policy = 'p';
-  /** Creates a process with the leases of these accounts. */
+  /** Creates a process that holds the leases of these accounts. */
   async function hold(names: readonly string[], configured = ACCOUNTS) {
     const journals = await Promise.all(names.map(async name => ({ name, journal: await openJournal(store, name) })));
     const accounts = () => journals.map(each => ({ ...each, policy }));
@@ -59,8 +59,8 @@ function setUp() {
   };
 }
 
-describe('an approval', () => {
-  it('is executed by the holder of the account, for an action id, its first characters or a dlqId', async () => {
+describe('approvals', () => {
+  it('an approval by action id, its first characters or dlqId is executed by the holder of the account', async () => {
     const { hold, give, approve, waits, lines, orders } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('c', 'deed-c', '2-0');
@@ -75,7 +75,7 @@ describe('an approval', () => {
     ]);
   });
 
-  it('is refused without an order if no action or several actions match', async () => {
+  it('an approval that matches no action, or more than one, is rejected and creates no order', async () => {
     const { give, approve, waits, orders } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('b', 'action-b', '1-0');
@@ -85,7 +85,7 @@ describe('an approval', () => {
     expect(await orders()).toEqual([]);
   });
 
-  it('is refused with a journal line if the rules have changed since the request', async () => {
+  it('an approval is rejected with a journal line if the rules have changed since the request', async () => {
     const { hold, give, approve, waits, setPolicy, lines } = setUp();
     await waits('a', 'action-a', '1-0');
     const agent = await hold(['a']);
@@ -94,7 +94,7 @@ describe('an approval', () => {
     expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
   });
 
-  it('is refused if another rule has requested approval since', async () => {
+  it('an approval is rejected if another rule has requested approval since', async () => {
     const { hold, store, clock, operator, approve, waits, lines } = setUp();
     await waits('a', 'action-a', '1-0');
     const found = await orderApproval(approve('action-a'), operator());
@@ -109,7 +109,7 @@ describe('an approval', () => {
     expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
   });
 
-  it('is refused if the action no longer waits when the agent executes the order', async () => {
+  it('an approval is rejected if the action no longer waits when the agent executes the order', async () => {
     const { hold, store, clock, operator, approve, waits } = setUp();
     await waits('a', 'action-a', '1-0');
     const found = await orderApproval(approve('action-a'), operator());
@@ -123,8 +123,8 @@ describe('an approval', () => {
   });
 });
 
-describe('the result of an order', () => {
-  it('is read from the end of the journal', async () => {
+describe('results of orders', () => {
+  it('the result of an order is read from the end of the journal', async () => {
     const { hold, give, approve, waits, store, clock } = setUp();
     const cleared = { at: clock.now(), action: 'other', step: 'cleared', reason: 'x' } as const;
     await (await openJournal(store, 'a')).append(Array.from({ length: 500 }, () => cleared));
@@ -140,13 +140,13 @@ describe('the result of an order', () => {
       },
     });
     expect(await give(approve('action-a'), agent)).toBe('obeyed');
-    // The complete journal is read once, to find the action.
+    // The complete journal is read only once, to find the action.
     expect(read).toEqual([501, 3]);
   });
 });
 
-describe('a reset', () => {
-  it('applies to every account in which the breaker is open', async () => {
+describe('breaker resets', () => {
+  it('a breaker reset applies to every account in which the breaker is open', async () => {
     const { hold, give, opens, lines } = setUp();
     await opens('a');
     await opens('c');
@@ -158,7 +158,7 @@ describe('a reset', () => {
     ]);
   });
 
-  it('is refused if the breaker has opened again since', async () => {
+  it('a breaker reset is rejected if the breaker has opened again since', async () => {
     const { hold, store, clock, operator, opens } = setUp();
     await opens('a');
     const [reset] = await orderReset(RESET, operator());
@@ -176,8 +176,8 @@ describe('a reset', () => {
   });
 });
 
-describe('an order', () => {
-  it('waits for the next agent if none is running', async () => {
+describe('orders', () => {
+  it('an order waits for the next agent if none is running', async () => {
     const { hold, give, opens, orders, lines, clock } = setUp();
     await opens('a');
     expect(await give(RESET)).toBe('waiting');
@@ -189,7 +189,7 @@ describe('an order', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('is executed once if the process dies before it deletes the row', async () => {
+  it('an order is executed once if the process dies before it deletes the row', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     await give(RESET);
@@ -203,7 +203,7 @@ describe('an order', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('is executed once if its line was stored although the commit rejected', async () => {
+  it('an order is executed once even if its commit failed after storing its line', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     const agent = await hold(['a']);
@@ -222,7 +222,7 @@ describe('an order', () => {
   });
 
   it.each(['garbage', '{}', '{"kind":"cancel-all","at":1,"account":"a","by":"x"}'])(
-    'that this version cannot read is ignored with one log line: %s',
+    'an order that this version cannot parse is ignored with one log line: %s',
     async value => {
       const { hold, store, log, orders, opens, give } = setUp();
       await store.commit('', [{ key: 'auto-cancel/orders/x', value }]);
@@ -238,7 +238,7 @@ describe('an order', () => {
     },
   );
 
-  it('is deleted after a day if its account is not configured', async () => {
+  it('an order is deleted after a day if its account is not configured', async () => {
     const { hold, give, opens, orders, clock } = setUp();
     await opens('a');
     await give(RESET);
@@ -251,7 +251,7 @@ describe('an order', () => {
     expect(await orders()).toEqual([]);
   });
 
-  it('is executed if the order of another account fails', async () => {
+  it('an order is executed even if the order of another account fails', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     for (const account of ['a', 'b', 'c']) await opens(account);
     const agent = await hold(['a', 'b', 'c']);
@@ -272,7 +272,7 @@ describe('an order', () => {
     expect([(await lines('b')).length, (await lines('c')).length, await orders()]).toEqual([1, 1, []]);
   });
 
-  it('is not stored with a blank operator', async () => {
+  it('an order with a blank operator is not stored', async () => {
     const { operator, opens, orders } = setUp();
     await opens('a');
     await expect(orderReset({ ...RESET, by: ' ' }, operator())).rejects.toThrow(RangeError);

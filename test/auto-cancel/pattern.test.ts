@@ -18,7 +18,7 @@ it.each([
   '(a|a)*',
   '.*a.*a.*a.*b',
   '(?:a?){500}a{500}',
-])('takes %s', pattern => expect(patternError(pattern)).toBeUndefined());
+])('accepts the pattern %s', pattern => expect(patternError(pattern)).toBeUndefined());
 
 it.each([
   ['(', 'missing closing )'],
@@ -29,11 +29,11 @@ it.each([
   ['(?=a)b', 'invalid or unsupported Perl syntax'],
   ['(a)\\1', 'invalid escape sequence'],
   ['(a{1000}){1000}', 'invalid repeat count'],
-  // The message does not quote the pattern.
+  // The error message does not quote the pattern.
   ['[canary', 'missing closing ]'],
-])('%s is invalid: %s', (pattern, why) => expect(patternError(pattern)).toBe(`${DIALECT}: ${why}`));
+])('rejects the pattern %s: %s', (pattern, why) => expect(patternError(pattern)).toBe(`${DIALECT}: ${why}`));
 
-it('a pattern must match the complete text, including line breaks; too long texts are not tested', () => {
+it('a pattern must match the complete text, including line breaks, and the result for overlong texts is unknown', () => {
   const matches = (pattern: string, text: string) => createPattern(pattern).matches(text);
   expect(matches('a|b', 'ab')).toBe(false);
   expect(matches('a|b', 'b')).toBe(true);
@@ -46,7 +46,7 @@ it('a pattern must match the complete text, including line breaks; too long text
   expect(matches('a*', 'a'.repeat(8193))).toBeUndefined();
 });
 
-it('a pattern is printed as its own text', () => {
+it('a pattern is printed as its source text', () => {
   const pattern = createPattern('a+');
   expect(`${pattern}`).toBe('a+');
   expect(JSON.stringify({ matches: pattern })).toBe('{"matches":"a+"}');
@@ -71,7 +71,7 @@ const { common } = fc.letrec<{ common: string; piece: string }>(tie => ({
 }));
 const text = fc.array(fc.constantFrom('a', 'b', 'é', '😀', '.', '1', '\n'), { maxLength: 12 }).map(all => all.join(''));
 
-it('patterns match the same texts as in JavaScript', () => {
+it('patterns match the same texts as JavaScript’s regular expressions', () => {
   fc.assert(
     fc.property(common, fc.array(text, { maxLength: 6 }), (source, texts) => {
       const pattern = createPattern(source);
@@ -83,7 +83,7 @@ it('patterns match the same texts as in JavaScript', () => {
   );
 });
 
-describe('with hostile texts of the service, a pattern', () => {
+describe('patterns with hostile texts', () => {
   const LENGTHS = [512, 8192] as const;
 
   /** Returns the shortest of some runs on new texts (ms). */
@@ -106,14 +106,14 @@ describe('with hostile texts of the service, a pattern', () => {
     ['(a|aa)+', 'a'],
     ['(?:a?){20}a{20}', 'a'],
     ['(.*)(.*)(.*)(.*)(.*)[^a]{50}', 'ab'],
-  ])('%s takes time by its length, and not by a power of it', (pattern, hostile) => {
+  ])('the pattern %s matches hostile text in less than quadratic time', (pattern, hostile) => {
     const [short, long] = LENGTHS;
     // The text is 16 times longer. Quadratic time would take 256 times as long, and cubic time 4096 times.
     const measured = least(pattern, hostile, long) / Math.max(least(pattern, hostile, short), 0.05);
     expect(measured).toBeLessThan(200);
   });
 
-  it('evaluates each text once', ({ onTestFinished }) => {
+  it('a pattern evaluates each text once', ({ onTestFinished }) => {
     const evaluated = vi.spyOn(RE2JS.prototype, 'matches');
     onTestFinished(() => evaluated.mockRestore());
     const pattern = createPattern('.*a.*a.*b');
@@ -121,7 +121,7 @@ describe('with hostile texts of the service, a pattern', () => {
     expect(evaluated).toHaveBeenCalledTimes(3);
   });
 
-  it('caches a bounded amount and returns the same results beyond it', ({ onTestFinished }) => {
+  it('a pattern caches a bounded number of texts and returns the same results beyond it', ({ onTestFinished }) => {
     const evaluated = vi.spyOn(RE2JS.prototype, 'matches');
     onTestFinished(() => evaluated.mockRestore());
     const pattern = createPattern('[0-9]+x*');

@@ -11,7 +11,7 @@ const BLIND = {
   ],
 };
 
-/** Sends a cancel that gets this response. */
+/** Sends a cancel and scripts its response. */
 async function answered(answer: string, section: object = REPORTED) {
   const scene = await createScene(section);
   await scene.warm();
@@ -27,7 +27,7 @@ async function looks(scene: Awaited<ReturnType<typeof createScene>>, ...seconds:
   return result;
 }
 
-describe('a conclusive response', () => {
+describe('conclusive responses to a cancel', () => {
   it.each([
     ['404', 'answered a 1 missing\nended a gone answer_missing'],
     [
@@ -36,19 +36,22 @@ describe('a conclusive response', () => {
     ],
     ['429', 'answered a 1 limited\nended a expired answer_limited'],
     ['unsent', 'answered a 1 not_sent\nended a expired answer_not_sent'],
-  ])('%s', async (answer, expected) => {
+  ])('a cancel with the conclusive response %s is journaled and not read back', async (answer, expected) => {
     const { scene, result } = await answered(answer);
     expect(result).toBe(`intent a jobs 1\n${expected}`);
     expect(await scene.wait(HOUR)).toBe('');
   });
 
-  it.each(['429', 'unsent'])('%s permits another attempt after a new evaluation', async answer => {
-    const { scene } = await answered(answer);
-    expect(await scene.again()).toBe('intent a jobs 2\nanswered a 2 accepted');
-    expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
-  });
+  it.each(['429', 'unsent'])(
+    'a cancel with the response %s may be attempted again after a new evaluation',
+    async answer => {
+      const { scene } = await answered(answer);
+      expect(await scene.again()).toBe('intent a jobs 2\nanswered a 2 accepted');
+      expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
+    },
+  );
 
-  it.each(['404', '401'])('%s is final', async answer => {
+  it.each(['404', '401'])('a cancel with the response %s is final', async answer => {
     const { scene } = await answered(answer);
     await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'r' }]);
     expect(await scene.again()).toBe('reset errors');
@@ -56,7 +59,7 @@ describe('a conclusive response', () => {
   });
 });
 
-describe('an open cancel', () => {
+describe('open cancels', () => {
   it.each<[string, CallbackState | 'gone' | undefined, string]>([
     ['302', 'canceled', 'ended a confirmed read_canceled'],
     ['400', 'canceled', 'ended a confirmed read_canceled unproven'],
@@ -65,7 +68,7 @@ describe('an open cancel', () => {
     ['302', 'success', 'ended a superseded read_success'],
     ['400', 'fail', 'ended a superseded read_fail'],
     ['500', 'gone', 'ended a gone not_listed'],
-  ])('after %s: %s', async (answer, state, expected) => {
+  ])('an open cancel with the response %s and the callback state %s ends: %s', async (answer, state, expected) => {
     const { scene } = await answered(answer);
     scene.states.set('a', state);
     expect(await looks(scene, 0, 5, 15, 60)).toEqual([expected, '', '', '']);
@@ -77,31 +80,34 @@ describe('an open cancel', () => {
     [[0], 5],
     [[0, 5], 15],
     [[0, 5, 15], 60],
-  ])('is read back after %j seconds, and then %i seconds after the response', async (before, next) => {
-    const { scene } = await answered('302');
-    const from = scene.clock.monotonic();
-    await looks(scene, ...before);
-    scene.states.set('a', 'canceled');
-    expect(await scene.wait(from + next * SECOND - 1 - scene.clock.monotonic())).toBe('');
-    expect(await scene.wait(1)).toBe('ended a confirmed read_canceled');
-  });
+  ])(
+    'after read-backs at %j seconds, an open cancel is read back again %i seconds after the response',
+    async (before, next) => {
+      const { scene } = await answered('302');
+      const from = scene.clock.monotonic();
+      await looks(scene, ...before);
+      scene.states.set('a', 'canceled');
+      expect(await scene.wait(from + next * SECOND - 1 - scene.clock.monotonic())).toBe('');
+      expect(await scene.wait(1)).toBe('ended a confirmed read_canceled');
+    },
+  );
 
   it.each([
     ['unknown', 'read_unknown'],
     [undefined, 'read_unreported'],
-  ] as const)('is given up if the callback state stays unknown: %s', async (state, reason) => {
+  ] as const)('an open cancel is given up if the callback state stays unknown: %s', async (state, reason) => {
     const { scene } = await answered('302');
     scene.states.set('a', state);
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', `ended a gave_up ${reason}`]);
   });
 
-  it('is given up if it was refused and is still in progress', async () => {
+  it('an open cancel is given up if it was refused and the callback is still in progress', async () => {
     const { scene } = await answered('400');
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', 'ended a gave_up refused_while_in_progress']);
     expect(await scene.again()).toBe('');
   });
 
-  it('has a second attempt after a walk, but no third', async () => {
+  it('an open cancel is attempted a second time after a walk, but not a third time', async () => {
     const { scene } = await answered('500');
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', '']);
     scene.answers = ['500'];
@@ -111,7 +117,7 @@ describe('an open cancel', () => {
     expect(scene.sent).toEqual(['a', 'a']);
   });
 
-  it('has no second attempt before its last read-back', async () => {
+  it('an open cancel is not attempted a second time before its last read-back', async () => {
     const { scene } = await answered('500');
     expect(await scene.wait(0)).toBe('');
     scene.states.set('a', 'unknown');
@@ -120,7 +126,7 @@ describe('an open cancel', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('blocks a later episode of the callback until it is given up', async () => {
+  it('an open cancel blocks a later episode of the callback until it is given up', async () => {
     const { scene } = await answered('500');
     expect(await scene.wait(0)).toBe('');
     scene.answers = ['302!'];
@@ -130,14 +136,14 @@ describe('an open cancel', () => {
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
   });
 
-  it('is given up if its episode has ended after the last read-back', async () => {
+  it('an open cancel is given up if its episode has ended after the last read-back', async () => {
     const { scene } = await answered('500');
     await looks(scene, 0, 5, 15, 60);
     expect(await scene.walk('b:idle_for')).toContain('ended a gave_up not_tracked');
     expect(await scene.walk('a#2')).toContain('intent a jobs 1');
   });
 
-  it('is given up after a restart without its rule', async () => {
+  it('an open cancel is given up after a restart without its rule', async () => {
     const { scene } = await answered('500');
     await scene.restart({ rules: [] });
     await scene.walk('a');
@@ -146,7 +152,7 @@ describe('an open cancel', () => {
     expect(await scene.walk('a')).toBe('ended a gave_up not_tracked');
   });
 
-  it('has further attempts as long as none reached the service', async () => {
+  it('an open cancel is attempted again as long as no attempt reached the service', async () => {
     const { scene } = await answered('429');
     scene.answers = ['unsent', '500', '500'];
     await scene.again();
@@ -156,7 +162,7 @@ describe('an open cancel', () => {
     expect(scene.sent).toHaveLength(4);
   });
 
-  it('is read back again a minute after a failed read-back', async () => {
+  it('an open cancel is read back again a minute after a failed read-back', async () => {
     const { scene } = await answered('302!');
     scene.failing = new UpstreamError('server', 'GET /v2/dlq: 500', { status: 500 });
     expect(await scene.wait(0)).toBe('');
@@ -165,7 +171,7 @@ describe('an open cancel', () => {
     expect(await scene.wait(1)).toBe('ended a confirmed read_canceled');
   });
 
-  it('without a response is read back after a restart and never sent again', async () => {
+  it('an open cancel without a response is read back after a restart and never sent again', async () => {
     const scene = await createScene(REPORTED);
     await scene.warm();
     scene.onSend = () => {
@@ -187,13 +193,13 @@ describe('an open cancel', () => {
   });
 });
 
-it('a repeated decision sends no second cancel for a walk that started before the first', async () => {
+it('a repeated decision sends no second cancel based on a walk that started before the first cancel', async () => {
   const scene = await createScene(REPORTED);
   await scene.warm();
   scene.answers = ['500'];
   scene.onSend = () => scene.failCommitsAfter(0);
   await expect(scene.walk('a b')).rejects.toThrow('disk full');
-  // All read-backs are done, and each decision fails at the intent of b.
+  // All read-backs are complete, and each decision fails when it writes the intent of b.
   for (let run = 0; run < 6; run += 1) await expect(scene.wait(30 * SECOND)).rejects.toThrow('disk full');
   scene.failCommitsAfter(undefined);
   scene.onSend = () => undefined;
@@ -202,7 +208,7 @@ it('a repeated decision sends no second cancel for a walk that started before th
   expect(await scene.walk('a')).toContain('intent a jobs 2');
 });
 
-describe('a blind cancel', () => {
+describe('blind cancels', () => {
   async function blind(answer: string) {
     const scene = await createScene(BLIND);
     await scene.warm();
@@ -216,7 +222,7 @@ describe('a blind cancel', () => {
     ['500', 'answered a 1 unknown\nended a unknown_final answer_unknown'],
     ['timeout', 'answered a 1 unknown\nended a unknown_final answer_unknown'],
     ['404', 'answered a 1 missing\nended a gone answer_missing'],
-  ])('is final with the response %s', async (answer, expected) => {
+  ])('a blind cancel is final with the response %s', async (answer, expected) => {
     const { scene, result } = await blind(answer);
     expect(result).toBe(`intent a jobs 1\n${expected}`);
     for (let day = 0; day < 3; day += 1) {
@@ -226,7 +232,7 @@ describe('a blind cancel', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('that was refused is not repeated within recheckAfter and does not count for breakers', async () => {
+  it('a refused blind cancel is not repeated within recheckAfter and does not count towards breakers', async () => {
     const { scene, result } = await blind('400');
     expect(result).toBe('intent a jobs 1\nanswered a 1 refused\nended a not_in_progress answer_refused');
     const at = scene.clock.now();
@@ -241,7 +247,7 @@ describe('a blind cancel', () => {
     expect([errors, races]).toEqual([[], []]);
   });
 
-  it('is never sent again if the process died before the response', async () => {
+  it('a blind cancel is never sent again if the process died before the response', async () => {
     const scene = await createScene(BLIND);
     await scene.warm();
     scene.states.set('a', undefined);
@@ -257,7 +263,7 @@ describe('a blind cancel', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('is not sent if the final check finds a reported state', async () => {
+  it('a blind cancel is not sent if the final check finds a reported state', async () => {
     const scene = await createScene(BLIND);
     await scene.warm();
     expect(await scene.walk('a')).toBe('left a now_in_progress');

@@ -14,7 +14,7 @@ async function warmScene() {
   return scene;
 }
 
-/** Stops the newest process right before it writes a request. `wake` continues it; `run` is the result of its run. */
+/** Pauses the newest process right before it writes a request. `wake` resumes it; `run` is the result of its run. */
 async function stopBeforeRequest(scene: Awaited<ReturnType<typeof warmScene>>) {
   const reached = Promise.withResolvers<void>();
   const woken = Promise.withResolvers<void>();
@@ -28,15 +28,15 @@ async function stopBeforeRequest(scene: Awaited<ReturnType<typeof warmScene>>) {
   return { wake: woken.resolve, run };
 }
 
-describe('a replica', () => {
-  it('cancels if its lease lasts longer than a cancel, and records its id in the intent', async () => {
+describe('replicas', () => {
+  it('a replica cancels if its lease outlasts the cancel, and records its id in the intent', async () => {
     const scene = await warmScene();
     expect(await scene.walk('a')).toContain('intent a');
     expect(scene.sent).toEqual(['a']);
     expect((await scene.lines()).find(({ step }) => step === 'intent')).toMatchObject({ replica: 'replica 2' });
   });
 
-  it('writes no intent if the lease may end before the request', async () => {
+  it('a replica writes no intent if its lease may end before the request', async () => {
     const scene = await warmScene();
     scene.lease = { ...HELD, left: HELD.needed };
     expect(await scene.walk('a')).toBe('left a not_leader');
@@ -45,7 +45,7 @@ describe('a replica', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('sends nothing if the lease has expired between intent and request', async () => {
+  it('a replica sends nothing if its lease has expired between intent and request', async () => {
     const scene = await warmScene();
     scene.onTurn = () => {
       scene.lease = { ...HELD, left: HELD.needed };
@@ -53,12 +53,12 @@ describe('a replica', () => {
     expect(await scene.walk('a')).toContain('not_sent');
     scene.onTurn = () => undefined;
     scene.lease = HELD;
-    // The request was certainly not sent, so the next walk may send it.
+    // The request was certainly not sent, so the next walk may send one.
     await scene.again();
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('aborts a request before another replica can acquire the account', async () => {
+  it('a replica aborts a request before another replica can acquire the account', async () => {
     const scene = await warmScene();
     scene.lease = { left: LEASE_MARGIN + 50, needed: LEASE_MARGIN };
     let why = '';
@@ -75,17 +75,17 @@ describe('a replica', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('writes no intent and sends nothing while the database is unavailable', async () => {
+  it('a replica writes no intent and sends nothing while the database is unavailable', async () => {
     const scene = await warmScene();
     scene.failCommitsAfter(0);
     await expect(scene.walk('a')).rejects.toThrow('disk full');
     expect(scene.sent).toEqual([]);
   });
 
-  it('sends nothing if it was stopped after its intent and continues after the takeover', async () => {
+  it('a replica sends nothing if it is paused after its intent and continues after a takeover', async () => {
     const scene = await warmScene();
     const { wake, run } = await stopBeforeRequest(scene);
-    // The new holder first reads the open intent back.
+    // The new holder first performs the read-back of the open intent.
     await scene.restart();
     wake();
     expect(await run).toContain('belongs to another replica now');
@@ -95,13 +95,13 @@ describe('a replica', () => {
       await scene.walk('a');
       await scene.wait(MINUTE);
     }
-    // The callback is still in progress after all read-backs: only the holder makes another attempt.
+    // The callback is still in progress after all read-backs. Only the holder makes another attempt.
     expect(scene.sent).toEqual(['a']);
     const intents = (await scene.lines()).filter(({ step }) => step === 'intent');
     expect(intents.map(line => 'replica' in line && line.replica)).toEqual(['replica 2', 'replica 3']);
   });
 
-  it('does not repeat a cancel of the previous holder that has no stored response', async () => {
+  it('a replica does not repeat a cancel of the previous holder that has no stored response', async () => {
     const scene = await warmScene();
     const sending = Promise.withResolvers<void>();
     scene.onSend = () => sending.resolve();
@@ -118,7 +118,7 @@ describe('a replica', () => {
   });
 });
 
-it('no callback is cancelled twice or by a replica without the lease, although replicas stop, take over and continue', async () => {
+it('no callback is cancelled twice or by a replica without the lease, even if replicas pause, take over and continue', async () => {
   const step = fc.constantFrom(
     'walk',
     'walk',
@@ -139,7 +139,7 @@ it('no callback is cancelled twice or by a replica without the lease, although r
       /** Holder of the account at the time of each request. */
       const senders: (string | undefined)[] = [];
       scene.onSend = () => senders.push(`replica ${holder}`);
-      /** Waits for the end of the work or until the replica is stopped. */
+      /** Waits until the work ends or the replica is paused. */
       const run = async (work: Promise<unknown>, until?: Promise<void>) => {
         const settled = work.catch(() => undefined);
         runs.push(settled);
@@ -161,7 +161,7 @@ it('no callback is cancelled twice or by a replica without the lease, although r
           stopped.push(woken.resolve);
           await run(scene.walk('a b c'), reached.promise);
           scene.onTurn = () => undefined;
-          // A stopped replica does nothing: another one must take over.
+          // A paused replica does nothing: another one must take over.
           await scene.restart();
           holder += 1;
         }

@@ -11,7 +11,10 @@ const HOUR = 3_600_000;
 const NOON = Date.UTC(2027, 0, 1, 12);
 const END = new Date(NOON + 1000).toISOString();
 
-/** Creates an account with this many callbacks in progress and ten rules that match all of them and expire at the same time. */
+/**
+ * Creates an account with this many callbacks in progress and ten rules. Each rule matches all callbacks and becomes
+ * due for all of them at the same time.
+ */
 async function manyCallbacks(count: number, firstSeenAt: number) {
   const names = Array.from({ length: 10 }, (_, index) => `r${index}`);
   const match = { url: { prefix: ['https://a.example/'] }, label: { in: ['x'] } };
@@ -64,7 +67,7 @@ async function manyCallbacks(count: number, firstSeenAt: number) {
   };
 }
 
-/** Runs `work` and returns the number of event loop turns. `onTurn` is called in each turn. */
+/** Runs `work` and returns its number of event loop turns. `onTurn` is called in each turn. */
 async function turnsOf(work: Promise<unknown>, onTurn: (turn: number) => unknown = () => undefined): Promise<number> {
   let [turns, isDone] = [0, false];
   const count = () => {
@@ -90,7 +93,7 @@ it.each([
   expect(lines()).toHaveLength(2000);
 });
 
-it('all callbacks of a walk are evaluated as of the same time, although time passes between slices', async () => {
+it('all callbacks of a walk are evaluated as of the same time, even if time passes between slices', async () => {
   const { autoCancel, clock, lines } = await manyCallbacks(2000, NOON - HOUR);
   await turnsOf(autoCancel.run(running()), turn => (turn === 3 ? clock.advance(HOUR) : undefined));
   expect(clock.now()).toBe(NOON + HOUR);

@@ -5,7 +5,7 @@ import { STAGES } from '../../src/auto-cancel/stages.ts';
 import { HOUR, rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
 
-it('the documentation has the stages in the order of the checks', () => {
+it('the documentation lists the stages in the order of the checks', () => {
   const text = readFileSync('docs/auto-cancel-operate.md', 'utf8');
   expect(withStages(text)).toBe(text);
   expect(() => withStages('# No markers')).toThrow('no markers');
@@ -19,7 +19,7 @@ it('stages have unique names and unique reasons, except reasons about events', (
   expect(new Set(twice)).toEqual(new Set(['idle_for', 'unknown_idle_for']));
 });
 
-it('the reason of the earliest stage is reported if several stages forbid a cancel', async () => {
+it('the reason of the earliest stage is reported if several stages prevent a cancel', async () => {
   const windows = { deny: [{ from: '2026-06-01T00:00:00Z', to: '2026-06-02T00:00:00Z', reason: 'freeze' }] };
   const scene = await createScene({
     pauseWhileAlerts: ['Down'],

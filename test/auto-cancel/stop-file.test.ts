@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { mayExist } from '../../src/auto-cancel/context.ts';
 import { newFolder } from '../support/folder.ts';
 
-it('a stop file exists if its path exists', () => {
+it('the stop file is detected if its path exists', () => {
   const folder = newFolder();
   const file = join(folder, 'STOP');
   expect([mayExist(file), mayExist(join(folder, 'none', 'STOP'))]).toEqual([false, false]);
@@ -12,7 +12,7 @@ it('a stop file exists if its path exists', () => {
   expect([mayExist(file), mayExist(folder)]).toEqual([true, true]);
 });
 
-it('a stop file counts as existing if its path is unreadable', () => {
+it('the stop file counts as existing if its path is unreadable', () => {
   const folder = newFolder();
   symlinkSync('/nowhere/STOP', join(folder, 'dangling'));
   symlinkSync('loop', join(folder, 'loop'));
@@ -21,7 +21,7 @@ it('a stop file counts as existing if its path is unreadable', () => {
   expect(files.filter(file => !mayExist(join(folder, file)))).toEqual([]);
 });
 
-it.skipIf(process.getuid?.() === 0)('a stop file counts as existing if its folder is not searchable', () => {
+it.skipIf(process.getuid?.() === 0)('the stop file counts as existing if its folder is not searchable', () => {
   const folder = newFolder();
   chmodSync(folder, 0o000);
   const isThere = mayExist(join(folder, 'STOP'));

@@ -9,7 +9,7 @@ import { dlqFacts } from '../support/shown-facts.ts';
 
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 6, 1);
-/** Minimum age of a stuck callback by default: 1.5 times the sum of 30.7 h of waits and 6 attempts of 15 minutes. */
+/** Default minimum age of a stuck callback: 1.5 times the sum of 30.7 h of waits and 6 attempts of 15 minutes. */
 const LONG = 49 * HOUR;
 
 /** Returns the facts after complete walks at these times. */
@@ -51,11 +51,14 @@ it.each([
   ['no state is reported', [{}, { queue: 'blind' }], { suspected: undefined, oldestInProgress: undefined }],
   ['none is in progress', [{ callbackState: 'fail' as const }], { suspected: 0, oldestInProgress: undefined }],
   ['some are in progress', [inProgress, inProgress, {}], { suspected: 2, oldestInProgress: START / 1000 }],
-])('counts callbacks that seem stuck if %s', async (_, rows, values) => {
-  expect(await valuesOf(rows)).toEqual(values);
-});
+])(
+  'reports the number of suspected callbacks and the start of the oldest one in progress if %s',
+  async (_, rows, values) => {
+    expect(await valuesOf(rows)).toEqual(values);
+  },
+);
 
-it('a callback is evaluated at the time of the last walk that listed it', async () => {
+it('callbacks are evaluated as of the last walk that listed them', async () => {
   const hours = (count: number) => valuesOf([inProgress], [START, START + count * HOUR]);
   expect((await hours(48)).suspected).toBe(0);
   expect((await hours(49)).suspected).toBe(1);
@@ -66,7 +69,7 @@ it('the number of suspected callbacks is undefined before the first complete wal
   expect(suspectedCallbacks(dlqFacts({}).tracked)).toBeUndefined();
 });
 
-it('the gauge has no sample without facts, and a new revision after each walk', async () => {
+it('the gauge of suspected callbacks has no sample without data, and a new revision after each walk', async () => {
   let facts: ReturnType<typeof dlqFacts> | undefined;
   const source = createSuspectedSource('a', () => facts);
   const family = 'delivery_dlq_failure_callbacks_suspected';

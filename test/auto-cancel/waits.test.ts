@@ -8,10 +8,10 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
   return scene;
 }
 
-describe('grace', () => {
+describe('grace periods', () => {
   const GRACE = { rules: [rule('jobs', { grace: '30m' })] };
 
-  it('ends with a walk that started after it', async () => {
+  it('grace ends at the first walk that starts after the grace period has elapsed', async () => {
     const scene = await warmScene(GRACE);
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     await scene.wait(28 * MINUTE);
@@ -22,7 +22,7 @@ describe('grace', () => {
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('restarts if the callback was healthy in between', async () => {
+  it('grace restarts if the callback was healthy in between', async () => {
     const scene = await warmScene(GRACE);
     await scene.walk('a b');
     expect(await scene.walk('a:in_progress_for')).toBe(
@@ -33,7 +33,7 @@ describe('grace', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('outlives a restart', async () => {
+  it('grace survives a restart', async () => {
     const scene = await warmScene(GRACE);
     await scene.walk('a');
     await scene.wait(HOUR);
@@ -43,14 +43,14 @@ describe('grace', () => {
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('also delays plans', async () => {
+  it('grace also delays plans', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     await scene.wait(HOUR);
     expect(await scene.walk('a')).toBe('ended a planned stuck');
   });
 
-  it('neither starts nor ends with a partial walk', async () => {
+  it('grace neither starts nor ends at a partial walk', async () => {
     const scene = await warmScene(GRACE);
     await scene.walk('a');
     scene.isPartial = true;
@@ -61,7 +61,7 @@ describe('grace', () => {
   });
 });
 
-describe('approval', () => {
+describe('approvals', () => {
   const APPROVE = { rules: [rule('jobs', { mode: 'approve' })] };
 
   async function asked() {
@@ -74,7 +74,7 @@ describe('approval', () => {
   const tell = (scene: Awaited<ReturnType<typeof asked>>, action: string) =>
     scene.order({ kind: 'approve', action, by: 'ann' });
 
-  it('is requested once and permits the cancel of its action', async () => {
+  it('approval is requested once, and the approved action then cancels the callback', async () => {
     const scene = await asked();
     expect(await scene.again()).toBe('');
     expect(await tell(scene, 'a')).toBe('obeyed');
@@ -84,7 +84,7 @@ describe('approval', () => {
     expect(intent).toMatchObject({ approvedBy: 'ann', mode: 'approve' });
   });
 
-  it('is attributed to the first of two operators', async () => {
+  it('an approval is attributed to the first of two operators', async () => {
     const scene = await asked();
     expect(await tell(scene, 'a')).toBe('obeyed');
     expect(await scene.order({ kind: 'approve', action: 'a', by: 'bob' })).toBe('obeyed');
@@ -93,7 +93,7 @@ describe('approval', () => {
     expect(intent).toMatchObject({ approvedBy: 'ann' });
   });
 
-  it('can be given with the first 6 characters of the action', async () => {
+  it('an approval can refer to the first 6 characters of the action', async () => {
     const scene = await asked();
     const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
     expect(await tell(scene, action.slice(0, 5))).not.toBe('obeyed');
@@ -101,7 +101,7 @@ describe('approval', () => {
     expect(await tell(scene, 'nobody')).toBe('no action nobody waits for approval');
   });
 
-  it('can be given within a day', async () => {
+  it('an approval is accepted for a day', async () => {
     const scene = await asked();
     await scene.wait(DAY - 1);
     expect(await tell(scene, 'b')).toBe('obeyed');
@@ -109,7 +109,7 @@ describe('approval', () => {
     expect(await tell(scene, 'a')).not.toBe('obeyed');
   });
 
-  it('expires after a day, to the millisecond, and is requested again', async () => {
+  it('an approval expires after a day, to the millisecond, and is requested again', async () => {
     const scene = await asked();
     await tell(scene, 'b');
     await scene.wait(DAY - MINUTE);
@@ -119,7 +119,7 @@ describe('approval', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('is discarded if the callback was healthy in between', async () => {
+  it('an approval is discarded if the callback was healthy in between', async () => {
     const scene = await asked();
     await tell(scene, 'a');
     expect(await scene.walk('a:in_progress_for b')).toContain('cleared a in_progress_for');
@@ -127,7 +127,7 @@ describe('approval', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('is requested after grace and for one episode', async () => {
+  it('approval is requested after grace, for one episode', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     expect(await tell(scene, 'a')).not.toBe('obeyed');
@@ -138,7 +138,7 @@ describe('approval', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('outlives a restart', async () => {
+  it('an approval survives a restart', async () => {
     const scene = await asked();
     await tell(scene, 'a');
     await scene.restart();

@@ -9,11 +9,11 @@ const FREEZE = { from: Date.parse('2026-12-20T00:00:00Z'), to: Date.parse('2027-
 
 const at = (windows: Windows, time: string) => windowReason(windows, Date.parse(time)) ?? 'open';
 
-describe('windows', () => {
-  it('are always open if none is configured', () =>
+describe('allow and deny windows', () => {
+  it('windows are always open if none is configured', () =>
     expect(at({ allow: [], deny: [] }, '2027-03-01T03:00:00Z')).toBe('open'));
 
-  // Clocks go from UTC+1 to UTC+2 on Sunday 2027-03-28, and back on Sunday 2027-10-31.
+  // In the test's time zone, clocks change from UTC+1 to UTC+2 on Sunday 2027-03-28, and back on Sunday 2027-10-31.
   it.each([
     ['2027-03-26T06:59:59.999Z', 'window_closed'],
     ['2027-03-26T07:00:00.000Z', 'open'],
@@ -25,26 +25,28 @@ describe('windows', () => {
     ['2027-10-29T06:00:00.000Z', 'open'],
     ['2027-11-01T06:00:00.000Z', 'window_closed'],
     ['2027-11-01T07:00:00.000Z', 'open'],
-  ])('at %s: %s', (time, expected) => expect(at({ allow: [OFFICE], deny: [] }, time)).toBe(expected));
+  ])('the state of windows at %s is %s', (time, expected) =>
+    expect(at({ allow: [OFFICE], deny: [] }, time)).toBe(expected),
+  );
 
-  it('last as long as configured when the clocks change', () => {
+  it('windows last as long as configured even if daylight saving time starts during the window', () => {
     const night = { cron: '0 22 * * 6', for: 8 * HOUR, tz: 'Europe/Amsterdam' };
     expect(at({ allow: [night], deny: [] }, '2027-03-28T04:59:59.999Z')).toMatch(/^open$/);
     expect(at({ allow: [night], deny: [] }, '2027-03-28T05:00:00Z')).toMatch(/^window_closed$/);
   });
 
-  it('that start in a skipped hour open right after it', () => {
+  it('windows that start in a skipped hour open right after it', () => {
     const skipped = { cron: '30 2 * * *', for: HOUR / 2, tz: 'Europe/Amsterdam' };
     expect(at({ allow: [skipped], deny: [] }, '2027-03-28T00:59:59Z')).toMatch(/^window_closed$/);
     expect(at({ allow: [skipped], deny: [] }, '2027-03-28T01:00:00Z')).toMatch(/^open$/);
   });
 
-  it('are open if any of them is, also if a window overlaps its next occurrence', () => {
+  it('windows are open if any of them is open, even if a window overlaps its next occurrence', () => {
     const long = { cron: '*/10 * * * *', for: 2 * HOUR, tz: 'UTC' };
     expect(at({ allow: [OFFICE, long], deny: [] }, '2027-03-28T12:34:56Z')).toBe('open');
   });
 
-  it('are closed while a deny window is open, regardless of allow', () => {
+  it('windows are closed while a deny window is open, regardless of allow windows', () => {
     const windows = { allow: [OFFICE], deny: [FREEZE] };
     expect(at(windows, '2026-12-18T12:00:00Z')).toMatch(/^open$/);
     expect(at(windows, '2026-12-21T12:00:00Z')).toBe('window_denied');

@@ -3,7 +3,7 @@ import { STAGES } from '../../src/auto-cancel/stages.ts';
 import { sentenceOf, skipText } from '../../src/auto-cancel/words.ts';
 import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
 
-it('every reason for skipping a stuck callback has a sentence', () => {
+it('each reason for skipping a stuck callback is described by a sentence', () => {
   const reasons = STAGES.filter(({ name }) => name !== 'verdict').flatMap(({ reasons }) => Object.keys(reasons));
   for (const held of [...reasons, ...FINAL_OUTCOMES]) {
     expect(skipText(held)).toMatch(/^Nothing is cancelled because .{10,}[^.]\.$/);
@@ -45,6 +45,6 @@ it.each([
   ],
   [{ at: 0, step: 'paused', by: 'ann', reason: 'line\nbreak.' }, 'Auto-cancel was paused by ann: line\u{fffd}break.'],
   [{ at: 0, step: 'breaker_opened', breaker: 'errors', reason: 'x' }, 'A breaker opened: errors: x.'],
-] as const)('a journal line is shown as a sentence: %j', (line, sentence) => {
+] as const)('a journal line is described by a sentence: %j', (line, sentence) => {
   expect(sentenceOf(line)).toBe(sentence);
 });

@@ -26,7 +26,7 @@ it.each([
   [['--from', '2999-01-01T00:00:00Z'], '--from must be before --to, and before now\n'],
   [['--from', '1h', '--account', 'nobody'], 'config.yaml has no account nobody\n'],
   [['--from', '1h', '--out', '/nowhere/at/all'], '--out: there is no folder /nowhere/at\n'],
-])('rejects %j with a message before reading anything', async (options, text) => {
+])('rejects the options %j with a message before it reads anything', async (options, text) => {
   expect(await refused(...options)).toBe(text);
 });
 
@@ -36,7 +36,7 @@ it.each(['5', 'yesterday', '22.11.2026'])('rejects %s as a time', async text => 
   );
 });
 
-it('explains the format of labels', async () => {
+it('explains the format of an invalid label', async () => {
   expect(await refused('--from', '1h', '--label', 'a b=c')).toContain(
     'must be NAME=VALUE; a name has letters, digits and _, and does not begin with a digit.',
   );

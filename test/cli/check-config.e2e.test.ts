@@ -38,8 +38,8 @@ function configFile(config: object): string {
   return file;
 }
 
-describe('check-config --no-secrets', () => {
-  it('accepts variables and files of secrets that do not exist', async () => {
+describe('checks without secrets', () => {
+  it('check-config --no-secrets accepts missing variables and files of secrets', async () => {
     const file = configFile(withoutSecrets);
     const strict = await runCli(['check-config', file]);
     expect(strict.code).toBe(2);
@@ -52,7 +52,7 @@ describe('check-config --no-secrets', () => {
     expect(code).toBe(0);
   });
 
-  it('still reports every other error and warning', async () => {
+  it('check-config --no-secrets still reports all other errors and warnings', async () => {
     const file = configFile({
       ...withoutSecrets,
       colour: 'red',

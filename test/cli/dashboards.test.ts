@@ -29,7 +29,7 @@ describe('dashboards print', () => {
     for (const name of NAMES) expect(printed[name]).toEqual(JSON.parse(readFileSync(`dashboards/${name}`, 'utf8')));
   });
 
-  it('writes the dashboards to a folder that it creates', async () => {
+  it('creates a folder and writes the dashboards to it', async () => {
     const folder = join(newFolder(), 'new');
     const { code, out } = await run('dashboards', 'print', '--dir', folder);
     expect(code).toBe(0);
@@ -40,9 +40,9 @@ describe('dashboards print', () => {
   });
 
   it.each([
-    ['where nothing can be made', '/proc/x/y', /ENOENT.*mkdir '\/proc\/x'/],
+    ['that cannot be created', '/proc/x/y', /ENOENT.*mkdir '\/proc\/x'/],
     ['below a file', join(import.meta.filename, 'x'), /ENOTDIR/],
-  ])('reports that it cannot write %s', async (_, folder, why) => {
+  ])('reports an error for an output folder %s', async (_, folder, why) => {
     const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     expect(await run('dashboards', 'print', '--dir', folder)).toEqual({ code: 1, out: '' });
     const said = stderr.mock.calls.join('');
@@ -51,7 +51,7 @@ describe('dashboards print', () => {
     expect(said).toMatch(why);
   });
 
-  it('contains the configured objectives, names and links', async () => {
+  it('prints dashboards with the configured objectives, names and links', async () => {
     const folder = newFolder();
     const config = join(folder, 'config.yaml');
     writeFileSync(

@@ -22,8 +22,8 @@ expect:
   return file;
 }
 
-describe('rules test', () => {
-  it('prints a line for each expectation and the covered predicates', async () => {
+describe('offline tests of rules', () => {
+  it('rules test prints a line for each expectation and the covered predicates', async () => {
     const file = stuck('stuck');
     expect(await runCli(['rules', 'test', file])).toEqual({
       code: 0,
@@ -36,7 +36,7 @@ describe('rules test', () => {
     });
   });
 
-  it('exits 1 on a difference and shows every predicate', async () => {
+  it('rules test exits with 1 on a difference and shows every predicate', async () => {
     const file = stuck('unknown, reason: no_id');
     const { code, stdout, stderr } = await runCli(['rules', 'test', stuck('stuck'), file]);
     expect(code).toBe(1);
@@ -45,7 +45,7 @@ describe('rules test', () => {
     expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2d2h; required: at least 2d\n');
   });
 
-  it('exits 2 on a bad file, a bad configuration or no file, and needs no secrets', async () => {
+  it('rules test exits with 2 on an invalid case, an invalid configuration or a missing file, and needs no secrets', async () => {
     expect((await runCli(['rules', 'test', 'nowhere.yaml'])).code).toBe(2);
     expect((await runCli(['rules', 'test'])).code).toBe(2);
     expect((await runCli(['rules', 'test', 'x', '--config', 'test/config/bad/rule-blind.yaml'])).code).toBe(2);

@@ -39,13 +39,13 @@ const faultOf = (text: string) => {
   throw new Error('the case was taken for good');
 };
 
-describe('the examples', () => {
+describe('examples', () => {
   const { config } = loadConfig('examples/auto-cancel.yaml');
   const checks = globSync('examples/rules/*.yaml')
     .sort()
     .map(file => ({ file, checks: testRules(readRuleCase(file), config) }));
 
-  it.each(checks)('$file', ({ checks }) => {
+  it.each(checks)('the example $file passes', ({ checks }) => {
     expect(checks.filter(({ isAsExpected }) => !isAsExpected)).toEqual([]);
     expect(checks.length).toBeGreaterThan(2);
   });
@@ -55,7 +55,7 @@ describe('the examples', () => {
     expect(found(text)).toEqual(['ok: not_stuck in_progress_for', 'ok: stuck stuck']);
   });
 
-  it('cover both results of each predicate', () => {
+  it('the examples cover both results of each predicate', () => {
     const coverage = coverageOf(checks.flatMap(({ checks }) => checks));
     expect(coverage.size).toBe(config.autoCancel.rules.length);
     // Always true: a longer pause begins another episode.
@@ -69,8 +69,8 @@ describe('the examples', () => {
   });
 });
 
-describe('a case', () => {
-  it('evaluates each expectation at its time, in any order', () => {
+describe('cases of rules', () => {
+  it('a case evaluates each expectation at its time, in any order', () => {
     const at = (time: string, verdict: string, reason?: string) =>
       `{ at: ${time}, dlqId: 1-0, rule: r, verdict: ${verdict}${reason ? `, reason: ${reason}` : ''} }`;
     const lines = [
@@ -91,7 +91,7 @@ describe('a case', () => {
     ]);
   });
 
-  it('includes an event of the entry or its callback only after the event happened', () => {
+  it('a case includes an event of the entry or its callback only after the event happened', () => {
     const idle = ', stuckWhen: { idleFor: 1h }';
     const stuck = (at: string) => expected(`{ at: ${at}, dlqId: 1-0, rule: r, verdict: stuck }`);
     expect(found(one(stuck('+50h'), idle))).toEqual(['wrong: unknown unknown_idle_for']);
@@ -107,14 +107,14 @@ describe('a case', () => {
     expect(found(callback)).toEqual(['wrong: not_stuck idle_for']);
   });
 
-  it('uses the id field that the rules configure', () => {
+  it('a case uses the id field that the rules configure', () => {
     const stuck = expected('{ at: +50h, dlqId: m1, rule: r, verdict: stuck }');
     const text = one(stuck).replace('dlqId: 1-0, messageId', 'messageId');
     expect(found(text)).toEqual(['wrong: unknown no_id']);
     expect(found(text.replace('autoCancel:', 'autoCancel:\n  idFrom: messageId'))).toEqual(['ok: stuck stuck']);
   });
 
-  it('starts another episode after a pause longer than the allowed gap, which depends on rescanEvery', () => {
+  it('a case starts another episode after a pause longer than the allowed gap, which depends on rescanEvery', () => {
     const stuck = expected('{ at: +59h, dlqId: 1-0, rule: r, verdict: stuck }');
     const slow = (every: string, more = '') => one(stuck).replace('every: 5m', `every: ${every}`) + more;
     expect(found(slow('30m'))).toEqual(['ok: stuck stuck']);
@@ -172,5 +172,7 @@ describe('a case', () => {
       'case.yaml:1:1: there is no rule to test: add autoCancel.rules here, or use --config',
     ],
     ['a: [', expect.stringMatching(/^case\.yaml:1:\d: a { or \[ opened above is not closed/) as unknown as string],
-  ])('is rejected with the place of the mistake: %#', (text, message) => expect(faultOf(text)).toEqual(message));
+  ])('an invalid case is rejected with the position of the error: %#', (text, message) =>
+    expect(faultOf(text)).toEqual(message),
+  );
 });

@@ -59,7 +59,7 @@ it('a rehearsal contains no configured address, file or secret', async () => {
   expect(texts.filter(text => text.includes('canary'))).toEqual([]);
   const addresses = texts.filter(text => /^(https?|postgres):/.test(text));
   expect(new Set(addresses.map(text => new URL(text).origin))).toEqual(
-    // The default endpoint of tracing and push, which are disabled.
+    // Default endpoint of tracing and push, which are disabled here.
     new Set([new URL(emulator.url).origin, RECEIVER, 'http://localhost:4318']),
   );
   expect([config.tracing.enabled, config.push.metrics.enabled, config.heartbeat]).toEqual([false, false, null]);
@@ -75,7 +75,7 @@ it('a rehearsal keeps rules, alerts and filters, and scales intervals to real ti
   });
   const { collect, alerts, autoCancel, staleness } = rehearsalConfig(given, base(emulator.url), place);
   expect([collect.dlq.every, collect.dlq.rescanEvery, collect.events.every]).toEqual([225_000, 7_200_000, 225_000]);
-  // Stale after three real seconds, withdrawn after six.
+  // Data is stale after three real seconds and withdrawn after six.
   expect(staleness.markAfter * collect.dlq.every).toBe(900 * 3000);
   expect(Math.min(staleness.withdrawAtMost, staleness.withdrawAfter * collect.dlq.every)).toBe(900 * 6000);
   expect(collect.dlq.filters).toEqual(given.collect.dlq.filters);
@@ -83,11 +83,11 @@ it('a rehearsal keeps rules, alerts and filters, and scales intervals to real ti
   expect(alerts.notifiers.map(({ name }) => name)).toEqual(['am', 'hook']);
   expect({ ...autoCancel, rules: [] }).toEqual({ ...given.autoCancel, stopFile: '/tmp/rehearsal/STOP', rules: [] });
   const [rule, before] = [autoCancel.rules[0], given.autoCancel.rules[0]];
-  // Ten real seconds.
+  // The maximum gap is ten real seconds.
   expect(rule).toEqual({ ...before, stuckWhen: { ...before?.stuckWhen, maxGap: 900 * 10_000 } });
 });
 
-it('the clock of a rehearsal starts fast and slows down to at most 60 times before a rule may act', async () => {
+it('the clock of a rehearsal starts fast and slows down to at most 60 times real time before a rule may act', async () => {
   const HOUR = 3_600_000;
   const rules = [{ name: 'r', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '72h' }, grace: '1h' }];
   const given = parse({ ...everything, autoCancel: { rules } });
@@ -101,7 +101,7 @@ it('the clock of a rehearsal starts fast and slows down to at most 60 times befo
   const rehearsed = rehearsalClock(clock, 600, given);
   const elapsed = () => rehearsed.monotonic() - 5;
   expect([elapsed(), rehearsed.now()]).toEqual([0, 1_000_005]);
-  // It does not advance during synchronous code.
+  // The clock does not advance during synchronous code.
   real = 1000;
   expect(elapsed()).toBe(0);
   real = 5;
@@ -130,7 +130,7 @@ it('dead letters outlive the longest rule unless their retention is configured',
   expect(dlqRetention(parse({ ...everything, accounts, autoCancel: { rules } }))).toBe(4 * 86_400_000);
 });
 
-it('adds entries for each rule and filter, or returns a note if it cannot', async () => {
+it('a rehearsal adds entries for each rule and filter, or returns a note if it cannot', async () => {
   const emulator = await emulateEmpty();
   const given = parse({
     ...everything,
@@ -175,7 +175,7 @@ it('adds entries for each rule and filter, or returns a note if it cannot', asyn
   expect(blind.map(row => 'failureCallbackInfo' in row)).toEqual([false, false, false]);
 });
 
-it('prints each alert of a notification', async () => {
+it('the receiver of a rehearsal prints each alert of a notification', async () => {
   const lines: string[] = [];
   const receiver = await startReceiver(line => lines.push(line));
   afterThisTest(receiver.close);

@@ -4,13 +4,16 @@ import { DEFAULT_OBJECTIVES, filled, shippedDashboards, shippedRules } from '../
 const objectives = DEFAULT_OBJECTIVES;
 const links = { runbooks: 'https://w.example', grafana: 'https://g.example', traces: 'https://t.example' };
 
-describe('shipped rules and dashboards', () => {
-  it.each([{}, links, { ...links, job: 'dw' }])('contain no placeholder with %j', settings => {
-    expect(JSON.stringify(shippedRules({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
-    expect(JSON.stringify(shippedDashboards({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
-  });
+describe('placeholders', () => {
+  it.each([{}, links, { ...links, job: 'dw' }])(
+    'shipped rules and dashboards contain no placeholder with %j',
+    settings => {
+      expect(JSON.stringify(shippedRules({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
+      expect(JSON.stringify(shippedDashboards({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
+    },
+  );
 
-  it('quote the job in PromQL but not in labels and texts', () => {
+  it('shipped rules and dashboards quote the job in PromQL, but not in labels and texts', () => {
     const job = 'a"b\\c $& <<window>>';
     const rules = shippedRules({ job, objectives }).flatMap(group => group.rules);
     expect(rules.find(({ alert }) => alert === 'DeliveryAgentDown')).toMatchObject({
@@ -21,7 +24,7 @@ describe('shipped rules and dashboards', () => {
   });
 });
 
-it('replaces placeholders by values of their type, and deletes properties without a value', () => {
+it('replaces placeholders with values of their type, and deletes properties without a value', () => {
   const template = '{"a":"<<onTimeSeconds>>","b":"[<<window>>:1h]","c":"<<grafana>>/d","d":["<<traces>>",1,null]}';
   expect(filled(template, { objectives })).toEqual({ a: 300, b: '[30d:1h]', d: ['/explore', 1, null] });
 });

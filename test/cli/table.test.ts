@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { toTable } from '../../src/cli/table.ts';
 
-it('aligns its columns', () => {
+it('a table aligns its columns', () => {
   const rows = [
     ['all', '12'],
     ['payments', '3'],
@@ -11,6 +11,6 @@ it('aligns its columns', () => {
   );
 });
 
-it('removes terminal control sequences', () => {
+it('a table removes terminal control sequences', () => {
   expect(toTable(['key'], [['a\u001b[2J\nb\u202e\ud800']])).toBe('key\na\u{fffd}[2J\u{fffd}b\u{fffd}\u{fffd}');
 });

@@ -6,7 +6,7 @@ import { runs } from '../support/runs.ts';
 const sizesOf = (...sizes: number[]) => new Map(sizes.map((size, index) => [`k${index}`, size]));
 const names = (members: ReadonlyMap<string, number>) => [...members.keys()].sort();
 
-/** Reference implementation. */
+/** Reference implementation of the cap. */
 function bySorting(sizes: ReadonlyMap<string, number>, before: ReadonlyMap<string, number>, cap: number) {
   const ranked = [...sizes.keys()].sort((a, b) => (sizes.get(b) ?? 0) - (sizes.get(a) ?? 0) || (a < b ? -1 : 1));
   if (ranked.length <= cap) return new Map(ranked.map(name => [name, 0]));
@@ -18,14 +18,14 @@ function bySorting(sizes: ReadonlyMap<string, number>, before: ReadonlyMap<strin
   return new Map([...stay.slice(0, cap), ...rest].slice(0, cap));
 }
 
-describe('cap', () => {
-  it('shows all values below the cap, and the largest ones above it', () => {
+describe('members of a cap', () => {
+  it('chooses all values if the cap permits, otherwise the largest ones', () => {
     expect(names(chooseMembers(sizesOf(1, 2), new Map(), 2))).toEqual(['k0', 'k1']);
     expect(names(chooseMembers(sizesOf(1, 5, 3, 5), new Map(), 2))).toEqual(['k1', 'k3']);
     expect(names(chooseMembers(sizesOf(1, 1, 1), new Map(), 2))).toEqual(['k0', 'k1']);
   });
 
-  it('keeps a member just beyond the cap, and one beyond the margin for two rounds', () => {
+  it('keeps a value just beyond the cap, and a value beyond the margin for two rounds', () => {
     const cap = 10;
     const before = chooseMembers(sizesOf(...Array.from({ length: 20 }, (_, index) => 100 - index)), new Map(), cap);
     expect(before.has('k9')).toBe(true);
@@ -41,7 +41,7 @@ describe('cap', () => {
     expect(members.has('k9')).toBe(true);
   });
 
-  it('chooses the same values as sorting all of them', () => {
+  it('chooses the same values as a reference that sorts all values', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 12 }),

@@ -12,7 +12,7 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Input: the service's response to each request. The expected output is in the .prom file next to it. */
+/** Input: the service's response to each request. The .prom file with the same name contains the expected output. */
 interface Case {
   readonly now: string;
   /** The collector's section of the configuration; for `account`, the configured limits. */
@@ -21,10 +21,10 @@ interface Case {
   readonly round?: string;
   /** Rows committed before this process. */
   readonly stored?: Readonly<Record<string, string>>;
-  /** The account's record from a token reset. */
+  /** The account's record, as stored by a token reset. */
   readonly recorded?: object;
   readonly answers: readonly (readonly [request: string, body: unknown])[];
-  /** Rows that the round commits. Default: none. `elsewhere`: tested elsewhere. */
+  /** Rows that the round commits. Default: none. `elsewhere`: other tests check them. */
   readonly changes?: readonly object[] | 'elsewhere';
 }
 
@@ -45,7 +45,7 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
   const collector = create(name, options, recorded);
   const left = [...answers];
   const service = await startHttpService((request, response) => {
-    // Several requests may run concurrently.
+    // Requests may run concurrently, so their order varies.
     const asked = `${request.method} ${request.url}`;
     const at = left.findIndex(([expected]) => expected === asked);
     const [, body] = at === -1 ? [] : (left.splice(at, 1)[0] ?? []);
@@ -84,16 +84,17 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
   const folder = `test/collectors/${fileName(kind)}`;
   const cases = globSync(`${folder}/*.json`).sort();
 
-  it('has at least three cases', () => expect(cases.length, `cases in ${folder}/*.json`).toBeGreaterThanOrEqual(3));
+  it('each collector has at least three test cases', () =>
+    expect(cases.length, `cases in ${folder}/*.json`).toBeGreaterThanOrEqual(3));
 
-  it.each(cases)('%s', async path => {
+  it.each(cases)('the collector’s exposition matches the golden file of %s', async path => {
     const given = JSON.parse(readFileSync(path, 'utf8')) as Case;
     const { text, changes } = await collect(kind, given);
     await expect(text).toMatchFileSnapshot(`../../${path.replace(/json$/, 'prom')}`);
     if (given.changes !== 'elsewhere') expect(changes).toEqual(given.changes ?? []);
   });
 
-  it('prefixes its metrics with its name and mentions background reads in HELP', () => {
+  it('every metric name has the collector’s prefix, and every HELP text names background reads or the configuration as its source', () => {
     for (const { name, help } of Object.values(families)) {
       expect(name).toMatch(
         new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|series_dropped)`),
@@ -103,7 +104,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
   });
 });
 
-it('lists every collector in the table of collectors', () => {
+it('the table of collectors lists every collector', () => {
   const notCollectors = [
     'index.ts',
     'open-for-account.ts',

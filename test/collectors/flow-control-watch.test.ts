@@ -7,7 +7,7 @@ import {
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Creates a collector on a service with a changeable list and changeable single keys. */
+/** Creates a collector and a service whose list and single keys can be changed. */
 async function setUp(options: object) {
   const said = {
     list: {} as Record<string, number>,
@@ -65,7 +65,7 @@ describe('watched keys', () => {
     });
   });
 
-  it('shows the newest value of a watched key, from the list or an individual read', async () => {
+  it('shows the newest value of a watched key, whether read from the list or individually', async () => {
     const { said, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5, b: 1 };
     said.alone = { a: 6 };
@@ -75,7 +75,7 @@ describe('watched keys', () => {
     expect(await round('list')).toEqual({ a: 7, b: 2 });
   });
 
-  it('uses the latest response if list and individual read overlap', async () => {
+  it('uses the latest response if a list and an individual read overlap', async () => {
     const { said, observe, fold } = await setUp({ watch: ['a'] });
     said.list = { a: 5 };
     const list = await observe('list');
@@ -85,7 +85,7 @@ describe('watched keys', () => {
     expect(fold(watch)).toEqual({ a: 6 });
   });
 
-  it('shows a missing known key as idle, and leaves unknown keys to the list', async () => {
+  it('shows a known watched key as idle when it is missing, and leaves unknown keys to the list', async () => {
     const { said, round } = await setUp({ watch: ['a', 'unheard of'] });
     said.list = { a: 5, b: 1 };
     said.alone = { a: 5 };
@@ -97,7 +97,7 @@ describe('watched keys', () => {
     expect(await round('list')).toEqual({ b: 1, a: 0 });
   });
 
-  it('leaves keys to the list until any individual read has found a key', async () => {
+  it('keeps the list’s values for watched keys until an individual read has found at least one key', async () => {
     const { said, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5 };
     await round('list');
@@ -113,8 +113,8 @@ describe('watched keys', () => {
   });
 });
 
-describe('a key list with unreadable rows', () => {
-  it('keeps the values of one missing key per unreadable row, watched and largest ones first', async () => {
+describe('key lists with unreadable rows', () => {
+  it('a key list with unreadable rows keeps the values of one missing key per unreadable row, watched and largest ones first', async () => {
     const { said, observe, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5, b: 1, c: 7, d: 2 };
     await round('list');
@@ -131,7 +131,7 @@ describe('a key list with unreadable rows', () => {
     expect(said.keys).toBe(1);
   });
 
-  it('keeps the values of all missing watched keys even if only one row is unreadable', async () => {
+  it('a key list with unreadable rows keeps the values of all missing watched keys', async () => {
     const { said, round } = await setUp({ watch: ['a', 'c'] });
     said.list = { a: 5, b: 1, c: 9 };
     await round('list');
@@ -140,11 +140,11 @@ describe('a key list with unreadable rows', () => {
     expect(await round('list')).toEqual({ b: 1, a: 5, c: 9 });
   });
 
-  it('drops kept values when withdrawn data would be dropped, without showing keys as idle', async () => {
+  it('a key list with unreadable rows drops kept values when they would be withdrawn, without showing keys as idle', async () => {
     const { said, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5, b: 500, c: 1 };
     await round('list');
-    // Another row has always been unreadable, so b may be missing because it is idle.
+    // Another row is always unreadable, so b may be missing because it is idle.
     said.list = { c: 1 };
     said.bad = 2;
     for (let list = 0; list < 20; list += 1) expect(await round('list')).toEqual({ c: 1, a: 5, b: 500 });

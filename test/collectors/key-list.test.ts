@@ -8,7 +8,7 @@ import { runs } from '../support/runs.ts';
 type Selection = Parameters<typeof createKeyList>[0];
 type Rounds = readonly (readonly FlowControlEntry[])[];
 
-/** Reads lists sequentially, passing the members of each to the next. */
+/** Reads lists sequentially and passes the members of each list to the next read. */
 function readAll(selection: Selection, rounds: Rounds) {
   let members: ReadonlyMap<string, number> = new Map();
   let shown: readonly FlowControlEntry[] = [];
@@ -51,8 +51,8 @@ const selection = fc.record({
 });
 const rounds = (rows: fc.Arbitrary<readonly FlowControlEntry[]>) => fc.array(rows, { minLength: 1, maxLength: 5 });
 
-describe('a streamed list of keys', () => {
-  it('shows the same keys as a list kept in memory', () => {
+describe('streamed key lists', () => {
+  it('a streamed list shows the same keys as a list kept in memory', () => {
     const distinct = fc.uniqueArray(row, { maxLength: 60, selector: ({ key }) => key });
     fc.assert(
       fc.property(selection, rounds(distinct), (selection, lists) => {
@@ -62,7 +62,7 @@ describe('a streamed list of keys', () => {
     );
   });
 
-  it('counts a key listed twice once, with its last row', () => {
+  it('a streamed list counts a key listed twice once, with its last row', () => {
     fc.assert(
       fc.property(selection, rounds(fc.array(row, { maxLength: 200 })), (selection, lists) => {
         const summary = ({ keys, shown, beyondCap, beyondCapWaiting }: ReturnType<typeof readAll>[0]) => ({
@@ -79,7 +79,7 @@ describe('a streamed list of keys', () => {
     );
   });
 
-  it('keeps few rows of many keys', () => {
+  it('a streamed list keeps few rows of many keys', () => {
     const list = createKeyList(
       { include: [], exclude: [], maxSeries: 10, watch: ['key-5'] },
       { members: new Map(), shown: [], timesKept: () => 0 },
@@ -98,7 +98,7 @@ describe('a streamed list of keys', () => {
   });
 });
 
-it('shows the longest waitlist if keys are listed again with shorter ones', () => {
+it('shows the key with the longest waitlist if larger keys are listed again with shorter ones', () => {
   const options = { include: [], exclude: [], maxSeries: 1, watch: [] };
   const list = createKeyList(options, { members: new Map(), shown: [], timesKept: () => 0 });
   const sizes: [string, number][] = [

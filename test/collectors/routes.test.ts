@@ -5,7 +5,7 @@ import { runs } from '../support/runs.ts';
 
 const PATTERNS = ['/users/me', '/users/:id', '/jobs/:name/*path', '/v{:major}/x', '/café/:cup', '/files{/*rest}'];
 
-describe('a route', () => {
+describe('routes', () => {
   it.each([
     ['https://a.example/users/7', '/users/:id'],
     ['https://user:secret@b.example:8443/users/7/?token=x#y', '/users/:id'],
@@ -23,7 +23,7 @@ describe('a route', () => {
     ['/users/7', UNMATCHED],
     ['no address', UNMATCHED],
     ['', UNMATCHED],
-  ])('of %s is the first matching pattern: %s', (url, route) => {
+  ])('the route of %s is the first matching pattern: %s', (url, route) => {
     const routes = createRoutes(PATTERNS);
     // The second result comes from the cache.
     expect([routes.of(url), routes.of(url), routes.ofPath(URL.parse(url)?.pathname ?? '')]).toEqual(
@@ -31,13 +31,13 @@ describe('a route', () => {
     );
   });
 
-  it('returns UNMATCHED without patterns and for overlong paths', () => {
+  it('the route is UNMATCHED without patterns and for overlong paths', () => {
     expect(createRoutes([]).of('https://a.example/users/7')).toBe(UNMATCHED);
     const of = (length: number) => createRoutes(['/*all']).ofPath(`/${'x'.repeat(length)}`);
     expect([of(2047), of(2048)]).toEqual(['/*all', UNMATCHED]);
   });
 
-  it('returns correct routes after the cache was emptied', () => {
+  it('routes are correct after the cache has been emptied', () => {
     const routes = createRoutes(['/users/:id']);
     for (let number = 0; number < 12_000; number += 1) {
       expect(routes.ofPath(`/users/${number}`)).toBe('/users/:id');
@@ -46,7 +46,7 @@ describe('a route', () => {
   });
 });
 
-describe('the option', () => {
+describe('option routes', () => {
   const faultOf = (value: unknown) =>
     routesOption.safeParse(value).error?.issues.map(({ path, message }) => [path, message]);
 
@@ -60,12 +60,12 @@ describe('the option', () => {
     ['/:a:b', 'Missing text before "b" param'],
     ['/a\\', 'Unexpected end after \\ at index 3'],
     [`/${'{a}'.repeat(9)}`, 'Too many path combinations'],
-  ])('explains why %j is an invalid pattern, with its place', (pattern, why) => {
+  ])('the option rejects %j as a pattern and reports the reason and the position', (pattern, why) => {
     const message = `must be a path pattern such as /users/:id or /files/*path: ${why}`;
     expect(faultOf(['/fine', pattern])).toEqual([[[1], message]]);
   });
 
-  it('rejects duplicate patterns', () => {
+  it('the option rejects duplicate patterns', () => {
     expect(faultOf(['/a', '/b', '/a'])).toEqual([[[], 'must not name a pattern twice']]);
     expect(routesOption.parse(PATTERNS)).toEqual(PATTERNS);
   });

@@ -48,13 +48,13 @@ it.each<[object, object, string[]]>([
     accountsOf(['b', 'c'], { labels: { team: 'x' } }),
     ['accounts: a removed, b changed, c added'],
   ],
-])('names the sections and accounts that differ between %j and %j', (before, after, expected) => {
+])('reports the sections and accounts that differ between %j and %j', (before, after, expected) => {
   const changes = changesBetween(configWith(before), configWith(after));
   expect(changes.sort()).toEqual([...expected].sort());
   expect(JSON.stringify(changes)).not.toContain('canary');
 });
 
-it('names ten of many accounts', () => {
+it('lists ten changed accounts and counts the others', () => {
   const names = Array.from({ length: 1000 }, (_, index) => `b${index}`);
   const [line] = changesBetween(configWith({}), configWith(accountsOf(['a', ...names])));
   expect(line).toMatch(/^accounts: b0 added, .*b9 added and 990 more$/);

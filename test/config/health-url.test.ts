@@ -24,9 +24,9 @@ describe('healthUrl', () => {
     ['server: { listen: 0.0.0.0:8080, probesListen: 127.0.0.1:8081 }', 'http://127.0.0.1:8081/-/healthy'],
     ['server: { listen: 0.0.0.0:8080, probesListen: null }', 'http://127.0.0.1:8080/-/healthy'],
     ['', 'http://127.0.0.1:10922/-/healthy'],
-  ])('%s: %s', (text, url) => expect(urlOf(text)).toBe(url));
+  ])('the health URL for the configuration (%s) is %s', (text, url) => expect(urlOf(text)).toBe(url));
 
-  it('has the same default port as the configuration', () => {
+  it('the health URL has the same default port as the configuration', () => {
     const { port } = new URL(urlOf('accounts: []'));
     expect(serverOptions.parse({}).listen).toBe(`0.0.0.0:${port}`);
   });
@@ -35,16 +35,16 @@ describe('healthUrl', () => {
   it.each([
     ['FOLDER/tls.yaml', 'https://127.0.0.1:10922/-/healthy'],
     ['FOLDER/users.yaml', 'http://127.0.0.1:10922/-/healthy'],
-  ])('uses TLS if the web-config file does: %s', (file, url) => {
+  ])('the health URL uses TLS if the web-config file does: %s', (file, url) => {
     expect(urlOf(`server: { webConfigFile: ${file} }`, WEB)).toBe(url);
   });
 
-  it('uses the port for probes without TLS', () => {
+  it('the health URL uses the port for probes, without TLS', () => {
     const text = 'server: { webConfigFile: FOLDER/tls.yaml, probesListen: 127.0.0.1:8081 }';
     expect(urlOf(text, WEB)).toBe('http://127.0.0.1:8081/-/healthy');
   });
 
-  it('uses the readable part of a broken file, because the agent keeps running', () => {
+  it('reads the health URL from the readable part of a broken file, because the agent keeps running', () => {
     expect(urlOf('server:\n  listen: 0.0.0.0:8080\naccounts: [')).toBe('http://127.0.0.1:8080/-/healthy');
     expect(urlOf('server: { listen: 8080 }')).toBe('http://127.0.0.1:10922/-/healthy');
   });

@@ -48,7 +48,7 @@ autoCancel:
 `;
 const of = (text: string, file = 'config.yaml') => parseConfig(text, file).config;
 
-it('shows no secret, and only the host of a URL that may be secret', async () => {
+it('the redacted configuration shows no secret, and only the host of a URL that may be secret', async () => {
   const text = await redactedYaml(of(FULL));
   expect(text).not.toContain(CANARY);
   const lines = text.split('\n').map(line => line.trim());
@@ -73,7 +73,7 @@ it.each([
   ['one of everything', FULL.replaceAll(CANARY, '<secret>')],
   ['the example', readFileSync('config.example.yaml', 'utf8')],
   ['the example of rules', readFileSync(join('examples', 'auto-cancel.yaml'), 'utf8')],
-])('is a configuration with the same meaning: %s', async (_name, text) => {
+])('the redacted configuration is equivalent to the original: %s', async (_name, text) => {
   const config = of(text);
   const again = of((await redactedYaml(config)).replaceAll('?…', ''));
   // Redacted parts of URLs differ or are missing.
@@ -88,7 +88,7 @@ it.each([
   expect(visible(again)).toBe(visible(config));
 });
 
-it('omits inherited settings of accounts, and entries over the limit', async () => {
+it('the redacted configuration omits inherited settings of accounts, and entries over the limit', async () => {
   const many = Array.from(
     { length: 150 },
     (_, index) => `{ name: a${index}, baseUrl: 'https://x.example', token: { env: T } }`,

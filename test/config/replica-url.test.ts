@@ -18,13 +18,15 @@ it.each([
   [{ listen: '[::1]:82' }, 'http://[::1]:82'],
   [{ replicaUrl: 'https://a.example/dw/' }, 'https://a.example/dw'],
   [{ replicaUrl: { env: 'HERE' } }, 'http://10.0.0.7:10922'],
-])('of %j is %s', (server, url) => expect(urlOf(server)).toBe(url));
+])('the replica URL with server settings %j is %s', (server, url) => expect(urlOf(server)).toBe(url));
 
 it.each([
   [{}, null],
   [{ publicReplicaUrl: 'https://dw-1.example/' }, 'https://dw-1.example'],
   [{ publicReplicaUrl: { env: 'HERE' } }, 'http://10.0.0.7:10922'],
-])('of %j is %s for browsers', (server, url) => expect(publicReplicaUrlOf(load(server), ENV)).toBe(url));
+])('the replica URL for browsers with server settings %j is %s', (server, url) =>
+  expect(publicReplicaUrlOf(load(server), ENV)).toBe(url),
+);
 
 it.each([
   [{ replicaUrl: 'a.example:80' }, /server.replicaUrl: must be an http or https address/],
@@ -33,4 +35,4 @@ it.each([
   [{ publicReplicaUrl: 'javascript:alert(1)' }, /server.publicReplicaUrl: must be an http or https address/],
   [{ publicReplicaUrl: { env: 'MISSING' } }, /server.publicReplicaUrl: the environment variable MISSING is not set/],
   [{ replicaUrl: { env: 'NOWHERE' } }, /NOWHERE must be an http or https address/],
-])('%j is refused', (server, message) => expect(() => load(server)).toThrow(message));
+])('rejects the server settings %j', (server, message) => expect(() => load(server)).toThrow(message));

@@ -21,7 +21,7 @@ const cancelling = (dlqId: string) => ({
 });
 
 describe('@upstash/qstash', () => {
-  test('dlq: lists, deletes and retries messages', async () => {
+  test('the client lists, deletes and retries DLQ messages', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const [a, b, c, d] = Array.from({ length: 4 }, () => state.addDlqEntry()) as [string, string, string, string];
@@ -46,7 +46,7 @@ describe('@upstash/qstash', () => {
     });
   });
 
-  test("dlq: returns the destination's response in the fields that the agent reads", async () => {
+  test('the client returns the destination’s response in the DLQ fields that the agent reads', async () => {
     type Row = Awaited<ReturnType<Client['dlq']['listMessages']>>['messages'][number];
     const emulated = await emptyEmulator();
     const said = 'order 7 is locked';
@@ -59,7 +59,7 @@ describe('@upstash/qstash', () => {
     expect(toDlqEntry(packed)?.errorClass).toBe(entry?.errorClass);
   });
 
-  test('logs: returns events by message id, also under the name events', async () => {
+  test('the client’s logs() returns events by message id, and its events() returns all events', async () => {
     const emulated = await emptyEmulator();
     for (const messageId of ['a', 'b', 'c']) emulated.state.addEvent({ messageId });
     const client = messages(emulated);
@@ -68,7 +68,7 @@ describe('@upstash/qstash', () => {
     expect((await client.events()).events.length).toBe(3);
   });
 
-  test('flowControl: reads, pauses and resumes keys', async () => {
+  test('the client reads, pauses and resumes flow-control keys', async () => {
     const emulated = await emulator({ dialect: { flowControlFields: 'all', flowControlKeySize: 'waitListSize' } });
     const { flowControl } = messages(emulated);
     const size = emulated.state.waitlists().get('mail/send');
@@ -84,7 +84,7 @@ describe('@upstash/qstash', () => {
     await expect(flowControl.get('none')).rejects.toMatchObject({ status: 404 });
   });
 
-  test('request: cancels a callback but throws for 302, because the client has no dedicated call', async () => {
+  test('the client’s request method cancels a callback but throws for 302, because there is no dedicated call', async () => {
     const emulated = await emptyEmulator();
     const { http } = messages(emulated);
     const [one, two] = [emulated.state.addFailedRun(), emulated.state.addFailedRun()];
@@ -96,7 +96,7 @@ describe('@upstash/qstash', () => {
     expect(emulated.state.cancels()).toEqual({ [one]: 1, [two]: 2 });
   });
 
-  test('distinguishes a burst limit (429) from other errors and exposes its headers', async () => {
+  test('the client distinguishes a burst limit (429) from other errors and exposes its headers', async () => {
     const emulated = await emptyEmulator({ dialect: { requestsPerSecond: 1 } });
     const client = messages(emulated);
     await client.logs();
@@ -108,7 +108,7 @@ describe('@upstash/qstash', () => {
     });
   });
 
-  test('reads with the read-only token but cannot delete', async () => {
+  test('the client reads with the read-only token but cannot delete', async () => {
     const emulated = await emptyEmulator();
     const client = messages(emulated, emulated.readOnlyToken);
     expect((await client.dlq.listMessages()).messages).toEqual([]);
@@ -117,7 +117,7 @@ describe('@upstash/qstash', () => {
 });
 
 describe('@upstash/workflow', () => {
-  test('dlq.list: returns only failed runs, by callback state and page', async () => {
+  test('dlq.list of the workflow client returns only failed runs, by callback state and page', async () => {
     const emulated = await emulator();
     const { dlq } = workflows(emulated);
     const expected = emulated.state.dlqRows().filter(row => row.workflowRunId);
@@ -139,7 +139,7 @@ describe('@upstash/workflow', () => {
     expect(idsOf(byRun.messages)).toEqual([run?.dlqId]);
   });
 
-  test('dlq: retries failure functions, deletes, restarts and resumes', async () => {
+  test('the workflow client retries failure functions, and deletes, restarts and resumes failed runs', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const { dlq } = workflows(emulated);
@@ -155,7 +155,7 @@ describe('@upstash/workflow', () => {
     expect(state.countDlq()).toBe(0);
   });
 
-  test('logs: returns the run with its callback and next delivery time', async () => {
+  test('the workflow client returns the log of a run with its callback and next delivery time', async () => {
     const emulated = await emptyEmulator();
     const nextDeliveryTime = emulated.clock.now() + 5000;
     const dlqId = emulated.state.addFailedRun({ workflowRunId: 'wfr_x', callbackRetries: 4, nextDeliveryTime });

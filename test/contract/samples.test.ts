@@ -91,7 +91,7 @@ test('the shape check reports wrong fields', () => {
 });
 
 describe('list DLQ messages', () => {
-  test('every message, also of workflow runs, has the documented fields', async () => {
+  test('every listed DLQ message has the documented fields, including those of workflow runs', async () => {
     const { status, body } = await ask(emulated, '/v2/dlq?order=latestFirst');
     expect(status).toBe(200);
     expect(Object.keys(body).toSorted()).toEqual(['cursor', 'messages']);
@@ -102,8 +102,8 @@ describe('list DLQ messages', () => {
   });
 });
 
-describe('list events', () => {
-  test('every event has the documented fields', async () => {
+describe('events', () => {
+  test('every listed event has the documented fields', async () => {
     const { status, body } = await ask(emulated, '/v2/events');
     expect(status).toBe(200);
     expect(Object.keys(body).toSorted()).toEqual(['cursor', 'events']);
@@ -116,7 +116,7 @@ describe('list events', () => {
 });
 
 describe('flow control', () => {
-  test('the list contains waitListSize, the single key waitlistSize, and no other field', async () => {
+  test('the flow-control list contains waitListSize, a single key waitlistSize, and neither has other fields', async () => {
     const { status, body } = await ask(emulated, '/v2/flowControl');
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['flowControls']);
@@ -142,7 +142,7 @@ describe('flow control', () => {
 });
 
 describe('cancel an in-progress failure callback', () => {
-  test('needs no body, returns 400 without a callback in progress, and describes every error in the body', async () => {
+  test('a cancel needs no body, returns 400 without a callback in progress, and describes every error in the body', async () => {
     const path = (dlqId: string) => `/v2/workflows/dlq/callback/${dlqId}`;
     const dlqId = emulated.state.addFailedRun();
     const authorization = `Bearer ${emulated.token}`;
@@ -161,7 +161,7 @@ describe('reset the account token', () => {
   const reset = (of: Emulator, path = '/svc/user/rotatetoken') =>
     ask(of, path, { method: 'POST', headers: { authorization: `Basic ${login(of)}` } });
 
-  test('returns the account user record with exactly the documented fields', async () => {
+  test('a token reset returns the account record with exactly the documented fields', async () => {
     const own = await emulator();
     const { status, body } = await reset(own);
     expect(status).toBe(200);
@@ -171,7 +171,7 @@ describe('reset the account token', () => {
     expect(body.password).toBe(own.credentials.password);
   });
 
-  test('the later form returns a second token and no password', async () => {
+  test('the newer token reset endpoint also returns a read-only token, but no password', async () => {
     const own = await emulator();
     const { status, body } = await reset(own, `/v2/qstash/rotate-token/${own.credentials.accountId}`);
     expect(status).toBe(200);

@@ -7,7 +7,7 @@ import { againstSchema } from './schemas.ts';
 
 const files = manifestFiles();
 
-/** The resources with a text of one file replaced. */
+/** The resources after a replacement in one file. */
 function changed(file: string, from: string, to: string): unknown[] {
   const text = files[file] ?? '';
   expect(text, file).toContain(from);
@@ -40,7 +40,7 @@ describe('deploy/kubernetes', () => {
     ]);
   });
 
-  it('all references resolve and the agent accepts all configurations', () => {
+  it('all references of the manifests resolve, and the agent accepts all configurations in them', () => {
     expect(lint(readManifests(files))).toEqual([]);
   });
 
@@ -182,18 +182,18 @@ describe('deploy/kubernetes', () => {
       'fieldPath: status.hostIP',
       "Deployment delivery-watch-replicas: other replicas can't reach it by http://$(POD_IP):10922",
     ],
-  ])('in %s, %s → %s: %s', (file, from, to, fault) => {
+  ])('the lint of %s reports the change %s → %s as: %s', (file, from, to, fault) => {
     expect(lint(changed(file, from, to))).toContainEqual(expect.stringContaining(fault));
   });
 
-  it('runs the version of the package', () => {
+  it('the manifests and the Dockerfile use the package version', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
     const images = Object.values(files).flatMap(text => [...text.matchAll(/image: \S+\/delivery-watch:(\S+)/g)]);
     expect(images.map(([, tag]) => tag)).toEqual([version, version, version]);
     expect(/^ARG VERSION=(.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1]).toBe(version);
   });
 
-  it('contains the generated Prometheus rules', () => {
+  it('prometheus-rule.yaml contains the generated Prometheus rules', () => {
     const [resource] = parseAllDocuments(files['prometheus-rule.yaml'] ?? '').map(each => each.toJS());
     const groups = ['recording', 'alerting'].flatMap(
       name => parse(readFileSync(`dashboards/rules/${name}.yaml`, 'utf8')).groups,

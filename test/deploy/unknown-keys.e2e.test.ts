@@ -40,9 +40,9 @@ function compile(manifests: readonly unknown[]): string {
 describe('deploy/kubernetes', () => {
   const files = manifestFiles();
 
-  it('contains only keys of its schema', () => expect(compile(readManifests(files))).toBe(''));
+  it('the manifests contain only keys of their schemas', () => expect(compile(readManifests(files))).toBe(''));
 
-  it('detects misspelled keys at any depth and in every file', () => {
+  it('misspelled keys are detected at any depth and in every file', () => {
     const wrong = {
       'standalone.yaml': ['readOnlyRootFilesystem', 'readOnlyRootFileSystem'],
       'replicas.yaml': ['unhealthyPodEvictionPolicy', 'unhealthyPodEviction'],

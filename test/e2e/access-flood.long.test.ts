@@ -9,7 +9,7 @@ import { newFolder } from '../support/folder.ts';
 
 const PASSWORD = 'password-canary';
 
-it('rejects ten thousand wrong passwords while still serving a client with the right one', async () => {
+it('the agent rejects ten thousand wrong passwords while it serves a client with the right one', async () => {
   const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
   const webConfigFile = join(newFolder(), 'web.yaml');
   writeFileSync(webConfigFile, JSON.stringify({ basic_auth_users: { prometheus: hashSync(PASSWORD, 10) } }));

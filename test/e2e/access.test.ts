@@ -77,8 +77,8 @@ function expectNoSecrets(text: string, keyFile: string): void {
   for (const secret of secrets) expect(text).not.toContain(secret);
 }
 
-describe.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))('a protected port', () => {
-  it('accepts scrapes only from a Prometheus with certificate and password', async () => {
+describe.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))('access from Prometheus', () => {
+  it('a protected port accepts scrapes only from a Prometheus with certificate and password', async () => {
     const { url, at, agent } = await startProtected();
     const { host } = new URL(url);
     const tls_config = { ca_file: at('authority.pem'), cert_file: at('scraper.pem'), key_file: at('scraper.key') };
@@ -123,8 +123,8 @@ describe.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))('a 
   });
 });
 
-describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('a protected port requested with curl', () => {
-  it('requires certificate and password, reloads a renewed certificate and rejects everything with a broken file', async () => {
+describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('access with curl', () => {
+  it('a protected port requires certificate and password, reloads a renewed certificate and rejects everything with a broken file', async () => {
     const { curl, authorized, certificate, at, agent, webConfigFile, web } = await startProtected();
     expect((await authorized('/-/healthy', '--include')).stdout).toMatch(
       /^HTTP\/1\.1 200 OK\r\n.*X-Frame-Options: deny/s,
@@ -151,7 +151,7 @@ describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('a protec
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('pauses and resumes auto-cancel and records the user in the journal', async () => {
+  it('a user with certificate and password pauses and resumes auto-cancel, and the journal records the name', async () => {
     const probes = await freePort();
     const rule = { name: 'r', mode: 'plan', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '48h' } };
     const { authorized, agent } = await startProtected(

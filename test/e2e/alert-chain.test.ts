@@ -90,7 +90,7 @@ function inFastMotion(rules: string): string {
     .replace(/offset (\d+)([smhd])\b/g, (_, amount, unit) => `offset ${faster(amount, unit)}`);
 }
 
-/** Kills Alertmanager after it has notified, heals the service and restarts Alertmanager. */
+/** Kills Alertmanager after it has sent a notification, heals the service and restarts Alertmanager. */
 async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
   const notifiedAt = Date.now();
   await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(notifiedAt));
@@ -100,8 +100,8 @@ async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promi
   await alertmanager.startAgain();
 }
 
-describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('an alert from end to end', () => {
-  it('reaches the receiver through Prometheus with the shipped rules and Alertmanager, and so does its resolution', async () => {
+describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('alerts from end to end', () => {
+  it('an alert and its resolution reach the receiver through Prometheus with the shipped rules and Alertmanager', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     const { emulator, heal } = await startGrowth();
@@ -131,7 +131,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     await eventually(() => expect(receiver.of('DeliveryDlqGrowing').at(-1)?.status).toBe('resolved'));
   });
 
-  it('reaches the receiver from the agent through Alertmanager without Prometheus, and so does its resolution', async () => {
+  it('an alert of the agent and its resolution reach the receiver through Alertmanager without Prometheus', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     const { emulator, heal } = await startGrowth();

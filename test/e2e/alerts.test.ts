@@ -90,8 +90,8 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' }, groupWait: '0s' } });
 
-describe('alerts of an agent that is killed repeatedly', () => {
-  it('are delivered at least once each, in order, with an unchanged identity', async () => {
+describe('alerts across kills', () => {
+  it('alerts of a killed agent are delivered at least once each, in order, with an unchanged identity', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     const agent = createAlerting(emulator, [hookAt(hook.url)]);
     let log = '';
@@ -127,7 +127,7 @@ describe('alerts of an agent that is killed repeatedly', () => {
     expect(log).not.toContain('canary');
   });
 
-  it('are sent once as a group although the agent dies before sending and before it receives the response', async () => {
+  it('a group of alerts is sent once even if the agent dies before sending and before it receives the response', async () => {
     const emulators = [await emulateEmpty(), await emulateEmpty()];
     const bodies: { readonly key: string; readonly text: string }[] = [];
     let isAnswering = false;
@@ -158,7 +158,7 @@ describe('alerts of an agent that is killed repeatedly', () => {
     );
     for (const emulator of emulators) emulator.state.addDlqEntry();
     await agent.start();
-    // During the group wait.
+    // Both alerts fire, and the agent stops during the group wait.
     await eventually(async () => expect(JSON.parse(await agent.get('/api/v1/alerts'))).toHaveLength(2));
     await agent.end();
     expect(bodies).toEqual([]);
@@ -182,7 +182,7 @@ describe('alerts of an agent that is killed repeatedly', () => {
     expect(bodies[2]?.key).not.toBe(bodies[1]?.key);
   });
 
-  it('open and resolve one PagerDuty alert although the agent dies before it receives the response', async () => {
+  it('one PagerDuty alert is opened and resolved even if the agent dies before it receives the response', async () => {
     const [emulator, pagerduty] = [await emulateEmpty(), await startPagerduty(ROUTING_KEY)];
     const webhook = { url: pagerduty.url, format: 'pagerduty', secret: { env: 'HOOK_SECRET' } };
     const agent = createAlerting(emulator, [{ name: 'pd', webhook }], {}, ROUTING_KEY);
@@ -203,7 +203,7 @@ describe('alerts of an agent that is killed repeatedly', () => {
     expect(log).not.toContain(ROUTING_KEY);
   });
 
-  it('are exposed and counted, and the agent exits with 0 on SIGTERM', async () => {
+  it('alerts are exposed and counted, and the agent exits with 0 on SIGTERM', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     for (let count = 0; count < 6; count += 1) emulator.state.addDlqEntry();
     const agent = createAlerting(emulator, [hookAt(hook.url)]);
@@ -249,14 +249,14 @@ describe('alerts of an agent that is killed repeatedly', () => {
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('keep firing while the service cannot be read', async () => {
+  it('alerts keep firing while the service cannot be read', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     emulator.state.addDlqEntry();
     const agent = createAlerting(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
     const url = await agent.start();
     await eventually(() => expect(hook.taken).toHaveLength(1));
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
-    /** Waits until requests fail and several evaluations had no data. */
+    /** Waits until requests have failed and several evaluations had no data. */
     async function failAt(at: string): Promise<void> {
       await eventually(async () => {
         const text = await (await fetch(`${at}/metrics`)).text();
@@ -267,7 +267,7 @@ describe('alerts of an agent that is killed repeatedly', () => {
       expect(alerts.map(({ state }) => state)).toEqual(['firing']);
     }
     await failAt(url);
-    // A new process without any data keeps it firing, too.
+    // A new process without data also keeps the alert firing.
     await agent.kill();
     await failAt(await agent.start());
     expect(hook.taken).toHaveLength(1);
@@ -277,10 +277,10 @@ describe('alerts of an agent that is killed repeatedly', () => {
   });
 });
 
-describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
-  it('receives firing and resolved alerts with our fingerprints while another member is down', async () => {
+describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
+  it('an Alertmanager receives firing and resolved alerts with the agent’s fingerprints while another member is down', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
-    // Receives from Alertmanager, which does not sign its requests.
+    // Receives notifications from Alertmanager, which does not sign its requests.
     const taken: { status: string; alerts: Delivery[] }[] = [];
     const service = await serve((request, response) => {
       let text = '';
@@ -332,7 +332,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
     });
   });
 
-  it('accepts the valid alerts of a batch with an invalid one, and only the invalid one is dropped', async () => {
+  it('an Alertmanager accepts the valid alerts of a batch with an invalid one, and only the invalid one is dropped', async () => {
     const hook = await startHook();
     const alertmanager = await startAlertmanager(hook.url);
     const { post, close } = createPost();

@@ -42,38 +42,41 @@ async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Pr
   };
 }
 
-describe.concurrent('an intent left by a killed agent', () => {
+describe.concurrent('intents of killed agents', () => {
   it.concurrent.for([
     ['an hour without walks', false],
     ['callback message ids in the responses', true],
-  ] as const)('does not hit the next run of the callback with %s', async ([, listsCallbackIds], test) => {
-    const stage = await setUp(test, { listsCallbackIds });
-    const [id = ''] = stage.stuck;
-    await killedBy(stage, 'after intent 1');
-    stage.emulator.state.setCallback(id, 'CALLBACK_FAIL');
-    expect(stage.emulator.state.retryCallback(id)).toBe('done');
-    if (!listsCallbackIds) await stage.passTime(3_600_000);
-    stage.startAgent();
-    const { actions } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.isOpen).toBe(false));
-    await afterWalks(stage, 5);
-    expect(actions.map(({ ended }) => ended)).toEqual(['gave_up']);
-    expect((await stage.journal()).lines.at(-1)).toMatchObject({ step: 'ended', reason: 'not_tracked' });
-    expect(stage.deletes).toEqual([]);
-    expect(stage.callbackOf(id)).toBe('CALLBACK_INPROGRESS');
-  });
+  ] as const)(
+    'an intent left by a killed agent does not affect the next run of the callback: %s',
+    async ([, listsCallbackIds], test) => {
+      const stage = await setUp(test, { listsCallbackIds });
+      const [id = ''] = stage.stuck;
+      await killedBy(stage, 'after intent 1');
+      stage.emulator.state.setCallback(id, 'CALLBACK_FAIL');
+      expect(stage.emulator.state.retryCallback(id)).toBe('done');
+      if (!listsCallbackIds) await stage.passTime(3_600_000);
+      stage.startAgent();
+      const { actions } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.isOpen).toBe(false));
+      await afterWalks(stage, 5);
+      expect(actions.map(({ ended }) => ended)).toEqual(['gave_up']);
+      expect((await stage.journal()).lines.at(-1)).toMatchObject({ step: 'ended', reason: 'not_tracked' });
+      expect(stage.deletes).toEqual([]);
+      expect(stage.callbackOf(id)).toBe('CALLBACK_INPROGRESS');
+    },
+  );
 
   it.concurrent.for<readonly [string, Scene, string]>([
     ['the hourly limit', { autoCancel: { limits: { perHour: 1 } } }, 'limit_hour'],
     ['the daily limit', { autoCancel: { limits: { perDay: 1 } } }, 'limit_day'],
     ['the limit of its rule', { rule: { limits: { perRun: 9, perHour: 1 } } }, 'limit_hour'],
     ['the cooldown of its URL', { stuck: 1, rule: { cooldown: { perUrl: '10h' } } }, 'cooldown'],
-  ])('counts against %s after a restart', async ([, scene, reason], test) => {
+  ])('an intent left by a killed agent counts against %s after a restart', async ([, scene, reason], test) => {
     const stage = await setUp(test, { stuck: 2, ...scene });
     await killedBy(stage, 'after intent 1');
     const agent = stage.startAgent();
     const skips = await skipsOf(agent);
     await eventually(async () => expect(await skips()).toContain(reason));
-    // After four checks the first action could be retried.
+    // After four read-backs the first action may be retried.
     await afterWalks(stage, 9);
     const { lines } = await stage.journal();
     expect(steps(lines)).toEqual(['intent']);
@@ -81,8 +84,8 @@ describe.concurrent('an intent left by a killed agent', () => {
   });
 });
 
-describe.concurrent('a breaker', () => {
-  it.concurrent('of errors opens after a restart from the journal, and stays open until it is reset', async test => {
+describe.concurrent('breakers', () => {
+  it.concurrent('the error breaker opens from journaled errors after a restart, and stays open until it is reset', async test => {
     const stage = await setUp(test, {
       stuck: 5,
       speed: 1,
@@ -104,14 +107,14 @@ describe.concurrent('a breaker', () => {
       stdout: expect.stringMatching(/^a: breaker errors reset; it was open since \S+: \d+ cancels failed/),
       stderr: '',
     });
-    // The two failed actions may be read back as cancelled; the others are cancelled.
+    // The two failed actions may be recorded as cancelled by a read-back; the others are cancelled.
     const { state } = await journalWhen(stage, ({ lines }) => expect(count(lines, 'ended')).toBeGreaterThanOrEqual(3));
     expect(state.breakers.size).toBe(0);
     expect((await stage.cli('journal')).stdout).toMatch(/breaker_reset +errors by ann: it works again/);
     expect(stage.violations).toEqual([]);
   });
 
-  it.concurrent('of candidates opens once and stays open across a restart', async test => {
+  it.concurrent('the candidate breaker opens once and stays open after a restart', async test => {
     const stage = await setUp(test, { stuck: 4, autoCancel: { breaker: { candidates: { max: 3, percent: 100 } } } });
     await killedBy(stage, 'after breaker_opened 1');
     const agent = stage.startAgent();
@@ -123,7 +126,7 @@ describe.concurrent('a breaker', () => {
   });
 
   it.concurrent.for(['read-only', 'void'] as const)(
-    'opens at the first refusal of a %s token',
+    'the error breaker opens at the first rejection of a %s token',
     async (actionToken, test) => {
       const stage = await setUp(test, { stuck: 3, speed: 1, actionToken });
       const first = stage.startAgent();
@@ -150,7 +153,7 @@ describe.concurrent('a breaker', () => {
 });
 
 describe.concurrent('auto-cancel commands', () => {
-  it.concurrent('reach a running agent', async test => {
+  it.concurrent('auto-cancel commands reach a running agent', async test => {
     const gate = Promise.withResolvers<void>();
     const stage = await setUp(test, {
       speed: 1,
@@ -196,7 +199,7 @@ describe.concurrent('auto-cancel commands', () => {
     expect(await stage.cli('explain', id)).toMatchObject({ code: 1 });
   });
 
-  it.concurrent('work without an agent: a pause applies to the next agent, which journals it', async test => {
+  it.concurrent('auto-cancel commands work without an agent: a pause applies to the next agent, which journals it', async test => {
     const stage = await setUp(test, { speed: 3 });
     const [id = ''] = stage.stuck;
     const pause = await stage.cli('pause', '--reason', 'a bad night', '--by', 'ann');
@@ -227,8 +230,8 @@ describe.concurrent('auto-cancel commands', () => {
   });
 });
 
-describe.concurrent('the agent', () => {
-  it.concurrent('sends nothing while the stop file exists, even if the file appears after the last check', async test => {
+describe.concurrent('stops and starts', () => {
+  it.concurrent('the agent sends nothing while the stop file exists, even if the file appears after the last check', async test => {
     let isLast = false;
     const stage: Stage = await setUp(test, {
       hooks: { after: request => void (isLast && isLook(request) && writeFileSync(stage.stopFile, '')) },
@@ -240,7 +243,7 @@ describe.concurrent('the agent', () => {
     await eventually(async () => expect(await skips()).toContain('stop_file'));
     await afterWalks(stage, 3);
     expect((await stage.journal()).lines).toEqual([]);
-    // The stop file reappears during the agent's last check.
+    // The stop file reappears during the agent's final check.
     isLast = true;
     rmSync(stage.stopFile);
     await eventually(() => expect(existsSync(stage.stopFile)).toBe(true));
@@ -253,7 +256,7 @@ describe.concurrent('the agent', () => {
     expect(stage.deletes).toEqual([id]);
   });
 
-  it.concurrent('exits soon after SIGTERM although a DELETE hangs, and reads the outcome back after the restart', async test => {
+  it.concurrent('the agent exits soon after SIGTERM even if a DELETE hangs, and reads the outcome back after the restart', async test => {
     const stage = await setUp(test, {
       emulator: { faults: [{ endpoint: CANCEL, kind: 'hang', acts: true, times: 1 }] },
       upstream: { timeout: '2h' },
@@ -273,7 +276,7 @@ describe.concurrent('the agent', () => {
     expect(stage.deletes).toEqual([id]);
   });
 
-  it.concurrent('fails to start a second time on one store and names the reason', async test => {
+  it.concurrent('a second agent on the same store fails to start and reports the reason', async test => {
     const stage = await setUp(test);
     const first = stage.startAgent();
     await first.says(/is listening/);

@@ -12,7 +12,10 @@ import { eventually } from '../support/eventually.ts';
 
 const HOUR = 3_600_000;
 const SPEED = 3600;
-/** Slowdown once actions are due: a last check is valid for two minutes of agent time, regardless of load. */
+/**
+ * Factor by which the clock is slowed down once actions are due: a final check is valid for two minutes of agent time,
+ * regardless of load.
+ */
 const SLOWDOWN = 1 / 4;
 
 let closing = createClosing();
@@ -22,8 +25,8 @@ afterEach(async () => {
 });
 
 /**
- * Returns the shipped example in enforce mode for all its matches, without rate limits and without conditions that
- * the emulated log cannot meet.
+ * Returns the shipped example with all rules in enforce mode, without rate limits and without conditions that the
+ * emulated log cannot meet.
  */
 function enforced(url: string, folder: string): string {
   const replace = (text: string, from: RegExp, to: string) => {
@@ -60,9 +63,9 @@ staleness: { withdrawAtMost: 12h }
 }
 
 describe('auto-cancel with the shipped example, enforced, in accelerated time', () => {
-  it('cancels exactly the hanging callbacks', async () => {
-    // Two services with the same random events: callbacks that hang in the untouched one would also hang in the
-    // other.
+  it('the shipped example in mode enforce cancels exactly the hanging callbacks', async () => {
+    // Two services with the same random events: callbacks that hang in the untouched service would also hang in the
+    // other one.
     let clock: Clock = { ...systemClock, now: () => origin };
     const origin = systemClock.now();
     const shared: Clock = {
@@ -87,7 +90,7 @@ describe('auto-cancel with the shipped example, enforced, in accelerated time', 
     const agent = await startAgent(loaded, { env, clock: shared, random: createChance().fraction });
     closing.add('agent', () => agent.close());
 
-    // Runs until the first callbacks have been in progress for 48 hours, plus a margin for a busy machine.
+    // Wait until the first callbacks have been in progress for 48 hours. The timeout has a margin for a busy machine.
     await eventually(() => expect(shared.now() - origin).toBeGreaterThan(47 * HOUR), 300_000);
     run(acceleratedClock(fast, SLOWDOWN));
     await eventually(() => expect(shared.now() - origin).toBeGreaterThan(68 * HOUR), 300_000);

@@ -56,7 +56,7 @@ async function setLog(
 }
 
 describe.concurrent('the event log as evidence', () => {
-  it.concurrent('is dated by the request, regardless of how long the response takes', async test => {
+  it.concurrent('the time since the newest event is measured at the request, regardless of how long the response takes', async test => {
     const { stage, hanging, requests } = await setLog(test, async ({ now }, messageId) => {
       const time = now() - MINUTE;
       await eventually(() => expect(now()).toBeGreaterThan(time + 6 * MINUTE));
@@ -70,7 +70,7 @@ describe.concurrent('the event log as evidence', () => {
     expect(stage.violations).toEqual([]);
   });
 
-  it.concurrent('is inconclusive if the newest row is unreadable', async test => {
+  it.concurrent('the event log is inconclusive if the newest row is unreadable', async test => {
     const { stage, hanging, requests } = await setLog(test, (_, messageId) => [
       { messageId, state: 'ACTIVE', time: 'a minute ago' },
       { messageId, state: 'ACTIVE', time: LONG_AGO },
@@ -82,9 +82,9 @@ describe.concurrent('the event log as evidence', () => {
     expect(stage.deletes).toEqual([hanging]);
   });
 
-  it.concurrent('is requested again right before the cancel', async test => {
+  it.concurrent('the event log is requested again right before the cancel', async test => {
     const { stage, hanging, requests } = await setLog(test, ({ now }, messageId, requests) => [
-      // Silent whenever a walk requests it, and active right after that.
+      // The message is silent whenever a walk requests its events, and active right after that.
       { messageId, state: 'ACTIVE', time: requests % 2 === 1 ? LONG_AGO : now() - 1000 },
     ]);
     stage.startAgent();
@@ -94,8 +94,8 @@ describe.concurrent('the event log as evidence', () => {
   });
 });
 
-describe.concurrent('the list of the last check', () => {
-  it.concurrent('is inconclusive if it contains an unreadable row', async test => {
+describe.concurrent('list of the final check', () => {
+  it.concurrent('the final check is inconclusive if its list contains an unreadable row', async test => {
     let [isBroken, looks] = [true, 0];
     const hooks: FrontHooks = {
       after({ path }, answer) {
@@ -114,8 +114,8 @@ describe.concurrent('the list of the last check', () => {
   });
 });
 
-describe.concurrent('an approval', () => {
-  it.concurrent('for one rule is not valid for another and does not end its grace period', async test => {
+describe.concurrent('approvals', () => {
+  it.concurrent('an approval for one rule neither applies to another rule nor ends the other rule’s grace', async test => {
     const stage = await setUp(test, { rule: { name: 'ask', mode: 'approve' } });
     const [id = ''] = stage.stuck;
     const first = stage.startAgent();
@@ -135,8 +135,8 @@ describe.concurrent('an approval', () => {
   });
 });
 
-describe.concurrent('retries of the failed message', () => {
-  it.concurrent('do not reduce the assumed retries of its callback', async test => {
+describe.concurrent('assumed retries', () => {
+  it.concurrent('retries of the failed message do not reduce the assumed retries of its callback', async test => {
     const hooks: FrontHooks = {
       after({ path }, answer) {
         if (!path.startsWith('/v2/dlq')) return;
@@ -145,7 +145,7 @@ describe.concurrent('retries of the failed message', () => {
         answer.body = Buffer.from(JSON.stringify({ ...page, messages }));
       },
     };
-    // Longer than all retries and attempts together, but less than one and a half times as long.
+    // Longer than all retries and attempts together, but less than one and a half times that.
     const stage = await setUp(test, {
       stuck: 1,
       healthyFor: 40 * HOUR,

@@ -11,7 +11,7 @@ it.concurrent.for([
   ['a rule for other callbacks', { rule: { match: { workflowUrl: { prefix: ['https://other.example.com/'] } } } }],
   ['changed settings of the account', { upstream: { timeout: '59s' } }],
 ] as const)(
-  'a reload with %s reads back a cancel without a response and sends no second one',
+  'after a reload with %s, a cancel without a response is read back and not sent again',
   async ([, scene], test) => {
     const [sent, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     // The service executes the cancel, but its response is delayed.

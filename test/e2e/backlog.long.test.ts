@@ -17,7 +17,7 @@ function residentMiB(pid: number): number {
   return Number(kib) / 1024;
 }
 
-it('drains a backlog of a million events with bounded memory while being scraped', async () => {
+it('the agent reads a backlog of a million events with bounded memory while it is scraped', async () => {
   const emulator = await emulateEmpty();
   const now = Date.now();
   const start = now - 3 * HOUR;
@@ -36,7 +36,7 @@ it('drains a backlog of a million events with bounded memory while being scraped
     },
     { DELIVERY_TOKEN: emulator.token },
   );
-  // Stores the state of an agent that stopped three hours ago, before the first event.
+  // Stores the state of an agent that was stopped three hours ago, before the first event.
   const store = await openSqliteStore({ path: agent.store });
   const times = { floor: start, newest: start, readTo: start, judgedLast: start, sweptTo: start };
   const checkpoint = {
@@ -64,7 +64,7 @@ it('drains a backlog of a million events with bounded memory while being scraped
   }
   expect(seen.at(-1)).toBe(EVENTS);
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
-  // The total was scraped during the work as well as at its end.
+  // The total was scraped during the backlog as well as after it.
   expect(new Set(seen).size).toBeGreaterThan(5);
   expect(most, `MiB resident; slowest scrape ${Math.round(slowest)} ms of ${seen.length}`).toBeLessThan(500);
   process.stdout.write(

@@ -30,7 +30,7 @@ it('counters continue after a backup is restored and after files are copied from
   happen(10);
   await reaches(agent, 30);
   expect(await agent.end('SIGTERM')).toBe(0);
-  // A clean stop leaves one complete file.
+  // A clean shutdown leaves one complete file.
   expect(existsSync(`${agent.store}-wal`)).toBe(false);
 
   const away = join(agent.folder, 'away');
@@ -65,11 +65,11 @@ describe('store backup', () => {
     return { folder, backup };
   };
 
-  it('copies the store of an agent during commits and leaves no other files', async () => {
+  it('store backup copies the store of an agent during commits and leaves no other files', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder, backup } = configured({ path });
     const agent = await openSqliteStore({ path });
-    // Both rows of a commit must be equal in every copy.
+    // Both rows of a commit must match in every copy.
     const commit = (n: number) =>
       agent.commit(
         'a',
@@ -96,7 +96,7 @@ describe('store backup', () => {
     expect(Number(rows.get('one'))).toBeLessThanOrEqual(during);
   });
 
-  it('changes no existing file and names files that it cannot read or write', async () => {
+  it('store backup changes no existing file and reports files that it cannot read or write', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder, backup } = configured({ path });
     expect(await backup('backup.db')).toMatchObject({ code: 1, stderr: expect.stringContaining('does not exist') });
@@ -108,7 +108,7 @@ describe('store backup', () => {
     expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'config.yaml']);
   });
 
-  it('copies to a file with a name that looks like a URI', async () => {
+  it('store backup writes to a file whose name looks like a URI', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder } = configured({ path });
     await (await openSqliteStore({ path })).close();
@@ -119,7 +119,7 @@ describe('store backup', () => {
     expect(statSync(join(folder, 'file:backup.db')).size).toBe(statSync(path).size);
   });
 
-  it('exits with 2 without its options', async () => {
+  it('store backup exits with 2 without its options', async () => {
     expect(await runCli(['store', 'backup'])).toMatchObject({ code: 2, stdout: '' });
     expect(await runCli(['store', 'copy'])).toMatchObject({ code: 2, stdout: '' });
   });
@@ -130,7 +130,7 @@ describe('store backup', () => {
       'the store is in PostgreSQL: back it up with pg_dump (docs/store.md)',
     ],
     [{ kind: 'memory' }, 'the store of kind memory ends with the agent: there is nothing to back up'],
-  ])('refuses %j', async (store, message) => {
+  ])('store backup rejects the store %j', async (store, message) => {
     const { backup } = configured(store);
     expect(await backup('backup.db')).toEqual({ code: 2, stdout: '', stderr: `${message}\n` });
   });

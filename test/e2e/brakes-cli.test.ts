@@ -63,7 +63,7 @@ it('the brake commands need only the store and report the previous state', async
   expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('it was not paused: nothing changed'));
   expect(await cli('pause', ...as('ann', 'incident'))).toEqual(done('paused'));
   expect(await cli('pause', ...as('bob', 'another'))).toEqual(
-    done('paused; it was paused before, since TIME by ann: incident'),
+    done('paused; it was already paused since TIME by ann: incident'),
   );
   expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('resumed; it was paused since TIME by bob: another'));
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
@@ -74,7 +74,7 @@ it('the brake commands need only the store and report the previous state', async
     done('b: breaker errors reset; it was open since TIME: 3 cancels failed'),
   );
   expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'no action none waits for approval' });
-  // A command without effect has no line in the journal.
+  // A command that changes nothing writes no journal line.
   const stepsOf = async (account: string) =>
     (await cli('journal', '--json')).said
       .split('\n')
@@ -109,15 +109,15 @@ it('pause waits for a request in flight and reports it; reset-breaker reports a 
   });
 });
 
-it('the brake commands work if the file is invalid YAML below the store section', async () => {
+it('the brake commands work even if the file is invalid YAML below the store section', async () => {
   const { cli, config } = await setUp();
   appendFileSync(config, 'alerts: { enabled: true\ntracing: {}\n');
   expect(await cli('pause', '--by', 'ann', '--reason', 'incident')).toEqual({ code: 0, said: 'paused' });
-  // The unreadable part could contain accounts.
+  // The unreadable part might contain accounts.
   expect(await cli('journal')).toMatchObject({ code: 2, said: expect.stringContaining('is not closed') });
 });
 
-it('an unusable store is reported with its position in the file', async () => {
+it('the brake commands report an invalid store setting with its position in the configuration file', async () => {
   const folder = newFolder();
   const file = join(folder, 'config.yaml');
   const pause = async (text: string) => {

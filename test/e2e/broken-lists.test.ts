@@ -11,7 +11,7 @@ type Row = Readonly<Record<string, unknown>>;
 /** Changes a correct response to a list request. */
 type ResponseChange = (right: Readonly<Record<string, unknown>>, list: List) => unknown;
 
-/** Renames all fields of a row, so that no client finds its ids. */
+/** Renames all fields of a row, so that no client can find its id. */
 const renamed = (row: Row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [`x_${name}`, value]));
 const withRows =
   (change: (rows: readonly Row[]) => readonly unknown[]): ResponseChange =>
@@ -51,7 +51,7 @@ const RULES = [
   { name: 'Failing', when: above('delivery_events_recent', { state: 'failed' }, 8) },
 ];
 
-/** Starts the agent as a process with a service that lets the test change responses. */
+/** Starts the agent as a process and a service whose responses the test can change. */
 async function setUp() {
   let change = unchanged;
   const service = await serve((request, response) => {
@@ -75,7 +75,7 @@ async function setUp() {
       flowControl: { every },
       events: { every, window: `${HEALTHY.window}s`, lateSweep: '2m' },
     },
-    // Withdrawn data would disappear as well.
+    // If data were withdrawn, its series would also disappear.
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
     alerts: { enabled: true, builtin: null, evaluateEvery: '100ms', rules: RULES },
   };
@@ -100,7 +100,7 @@ async function setUp() {
 
 type Values = Awaited<ReturnType<Awaited<ReturnType<typeof setUp>>['scrape']>>;
 
-/** Checks the values of a healthy service, which must also be kept during failures. */
+/** Checks the values of a healthy service, which must be preserved during failures. */
 function expectHealthy(value: Values): void {
   expect(value('delivery_dlq_messages')).toBe(HEALTHY.deadLetters);
   expect(value('delivery_dlq_left_total')).toBe(0);
@@ -113,7 +113,7 @@ function expectHealthy(value: Values): void {
 const eachRound = (value: Values, family: string) =>
   LISTS.map(collector => value(`delivery_collector_${family}`, { collector, round: DECIDING[collector] }));
 
-it('uses no data of an incomplete list and resolves no alert because of it', async () => {
+it('the agent uses no data of an incomplete list and resolves no alert because of it', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
     expectHealthy(await scrape());
@@ -147,7 +147,7 @@ it('uses no data of an incomplete list and resolves no alert because of it', asy
 const eachMissing = (value: Values) =>
   LISTS.map(collector => value('delivery_lists_missing_total', { collector }) ?? 0);
 
-it('reports a list with some unreadable rows as incomplete and still exposes its data', async () => {
+it('the agent reports a list with some unreadable rows as incomplete and still exposes its data', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
     expectHealthy(await scrape());

@@ -7,14 +7,14 @@ import { describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
 import { newFolder } from '../support/folder.ts';
 
-describe('the bundle', () => {
+describe('bundle', () => {
   const main = mainFile();
   const folder = dirname(dirname(main));
 
   const run = (...args: string[]) =>
     execFileSync(process.execPath, [main, ...args], { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 24 });
 
-  it('prints the same output as the sources', () => {
+  it('the bundle prints the same output as the sources', () => {
     const fromSources = (...args: string[]) =>
       execFileSync(process.execPath, ['src/main.ts', ...args], { encoding: 'utf8', maxBuffer: 2 ** 24 });
     for (const args of [['--version'], ['rules', 'print'], ['emulate', '--help']]) {
@@ -22,7 +22,7 @@ describe('the bundle', () => {
     }
   });
 
-  it('contains the licence of each package', () => {
+  it('the bundle contains the licence of each package', () => {
     const sections = readFileSync(join(folder, 'dist', 'THIRD-PARTY-LICENSES'), 'utf8').split(
       `\n${'-'.repeat(80)}\n\n`,
     );
@@ -35,7 +35,7 @@ describe('the bundle', () => {
     for (const section of sections) expect(section).toMatch(/licen[cs]e|permission/i);
   });
 
-  it('lists every bundled library in a valid bill of materials, each a production dependency of the lockfile', () => {
+  it('the bill of materials is valid and lists every bundled library, each a production dependency of the lockfile', () => {
     const read = (file: string) => JSON.parse(readFileSync(file, 'utf8'));
     const sbom = read(join(folder, 'dist', 'sbom.cdx.json'));
     const schemas = (name: string) => read(join('node_modules/@cyclonedx/cyclonedx-library/res/schema', name));
@@ -67,7 +67,7 @@ describe('the bundle', () => {
     }
   });
 
-  it('loads no modules that the configuration does not need and uses little memory', async () => {
+  it('the bundle loads no modules that the configuration does not need and uses little memory', async () => {
     const account = { name: 'production', baseUrl: 'http://127.0.0.1:1', token: { env: 'TOKEN' } };
     const config = { server: { listen: '127.0.0.1:0' }, accounts: [account] };
     const own = newFolder();

@@ -10,7 +10,7 @@ import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
-/** Planted in every place that can contain a secret, a header value or a body. */
+/** A text that is planted in every place that can contain a secret, a header value or a body. */
 const CANARY = 'canary-7f3a';
 
 const row = {
@@ -31,7 +31,7 @@ const row = {
 };
 const page = JSON.stringify({ messages: [row, CANARY], events: [row, { time: CANARY }], flowControls: [row, CANARY] });
 
-/** Responses of the service, used in turn. */
+/** Responses of the service, used in rotation. */
 const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
   response => response.end(page),
   response => response.end(`<html>${CANARY}</html>`),
@@ -161,7 +161,7 @@ it('no output of the agent contains a secret', async () => {
   expect(await agent.end('SIGTERM')).toBe(0);
   // Every kind of error occurred and was reported.
   expect([...seen].sort()).toEqual(['forbidden', 'invalid_response', 'network', 'refused']);
-  expect(agent.process.stderr()).toContain('collecting failed');
+  expect(agent.process.stderr()).toContain('collection failed');
   expect(agent.process.stderr() + agent.process.stdout()).not.toContain(CANARY);
 
   for (const command of [
@@ -320,8 +320,7 @@ it('rotate-token outputs no secret, regardless of the response', async () => {
     if (index === 0) expect(await reset(['--yes'])).toBe(1);
   }
   expect(await reset(['--check'])).toBe(0);
-  // Files that other users can read contain no secret either; files with credentials are readable only by their
-  // owner.
+  // Files that other users can read contain no secrets, and files with credentials are readable only by their owner.
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
     if (readFileSync(path).includes(CANARY) && path !== token)

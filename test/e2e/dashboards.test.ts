@@ -31,7 +31,7 @@ async function startWatching(): Promise<string> {
       collect: {
         flowControl: { every: '1s' },
         routes: ['/jobs/:name', '/api/*path'],
-        // Fewer series than values, so that some are over the limit.
+        // Fewer series than values, so that some values are over the limit.
         dlq: {
           every: '1s',
           rescanEvery: '5s',
@@ -113,7 +113,7 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   Alerts: { scenario: 'everything', above: 0 },
   Pushes: { scenario: 'everything', above: 0 },
   'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
-  // The agent's clock runs ahead of Prometheus in this scenario, so ages are negative.
+  // In this scenario the agent's clock is ahead of Prometheus, so ages are negative.
   'Auto-cancel rules': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
   'Stuck callbacks': { scenario: 'unresolved', above: 0 },
   'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
@@ -195,7 +195,7 @@ const FIRES = JSON.stringify({
 });
 
 describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real Prometheus', () => {
-  it('shows data in every panel in its scenario and evaluates every rule', async () => {
+  it('a real Prometheus has data for every panel in its scenario and evaluates every rule', async () => {
     // Prometheus starts first, so that each scenario is scraped from its start.
     const folder = newFolder();
     const fires = join(folder, 'fires.yaml');
@@ -204,7 +204,7 @@ describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real P
     const prometheus = await startPrometheus({
       scrapeConfigs: Object.keys(SCENARIOS).map(job => ({
         job_name: job,
-        // Also the scrape timeout: a busy machine exceeds one second.
+        // Also used as the scrape timeout: a busy machine exceeds one second.
         scrape_interval: '5s',
         file_sd_configs: [{ files: [targetsOf(job)], refresh_interval: '1s' }],
       })),
@@ -222,7 +222,7 @@ describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real P
     const dashboards = ['overview', 'dlq', 'agent'].map(read);
     let missing = dashboards.flatMap(queriesOf).filter(({ name }) => !SHARED.test(name));
     expect(missing.length).toBeGreaterThan(70);
-    // Each panel is checked independently: data of one may disappear before another has any.
+    // Check each panel independently: the data of one may disappear before another has any.
     await eventually(async () => {
       const seen = await Promise.all(missing.map(({ expr, above }) => shows(prometheus, expr, above)));
       missing = missing.filter(({ name }, index) => !seen[index] && !RARE.test(name));

@@ -30,9 +30,9 @@ async function setUp({ deadLetters = true } = {}) {
     { DELIVERY_TOKEN: emulator.token },
   );
   const counted = () => agent.value('delivery_dlq_entered_total', { account: 'a' });
-  /** Log of the processes before the current one. */
+  /** Log of the previous processes. */
   const earlier: string[] = [];
-  /** Lines about dead letters, of all processes so far. */
+  /** Lines about dead letters, from all processes so far. */
   const lines = () =>
     [...earlier, agent.process.stderr()]
       .join('')
@@ -58,7 +58,7 @@ async function setUp({ deadLetters = true } = {}) {
 }
 
 describe('log.deadLetters', () => {
-  it('logs each new dead letter once across SIGKILL, without its content', async () => {
+  it('each new dead letter is logged once, without its content, even if the agent is killed', async () => {
     const { agent, emulator, add, counted, lines, messages, start, kill } = await setUp();
     await start();
     const second = add('second');
@@ -88,7 +88,7 @@ describe('log.deadLetters', () => {
     expect(JSON.stringify(lines())).not.toContain(SECRET);
   });
 
-  it('is off by default and can be enabled by a reload', async () => {
+  it('logging of dead letters is off by default and can be enabled by a reload', async () => {
     const { agent, add, counted, messages, start } = await setUp({ deadLetters: false });
     await start();
     add('unseen');

@@ -24,26 +24,29 @@ function scrapeJobs(text: string) {
 /** Replaces the host of a scrape job. */
 const ofAnyHost = (job: unknown) => JSON.stringify(job).replaceAll('localhost', 'delivery-watch');
 
-describe('deploy/', () => {
-  it.skipIf(!requireProgram('promtool'))('has a configuration that promtool accepts, including its rules', () => {
+describe('files in deploy/', () => {
+  it.skipIf(!requireProgram('promtool'))('deploy/prometheus.yml is accepted by promtool, including its rules', () => {
     const { status, output } = run('promtool', 'check', 'config', 'deploy/prometheus.yml');
     expect(output).toMatch(/SUCCESS: 2 rule files found/);
     expect(status).toBe(0);
   });
 
-  it.skipIf(!requireProgram('promtool'))('documents a working command for a host without containers', () => {
-    const text = readFileSync('deploy/prometheus.yml', 'utf8');
-    const [command = ''] = /(?<=^# {3})sed .*$/m.exec(text) ?? [];
-    const folder = newFolder();
-    for (const name of ['deploy', 'dashboards']) cpSync(resolve(name), join(folder, name), { recursive: true });
-    expect(runIn(folder, 'sh', '-c', command)).toEqual({ status: 0, output: '' });
-    const [file = ''] = /\S+$/.exec(command) ?? [];
-    expect(runIn(folder, 'promtool', 'check', 'config', file)).toMatchObject({ status: 0 });
-    const settings = JSON.stringify(parse(readFileSync(join(folder, file), 'utf8')));
-    expect(settings.match(/[\w-]+:\d{4,5}/g)).toEqual(['localhost:9093', 'localhost:10922']);
-  });
+  it.skipIf(!requireProgram('promtool'))(
+    'deploy/prometheus.yml documents a working command for a host without containers',
+    () => {
+      const text = readFileSync('deploy/prometheus.yml', 'utf8');
+      const [command = ''] = /(?<=^# {3})sed .*$/m.exec(text) ?? [];
+      const folder = newFolder();
+      for (const name of ['deploy', 'dashboards']) cpSync(resolve(name), join(folder, name), { recursive: true });
+      expect(runIn(folder, 'sh', '-c', command)).toEqual({ status: 0, output: '' });
+      const [file = ''] = /\S+$/.exec(command) ?? [];
+      expect(runIn(folder, 'promtool', 'check', 'config', file)).toMatchObject({ status: 0 });
+      const settings = JSON.stringify(parse(readFileSync(join(folder, file), 'utf8')));
+      expect(settings.match(/[\w-]+:\d{4,5}/g)).toEqual(['localhost:9093', 'localhost:10922']);
+    },
+  );
 
-  it('scrapes as in the README, with and without service discovery', () => {
+  it('deploy/prometheus.yml scrapes like the examples in the README, with and without service discovery', () => {
     const text = readFileSync('deploy/prometheus.yml', 'utf8');
     const commentedOut = [...text.matchAll(/^ {2}# ((?:- | {2}).*)$/gm)].map(([, line]) => line);
     const ways = [scrapeJobs(text), scrapeJobs(['scrape_configs:', ...commentedOut].join('\n'))];
@@ -53,24 +56,27 @@ describe('deploy/', () => {
     );
   });
 
-  it.skipIf(!requireProgram('amtool'))('has a configuration that amtool accepts and that pages critical alerts', () => {
-    const file = 'deploy/alertmanager.yml';
-    const { status, output } = run('amtool', 'check-config', file);
-    expect(output).toContain('SUCCESS');
-    expect(status).toBe(0);
-    const receiver = (severity: string) =>
-      run('amtool', 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
-    expect(receiver('critical')).toMatch(/^urgent$/m);
-    expect(receiver('warning')).toMatch(/^default$/m);
-    expect(receiver('info')).toMatch(/^nowhere$/m);
-  });
+  it.skipIf(!requireProgram('amtool'))(
+    'deploy/alertmanager.yml is accepted by amtool and pages critical alerts',
+    () => {
+      const file = 'deploy/alertmanager.yml';
+      const { status, output } = run('amtool', 'check-config', file);
+      expect(output).toContain('SUCCESS');
+      expect(status).toBe(0);
+      const receiver = (severity: string) =>
+        run('amtool', 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
+      expect(receiver('critical')).toMatch(/^urgent$/m);
+      expect(receiver('warning')).toMatch(/^default$/m);
+      expect(receiver('info')).toMatch(/^nowhere$/m);
+    },
+  );
 
-  it('has a configuration that the agent accepts', () => {
+  it('the agent accepts the configuration in deploy/', () => {
     const { config } = parseConfig(readFileSync('deploy/agent/config.yaml', 'utf8'), 'deploy/agent/config.yaml');
     expect(config.accounts).toHaveLength(1);
   });
 
-  it('mounts only existing files', () => {
+  it('the containers in deploy/ mount only existing files', () => {
     const { services } = parse(readFileSync('deploy/compose.yaml', 'utf8')) as {
       services: Record<string, { volumes: string[] }>;
     };

@@ -68,7 +68,7 @@ async function setUp(dlq: object, entries: number) {
   return { emulator, ids, add, scrape, truth, sizes, kill };
 }
 
-it('counts added and removed entries exactly, killed ten times by SIGKILL in between', async () => {
+it('counts added and removed entries exactly, even if the agent is killed ten times by SIGKILL', async () => {
   const { emulator, ids, add, scrape, truth, sizes, kill } = await setUp(
     { every: '200ms', rescanEvery: '900ms' },
     2500,
@@ -81,7 +81,7 @@ it('counts added and removed entries exactly, killed ten times by SIGKILL in bet
         add(0);
         added += 1;
       }
-      // Removes only entries from the start: entries added and removed between two rounds cannot be counted.
+      // Remove only initial entries: an entry that is added and removed between two rounds cannot be counted.
       if (upTo(2) === 0 && emulator.state.removeDlqEntry(ids.splice(upTo(ids.length), 1)[0] ?? '')) removed += 1;
     }
     await kill();
@@ -99,7 +99,7 @@ it('counts added and removed entries exactly, killed ten times by SIGKILL in bet
   expect(value('delivery_dlq_messages_by_route')).toBe(truth().all);
   expect(value('delivery_dlq_messages_by_route', { route: '/users/:id' })).toBe(truth().all);
   expect(value('delivery_dlq_messages_by_workflow_url', { workflow_url: '__none__' })).toBe(truth().all);
-  // Two hosts and three responses that differ only in ids: all existed at the first walk.
+  // Two hosts and three responses that differ only in ids: all groups existed at the first walk.
   expect(value('delivery_dlq_groups')).toBe(2 * ERRORS.length);
   expect(value('delivery_dlq_group_messages')).toBe(truth().all);
   expect(value('delivery_dlq_groups_new_total')).toBe(0);
@@ -117,18 +117,18 @@ it('counts added and removed entries exactly, killed ten times by SIGKILL in bet
   });
 });
 
-it('costs one call per round without new entries, and detects new entries in the next round', async () => {
+it('sends one request per round while no entries are added, and detects added entries without a walk', async () => {
   const { emulator, add, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 1500);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   const rounds = async () =>
     (await scrape())('delivery_watch_api_requests_total', { endpoint: 'dlq', outcome: 'ok' }) ?? 0;
-  // The first rounds may still be in flight; after them each round is one call for one page.
+  // The first rounds may still be in flight. Each later round is one request for one page.
   const settled = (await rounds()) + 2;
   await eventually(async () => expect(await rounds()).toBeGreaterThan(settled));
   const calls = () => emulator.state.calls()['GET /v2/dlq'] ?? 0;
   const [before, start] = [calls(), performance.now()];
   await eventually(() => expect(calls() - before).toBeGreaterThan(10));
-  // A busy machine runs fewer rounds. Rounds start up to a tenth early.
+  // A busy machine runs fewer rounds. Rounds start up to 10% early.
   const looks = (performance.now() - start) / 250;
   expect(calls() - before).toBeLessThanOrEqual(Math.ceil(looks / 0.9) + 2);
   for (let count = 0; count < 30; count += 1) add(0);
@@ -139,7 +139,7 @@ it('costs one call per round without new entries, and detects new entries in the
   expect(await rounds()).toBeGreaterThan(10);
 });
 
-it('detects removals from a small queue immediately', async () => {
+it('detects removals from a small queue without a walk', async () => {
   const { emulator, ids, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 40);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   for (const id of ids.slice(0, 15)) emulator.state.removeDlqEntry(id);

@@ -15,7 +15,7 @@ import { newFolder } from '../support/folder.ts';
 
 const accountOf = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
 
-it('runs next to an agent and exits with 0, 1 or 2', async () => {
+it('doctor runs next to an agent and exits with 0, 1 or 2', async () => {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
   const agent = createAgent({ accounts: [accountOf(emulator.url)] }, env);
@@ -35,7 +35,7 @@ it('runs next to an agent and exits with 0, 1 or 2', async () => {
     check: 'token',
     status: 'fail',
     detail:
-      'the service rejects the one in the environment variable DELIVERY_TOKEN: unable to authenticate: invalid token',
+      'the service rejects the token in the environment variable DELIVERY_TOKEN: unable to authenticate: invalid token',
     todo: 'replace the token: docs/tokens.md',
   });
   expect(refused.stdout).not.toContain('canary');
@@ -50,7 +50,7 @@ it('runs next to an agent and exits with 0, 1 or 2', async () => {
   );
 });
 
-it('checks certificates, also through a proxy', async () => {
+it('doctor checks certificates, with and without a proxy', async () => {
   const certificate = createCertificate();
   const service = createServer(certificate, (_request, response) => response.end('[]'));
   const proxy = createHttpServer().on('connect', (request, socket) => {
@@ -96,8 +96,8 @@ it('checks certificates, also through a proxy', async () => {
   expect(found.map(({ status, detail }) => `${status} ${shown(detail)}`)).toEqual([
     `fail ${url}: DEPTH_ZERO_SELF_SIGNED_CERT`,
     `warn ${url}, TLS, certificate until DAY: 1 days`,
-    `warn ${url} by way of the proxy ${proxyHost}, TLS, certificate until DAY: 1 days`,
-    `fail ${url} by way of the proxy ${proxyHost}: the proxy answered 407`,
+    `warn ${url} through the proxy ${proxyHost}, TLS, certificate until DAY: 1 days`,
+    `fail ${url} through the proxy ${proxyHost}: the proxy answered 407`,
   ]);
   expect(JSON.stringify(lines)).not.toContain('canary');
 });

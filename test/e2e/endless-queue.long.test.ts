@@ -48,7 +48,7 @@ it('an endless queue uses bounded memory and disk, and all counts are correct af
   const before = memory('VmRSS');
 
   isEndless = true;
-  // Each kind of round reaches its limit and logs it once.
+  // Each kind of round reaches its limit and logs that once.
   await agent.says(/"round":"new".*the queue has more than 100000 entries/);
   await agent.says(/"round":"full".*the queue has more than \d+ entries/);
   const height = { memory: memory('VmHWM') - before, disk: disk() };
@@ -58,7 +58,7 @@ it('an endless queue uses bounded memory and disk, and all counts are correct af
   ids.delete(0);
   for (const id of [5, 6, 7]) ids.add(id);
   await eventually(async () => expect(await values('messages', 'entered_total', 'left_total')).toEqual([7, 3, 1]));
-  // Two million ids take 60 MiB, and twice that while their table grows; pages in flight come on top.
+  // Two million ids take 60 MiB, and twice that while their table grows. Pages in flight add to that.
   expect(height.memory).toBeLessThan(400);
   expect(height.disk).toBeLessThan(2);
   expect(disk()).toBeLessThan(2);

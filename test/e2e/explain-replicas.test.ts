@@ -22,7 +22,7 @@ const RULE = {
 describe.skipIf(!postgresIsThere())('explain with replicas that share a database', () => {
   const postgres = postgresForTests();
 
-  /** Starts two replicas with password protection if configured. Each account has one stuck callback. */
+  /** Starts two replicas, optionally with password protection. Each account has one stuck callback. */
   async function setUp(webConfigFile?: string) {
     const emulator = await emulateEmpty({ token: 'token' });
     emulator.state.addDlqEntry({
@@ -64,7 +64,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
       const [row] = await server.query(`SELECT xact_commit AS n FROM pg_stat_database WHERE datname = '${name}'`);
       return Number(row?.n);
     };
-    // PostgreSQL publishes the statistics of a connection with a delay of a second.
+    // PostgreSQL publishes a connection's statistics with a delay of one second.
     await sleep(1500);
     const before = await count();
     await sleep(ms);
@@ -72,7 +72,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     return (await count()) - before;
   }
 
-  it('is answered by the holder of the account, over HTTP to any replica and through the CLI without a password', async () => {
+  it('explain is answered over HTTP by any replica, and through the CLI without a password', async () => {
     const web = join(newFolder(), 'web.yaml');
     writeFileSync(web, JSON.stringify({ basic_auth_users: { ann: hashSync('password', 4) } }));
     const { replicas, env, authorization } = await setUp(web);
@@ -99,7 +99,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     expect((await fetch(`${replicas[0]?.url}/api/v1/explain?id=1-0`)).status).toBe(401);
   });
 
-  it('keeps the commit rate of the database below three times the idle rate at 1,000 requests per second', async () => {
+  it('a thousand explain requests per second keep the commit rate of the database below three times the idle rate', async () => {
     const { replicas, name } = await setUp();
     const [one] = replicas;
     if (!one) throw new Error('there is no replica');
@@ -118,7 +118,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
       const startedAt = performance.now();
       for (let n = 0; !stopped; await sleep(5)) {
         for (const due = Math.min(7000, performance.now() - startedAt); n < due; n += 1) {
-          // Every fourth client disconnects early; ids may not exist; accounts are a, b or none.
+          // Every fourth client disconnects early. Half of the ids do not exist, and the account is a, b or missing.
           const query = new URLSearchParams({ id: n % 2 ? '1-0' : `none-${n}` });
           if (n % 3) query.set('account', n % 3 === 1 ? 'a' : 'b');
           const request = get(`${one.url}/api/v1/explain?${query}`, response => {

@@ -26,7 +26,7 @@ function beating(name: string, emulator: Emulator, receiver: HttpService) {
   return { agent, beats, beatsMore };
 }
 
-it('a heartbeat is sent while the agent works, reports failure when the token is rejected, and stops with the agent', async () => {
+it('the heartbeat is sent while the agent is working, reports failure when the token is rejected, and stops with the agent', async () => {
   const [emulator, other, receiver] = [
     await emulateEmpty(),
     await emulateEmpty(),

@@ -16,8 +16,8 @@ const drip: Respond = response => {
 };
 
 /**
- * Starts a service with 7 pages of dead letters, one key and no events. Requests selected by `isHit` get no complete
- * response after `breakWith`.
+ * Starts a service with 7 pages of dead letters, one key and no events. After `breakWith`, requests selected by `isHit`
+ * never get a complete response.
  */
 async function startService() {
   let trouble: { readonly isHit: (path: string) => boolean; readonly respond: Respond } | undefined;
@@ -72,7 +72,7 @@ async function readOutputs(agent: Agent) {
   }
   const staleRounds = account.rounds.filter(({ state }: Round) => state === 'stale' || state === 'withdrawn');
   expect(account.up && staleRounds.length > 0).toBe(false);
-  // One rendering of the page must be consistent.
+  // Different parts of one rendering of the page must agree.
   const isStale = overview.includes('class="tag stale"') || overview.includes('class="tag withdrawn"');
   const isAllUp = overview.replace(/<[^>]+>/g, '').includes('1 of 1 account up');
   expect(isStale && isAllUp).toBe(false);
@@ -87,14 +87,14 @@ async function readOutputs(agent: Agent) {
   };
 }
 
-describe('a service that hangs', () => {
+describe('unresponsive services', () => {
   it.each<[string, (path: string) => boolean, Respond]>([
-    ['on every endpoint', () => true, hang],
-    ['and drips on every endpoint', () => true, drip],
-    ['on one endpoint', path => path.startsWith('/v2/dlq'), hang],
-    ['on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), hang],
-    ['and drips on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), drip],
-  ])('%s is reported within one timeout in all outputs', async (_where, isHit, respond) => {
+    ['hangs on every endpoint', () => true, hang],
+    ['responds too slowly on every endpoint', () => true, drip],
+    ['hangs on one endpoint', path => path.startsWith('/v2/dlq'), hang],
+    ['hangs on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), hang],
+    ['responds too slowly on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), drip],
+  ])('all outputs report within one timeout that a service %s', async (_where, isHit, respond) => {
     const service = await startService();
     const agent = await startAgent({
       accounts: [unlimited('a', service.url)],
@@ -117,15 +117,15 @@ describe('a service that hangs', () => {
     const noticed = Date.now() - hitAt;
     await eventually(async () => expect((await readOutputs(agent)).failures).toBeGreaterThan(0));
     const failed = Date.now() - hitAt;
-    const [line] = await agent.process.says(/\{[^\n]*"reason":"timeout"[^\n]*collecting failed[^\n]*/);
+    const [line] = await agent.process.says(/\{[^\n]*"reason":"timeout"[^\n]*collection failed[^\n]*/);
     expect(Date.parse(JSON.parse(line).time) - hitAt).toBeLessThan(TIMEOUT + 1000);
-    // Reading the outputs takes time, too. Four attempts with the full timeout each would take twice as long.
+    // Reading the outputs takes time as well. Four attempts with the full timeout each would take twice as long.
     for (const took of [noticed, failed]) expect(took).toBeLessThan(2 * TIMEOUT + 1000);
     await eventually(async () => {
       const { stale, account } = await readOutputs(agent);
       expect(stale).toBeGreaterThan(0);
       expect(account.problems).not.toEqual([]);
-      // The last success is at most one interval earlier, including that of the full walk.
+      // The last success is at most one interval old, even for the complete walk.
       const since = Date.parse(account.problems[0].since);
       expect(since).toBeGreaterThan(hitAt - 5000);
       expect(since).toBeLessThanOrEqual(hitAt + 200);

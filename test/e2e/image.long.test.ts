@@ -20,7 +20,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePort, requireProgram } from '../support/prometheus.ts';
 
 /**
- * Run settings of the image: https://github.com/opencontainers/image-spec, plus HEALTHCHECK, which only Docker's
+ * Runtime settings of the image: https://github.com/opencontainers/image-spec, plus HEALTHCHECK, which only Docker's
  * format contains.
  */
 interface ImageConfig {
@@ -42,7 +42,7 @@ const hasAll = ['buildah', 'debootstrap', 'unshare', 'setpriv'].map(requireProgr
 const isRoot = process.getuid?.() === 0;
 if (!isRoot) process.stderr.write('skipped: the image, since only root can build it\n');
 
-describe.skipIf(!hasAll || !isRoot)('the image', () => {
+describe.skipIf(!hasAll || !isRoot)('container image', () => {
   let folder = '';
   let image: ImageConfig;
   let revision = '';
@@ -59,8 +59,8 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
   const found = (pattern: string) => globSync(pattern, { cwd: inside('.') });
 
   /**
-   * Runs one command of the image like a container engine: as process 1 of a new PID namespace, as another user
-   * without privileges, on a read-only root with only the store writable.
+   * Runs a command of the image as a container engine would: as process 1 of a new PID namespace, as an unprivileged
+   * different user, on a read-only root where only the store is writable.
    */
   function start(args: readonly string[]) {
     const script = `
@@ -83,14 +83,14 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
     return { output: () => chunks.join(''), ended, pid };
   }
 
-  it('contains only the program: no npm, sources, development packages or shell', () => {
+  it('the image contains only the program: no npm, sources, development packages or shell', () => {
     const packaged = globSync('*', { cwd: dirname(mainFile()) });
     expect(found('app/*').sort()).toEqual([...packaged, 'data'].map(name => `app/${name}`).sort());
     expect(found('**/{bin,sbin}/{npm,npx,yarn,corepack,sh,bash,dash,apt,dpkg}')).toEqual([]);
     expect(found('app/**/{node_modules,*.ts}')).toEqual([]);
   });
 
-  it('has labels with name, version and revision, and the settings for running it', () => {
+  it('the image has labels with name, version and revision, and the settings for running it', () => {
     expect(image.Labels).toMatchObject({
       'org.opencontainers.image.title': 'delivery-watch',
       'org.opencontainers.image.licenses': 'Apache-2.0',
@@ -100,11 +100,11 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
     expect(image).toMatchObject({ User: '1000:1000', WorkingDir: '/app', Volumes: { '/app/data': {} } });
   });
 
-  it('runs as another user on a read-only root, responds, reports its health and exits with 0 on SIGTERM', async () => {
+  it('the image runs as another user on a read-only root, responds, reports its health and exits with 0 on SIGTERM', async () => {
     const emulator = await emulateEmpty();
     const [port, probes] = [await freePort(), await freePort()];
     for (const name of ['store', 'etc']) mkdirSync(join(folder, name));
-    // Like Kubernetes with fsGroup: a folder of another owner but the same group.
+    // As with Kubernetes' fsGroup, the folder has a different owner but the same group.
     chownSync(join(folder, 'store'), 0, UID);
     chmodSync(join(folder, 'store'), 0o2775);
     const config = {
@@ -124,7 +124,7 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
       return [answer.status, await answer.text()] as const;
     };
     const early = agent.ended.then(code => Promise.reject(new Error(`ended with ${code}: ${agent.output()}`)));
-    // The agent ends later, which must not become an unhandled rejection.
+    // The agent exits later; its rejection must not go unhandled.
     early.catch(() => undefined);
     await Promise.race([early, eventually(() => get(probes, '/-/ready'))]);
     expect(await get(port, '/-/healthy')).toEqual([200, 'delivery-watch is healthy\n']);

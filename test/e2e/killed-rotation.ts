@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { startRotation } from './rotation.ts';
 
-/** Progress of the killed process. `lost`: the response had arrived, but none of it was written. */
+/** Progress of the killed process. `lost`: the response had arrived, but no part of it was written. */
 type Found = 'not sent' | 'lost' | 'answered' | 'finished';
 
 export const count = (found: readonly Found[], what: Found) => found.filter(each => each === what).length;
 
 /**
- * Kills the process before file operation number `at` and checks that the next run finishes. Returns whether there
- * was such an operation.
+ * Kills the process before file operation number `at` and checks that the next run completes the rotation. Returns
+ * whether the process reached that operation.
  */
 async function killAt(at: number, found: Found[]): Promise<boolean> {
   const rotation = await startRotation();
@@ -38,7 +38,7 @@ async function killAt(at: number, found: Found[]): Promise<boolean> {
   expect([next.code, rotation.token()], `at ${at}: ${next.stderr}`).toEqual([0, emulator.token]);
   expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(emulator.credentials.password);
   expect(next.stdout.includes('is unfinished.')).toBe(isUnfinished);
-  // Only the expected files exist, and one record.
+  // Only the expected files and a single record exist.
   expect(names().filter(name => !name.includes('.rotated-'))).toEqual([
     'password',
     'password.previous',

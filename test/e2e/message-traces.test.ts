@@ -73,8 +73,8 @@ async function setUp() {
   return { receiver, agent, start, kill, fail };
 }
 
-describe('traces of messages', () => {
-  it('contain all spans and no secrets or bodies', async () => {
+describe('message traces', () => {
+  it('traces of messages contain all spans and no secrets or bodies', async () => {
     const { receiver, agent, start, fail } = await setUp();
     const url = await start();
     const time = fail('msg_failed');
@@ -106,7 +106,7 @@ describe('traces of messages', () => {
     for (const secret of [BODY, Buffer.from(BODY).toString('base64'), SECRET]) {
       expect(receiver.raw().includes(secret), secret).toBe(false);
     }
-    // The histogram of attempts links to the trace, in OpenMetrics only.
+    // The attempt histogram links to the trace, but only in OpenMetrics.
     const accept = { accept: 'application/openmetrics-text' };
     const text = await (await fetch(`${url}/metrics`, { headers: accept })).text();
     parseExposition(text, 'openmetrics');
@@ -117,10 +117,10 @@ describe('traces of messages', () => {
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('are sent once across repeated kills; only traces without a recorded delivery may be repeated', async () => {
+  it('traces of messages are sent once despite repeated kills; only traces without a recorded delivery may be repeated', async () => {
     const { receiver, start, kill, fail } = await setUp();
     const chance = createChance();
-    /** Maximum deliveries of a trace: one, plus one for each kill that found it without a recorded delivery. */
+    /** Maximum number of deliveries of a trace: one, plus one for each kill before its delivery was recorded. */
     const allowed = new Map<string, number>();
     async function killAndCount(): Promise<void> {
       for (const id of await kill()) allowed.set(id, (allowed.get(id) ?? 1) + 1);
@@ -132,14 +132,14 @@ describe('traces of messages', () => {
         fail(`msg_${messages}`);
         messages += 1;
       }
-      // Kills at any point of the delivery.
+      // Kill the agent at any point of the delivery.
       await sleep(chance.between(0, 3000));
       await killAndCount();
       await start();
     }
     const ids = () => receiver.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
     await eventually(() => expect(new Set(ids()).size).toBe(messages * 5));
-    // The receiver may have the last traces before the agent has recorded the delivery.
+    // The receiver may get the last traces before the agent records their delivery.
     await killAndCount();
     await start();
     fail('msg_last');
@@ -152,11 +152,11 @@ describe('traces of messages', () => {
     expect(new Set(roots.map(({ attributes }) => attributes['messaging.message.id'])).size).toBe(messages + 1);
     const tooOften = [...times].filter(([id, { length }]) => length > (allowed.get(id) ?? 1));
     expect(tooOften).toEqual([]);
-    // A repeated trace is complete and identical.
+    // A trace that is sent again is complete and identical.
     expect(receiver.spans.length).toBe(roots.length * 5);
   });
 
-  it('wait for an unavailable receiver without delaying collection', async () => {
+  it('traces of messages wait for an unavailable receiver without delaying collection', async () => {
     const { receiver, agent, start, fail } = await setUp();
     receiver.answer(503);
     const url = await start();
@@ -172,7 +172,7 @@ describe('traces of messages', () => {
 });
 
 describe.skipIf(!requireProgram('prometheus'))('exemplars', () => {
-  it('link from a real Prometheus to a trace in the receiver', async () => {
+  it('exemplars link from a real Prometheus to a trace in the receiver', async () => {
     const { receiver, start, fail } = await setUp();
     const url = await start();
     const prometheus = await startPrometheus({

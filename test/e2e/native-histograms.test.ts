@@ -95,7 +95,7 @@ it.skipIf(newer === undefined)(
       { job_name: 'messages', scrape_classic_histograms: true },
       { job_name: 'text', scrape_protocols: ['PrometheusText0.0.4'] },
     ]);
-    // Added at once, so that the first scrape with this destination contains all its events.
+    // Add all events at once, so that the first scrape with this destination contains all of them.
     const now = Date.now();
     send('new.example.com', [
       { messageId: 'first', state: 'created', time: now - 900 },

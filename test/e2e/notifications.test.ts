@@ -20,7 +20,7 @@ const ofAccount = (account: string, names: readonly string[], more: Labels = {})
 
 const ACCOUNTS = ['one', 'two', 'three'];
 
-/** Firing alerts of an incident, and the notifications that receivers must get, each once. */
+/** Firing alerts of an incident, and the notifications that receivers must get exactly once. */
 const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; readonly sent: readonly string[] }>> = {
   'a rejected token': {
     fires: [
@@ -132,8 +132,8 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
   },
 };
 
-describe('deploy/alertmanager.yml', () => {
-  it('names only existing alerts', () => {
+describe('notifications of incidents', () => {
+  it('deploy/alertmanager.yml refers only to existing alerts', () => {
     const named = shipped()
       .inhibit_rules.flatMap(({ source_matchers: source, target_matchers: target }) => [...source, ...target])
       .flatMap(matcher => matcher.match(/Delivery\w+/g) ?? []);
@@ -141,27 +141,30 @@ describe('deploy/alertmanager.yml', () => {
     expect(named.filter(name => !ruleLabels.has(name))).toEqual([]);
   });
 
-  it.skipIf(!requireProgram(ALERTMANAGER))('sends one notification per incident', async () => {
-    const receivers = await startReceivers();
-    const { url } = await startAlertmanager(receivers.url, faster(60, receivers.url));
-    const post = async (alerts: readonly Labels[]) => {
-      const answer = await fetch(`${url}/api/v2/alerts`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(alerts.map(labels => ({ labels }))),
-      });
-      expect(answer.status).toBe(200);
-    };
-    // Each incident has a different job label, so labels of two incidents are never equal.
-    await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
-    // Groups notify after their group wait. When a later group has notified twice, all others have finished.
-    await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
-    for (const job of ['once more', 'and again']) {
-      await post([{ alertname: 'Last', severity: 'critical', job }]);
-      await eventually(() => expect(receivers.inJob(job)).toEqual(['urgent: Last']));
-    }
-    expect(Object.fromEntries(Object.keys(incidents).map(name => [name, receivers.inJob(name)]))).toEqual(
-      Object.fromEntries(Object.entries(incidents).map(([name, { sent }]) => [name, sent])),
-    );
-  });
+  it.skipIf(!requireProgram(ALERTMANAGER))(
+    'an Alertmanager with deploy/alertmanager.yml sends one notification per incident',
+    async () => {
+      const receivers = await startReceivers();
+      const { url } = await startAlertmanager(receivers.url, faster(60, receivers.url));
+      const post = async (alerts: readonly Labels[]) => {
+        const answer = await fetch(`${url}/api/v2/alerts`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(alerts.map(labels => ({ labels }))),
+        });
+        expect(answer.status).toBe(200);
+      };
+      // Each incident has a different job label, so labels of two incidents are never equal.
+      await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
+      // Each group sends after its group wait. Once a later group has sent twice, all others have finished.
+      await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
+      for (const job of ['once more', 'and again']) {
+        await post([{ alertname: 'Last', severity: 'critical', job }]);
+        await eventually(() => expect(receivers.inJob(job)).toEqual(['urgent: Last']));
+      }
+      expect(Object.fromEntries(Object.keys(incidents).map(name => [name, receivers.inJob(name)]))).toEqual(
+        Object.fromEntries(Object.entries(incidents).map(([name, { sent }]) => [name, sent])),
+      );
+    },
+  );
 });

@@ -14,7 +14,7 @@ const HOUR = 60;
 /** More than a day of healthy traffic first, so that slow burns have complete windows. */
 const DOWN = 25 * HOUR;
 const UP = DOWN + 2 * HOUR;
-/** Budgets of six hours and slow burns resolve. */
+/** By then, the six-hour budgets and the slow burns have resolved. */
 const END = UP + 8 * HOUR;
 /** Minutes between reads, samples and evaluations. */
 const STEP = 4;
@@ -37,7 +37,7 @@ const destinations = (clock: Clock): readonly Destination[] => {
   }));
 };
 
-/** Alerts that fire from minute to minute. */
+/** Returns the firing alerts at each minute. */
 async function incident() {
   const needed = namesInRules(loaded);
   const every = `${STEP}m`;
@@ -58,7 +58,7 @@ async function incident() {
   });
 }
 
-/** Times as fast as in production. */
+/** Speed-up relative to production. */
 const FASTER = 400;
 
 /** Sends alerts to Alertmanager when they start and end, as Prometheus does, but faster. */
@@ -75,7 +75,7 @@ async function replay(url: string, states: ReadonlyMap<number, readonly Labels[]
       body,
     });
     expect(answer.status).toBe(200);
-    // Without firing alerts nothing happens after the next notification.
+    // Without firing alerts, nothing happens after the next notification.
     if (firing.length > 0 || ended.length > 0) await sleep((STEP * MINUTE) / FASTER);
     before = firing;
   }
@@ -84,14 +84,17 @@ async function replay(url: string, states: ReadonlyMap<number, readonly Labels[]
 
 const canRun = requireProgram('promtool') && requireProgram(ALERTMANAGER);
 
-it.skipIf(!canRun)('one of three destinations down for two hours is at most four notifications', async () => {
-  const states = await incident();
-  const receivers = await startReceivers();
-  const { url } = await startAlertmanager(receivers.url, faster(FASTER, receivers.url));
-  await replay(url, states);
-  const sent = receivers.all();
-  expect(sent.length, sent.join('\n')).toBeLessThanOrEqual(4);
-  expect(sent).toContain('default: DeliveryDlqGrowing');
-  expect(sent).toContain('urgent: DeliveryErrorBudgetFastBurn');
-  expect(sent.at(-1)).toBe('urgent: DeliveryErrorBudgetFastBurn (resolved)');
-});
+it.skipIf(!canRun)(
+  'an outage of one of three destinations for two hours causes at most four notifications',
+  async () => {
+    const states = await incident();
+    const receivers = await startReceivers();
+    const { url } = await startAlertmanager(receivers.url, faster(FASTER, receivers.url));
+    await replay(url, states);
+    const sent = receivers.all();
+    expect(sent.length, sent.join('\n')).toBeLessThanOrEqual(4);
+    expect(sent).toContain('default: DeliveryDlqGrowing');
+    expect(sent).toContain('urgent: DeliveryErrorBudgetFastBurn');
+    expect(sent.at(-1)).toBe('urgent: DeliveryErrorBudgetFastBurn (resolved)');
+  },
+);

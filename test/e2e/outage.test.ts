@@ -6,7 +6,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { atThisLoad, eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
 
-/** Starts a webhook receiver that records each notification once. */
+/** Starts a webhook receiver that records each notification only once. */
 async function startHook() {
   const notifications = new Map<unknown, string>();
   const service = await serve((request, response) => {
@@ -58,7 +58,7 @@ function createWatching(accounts: Readonly<Record<string, Emulator>>, sections: 
   };
 }
 
-/** Value of a series in /metrics, with labels in the given order. */
+/** Returns the value of a series in /metrics, with labels in the given order. */
 function valueIn(text: string, series: string): number | undefined {
   const line = text.split('\n').find(each => each.startsWith(`${series} `));
   return line === undefined ? undefined : Number(line.slice(series.length));
@@ -67,8 +67,8 @@ function valueIn(text: string, series: string): number | undefined {
 const failed = (text: string, account: string, outcome: string) =>
   valueIn(text, `delivery_watch_api_requests_total{account="${account}",endpoint="dlq",outcome="${outcome}"}`) ?? 0;
 
-describe('an outage with restarts', () => {
-  it('resolves no alert and repeats no notification until data returns', async () => {
+describe('outages with restarts', () => {
+  it('an outage with restarts resolves no alert and repeats no notification until data returns', async () => {
     const [down, refusing, hook] = [await emulateEmpty(), await emulateEmpty(), await startHook()];
     const dlq = { labels: { account: 'down' } };
     const rules = [
@@ -85,7 +85,7 @@ describe('an outage with restarts', () => {
     const agent = createWatching(
       { down, refusing },
       {
-        // A busy machine must not make data of a healthy collector stale.
+        // Data of a healthy collector must not become stale on a busy machine.
         collect: { dlq: { every: '1s', rescanEvery: '2s' } },
         staleness: { markAfter: Math.ceil(atThisLoad(3)), withdrawAfter: Math.ceil(atThisLoad(20)) },
         alerts: {
@@ -130,7 +130,7 @@ describe('an outage with restarts', () => {
     for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
       await agent.end(signal);
       await agent.start();
-      // Alerts are evaluated throughout: before the first request and after repeated failures.
+      // Alerts are evaluated throughout: before the first request succeeds and after repeated failures.
       await eventually(async () => {
         expect(await agent.firing()).toEqual(firing);
         const text = await agent.get('/metrics');
@@ -151,7 +151,7 @@ describe('an outage with restarts', () => {
     await eventually(() => expect(hook.notifications()).toEqual(expect.arrayContaining(ended)));
   });
 
-  it('is reported although no process runs long enough to detect stale data', async () => {
+  it('an outage is reported even if no process runs long enough to detect stale data', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
     const agent = createWatching(
@@ -173,7 +173,7 @@ describe('an outage with restarts', () => {
     );
     await eventually(async () => {
       await agent.start();
-      await agent.says(/collecting failed/);
+      await agent.says(/collection failed/);
       await eventually(async () => expect(await agent.firing()).toEqual(['Blind a new']), 500).catch(() => undefined);
       await agent.end('SIGKILL');
       expect(hook.notifications()).toEqual(['firing Blind a new']);
@@ -181,8 +181,8 @@ describe('an outage with restarts', () => {
   });
 });
 
-describe('a token that was never valid', () => {
-  it('reports no round as successful, whether it sent no request or is still waiting', async () => {
+describe('rounds before the first success', () => {
+  it('with a token that was never valid, no round is reported as successful, whether it failed or is still waiting', async () => {
     const emulator = await emulateEmpty();
     const agent = createWatching({ a: emulator }, { collect: { dlq: { every: '200ms' } } }, 'wrong');
     await agent.start();
@@ -208,12 +208,12 @@ describe('a token that was never valid', () => {
     const lines = agent
       .log()
       .split('\n')
-      .filter(line => /collecting failed|rejects the token/.test(line));
+      .filter(line => /collection failed|rejects the token/.test(line));
     expect(lines.length).toBeGreaterThan(0);
     for (const line of lines) expect(JSON.parse(line)).toMatchObject({ account: 'a', host });
   });
 
-  it('does not affect a healthy account before its first sweep', async () => {
+  it('with a valid token, an account is healthy before its first sweep', async () => {
     const agent = createWatching({ a: await emulateEmpty() }, {});
     await agent.start();
     await eventually(async () => {

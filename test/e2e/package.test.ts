@@ -15,7 +15,7 @@ function install(tarball: string, folder: string): void {
   npm(['install', '--ignore-scripts', '--offline', '--no-audit', '--no-fund', tarball], folder);
 }
 
-describe('the package', () => {
+describe('npm package', () => {
   let folder = '';
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'delivery-watch-package-'));
@@ -39,7 +39,7 @@ describe('the package', () => {
       env: { PATH: process.env.PATH, DELIVERY_TOKEN: 'x' },
     });
 
-  it('contains the program, its documents, licences and bill of materials, and has no dependencies', () => {
+  it('the package contains the program, its documents, licences and bill of materials, and has no dependencies', () => {
     expect(readdirSync(installed('delivery-watch')).sort()).toEqual(
       [
         ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'THIRD-PARTY-LICENSES', 'bench'],
@@ -64,7 +64,7 @@ describe('the package', () => {
     expect(readdirSync(installed()).filter(each => !each.startsWith('.'))).toEqual(['delivery-watch']);
   });
 
-  it('contains every page and file that its pages link to', () => {
+  it('the package contains every page and file that its pages link to', () => {
     const root = installed('delivery-watch');
     const missing = globSync('{README.md,SECURITY.md,CHANGELOG.md,docs/*.md,docs/runbooks/*.md}', {
       cwd: root,
@@ -81,7 +81,7 @@ describe('the package', () => {
     for (const [, picture = ''] of pictures) expect(existsSync(join(root, picture)), picture).toBe(true);
   });
 
-  it('requires a password, which a worker thread verifies', async () => {
+  it('the packaged agent requires a password, which a worker thread verifies', async () => {
     const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
     const server = { listen: '127.0.0.1:0', webConfigFile: join(folder, 'web.yaml') };
     writeFileSync(server.webConfigFile, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
@@ -103,7 +103,7 @@ describe('the package', () => {
     expect(await once(agent, 'exit')).toEqual([0, null]);
   });
 
-  it('runs the demo from another folder', async () => {
+  it('the package runs the demo from another folder', async () => {
     const demo = start('demo', '--listen', '127.0.0.1:0');
     let out = '';
     for await (const chunk of demo.stdout) {
@@ -122,7 +122,7 @@ describe('the package', () => {
     expect(await once(demo, 'exit')).toEqual([0, null]);
   });
 
-  it('checks a configuration, serves it and prints its rules', async () => {
+  it('the package checks a configuration, serves it and prints its rules', async () => {
     const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
     writeFileSync(
       join(folder, 'config.yaml'),

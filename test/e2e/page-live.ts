@@ -19,7 +19,7 @@ function scene(hasProblem: boolean, q: string): Overview {
   return { ...overview(rows), rows: matching, matching: matching.length };
 }
 
-/** Starts a server with changeable numbers; its timers run ten times as fast. */
+/** Starts a server whose numbers can be changed and whose timers run ten times as fast. */
 async function serve() {
   const state = { hasProblem: false, changed: false, polls: 0, queries: [] as OverviewQuery[] };
   const server = await startHttpServer(
@@ -44,7 +44,7 @@ async function serve() {
   return { server, state };
 }
 
-/** Defines tests of live updates with numbers controlled by the test. */
+/** Defines live-update tests against a server whose data the test controls. */
 export function livePages(browser: () => Browser): void {
   it('pages update live and keep focus, elements and input', async () => {
     const { server, state } = await serve();
@@ -64,7 +64,7 @@ export function livePages(browser: () => Browser): void {
     expect(await page.evaluate("document.querySelector('tr[data-key=a]').isTheSame")).toBe(true);
     expect(await page.evaluate('document.activeElement.textContent')).toBe('b');
 
-    // The search runs while typing, and its text is kept when numbers change.
+    // The search runs while the user types, and the text is kept when numbers change.
     await search.pressSequentially('c');
     await page.locator('tr[data-key=a]').waitFor({ state: 'detached' });
     expect(new URL(page.url()).search).toBe('?q=c');
@@ -96,13 +96,13 @@ export function livePages(browser: () => Browser): void {
     await page.getByText('1 problem in 1 account, 1 critical').waitFor();
     expect(state.queries.length).toBeGreaterThan(before);
     await server.close();
-    await page.getByText(/connection lost, numbers of \d\d:\d\d:\d\d UTC/).waitFor();
+    await page.getByText(/connection lost, data as of \d\d:\d\d:\d\d UTC/).waitFor();
   });
 
   it('pages keep their layout with hostile account names', async () => {
     const server = await startHttpServer(
       { host: '127.0.0.1', port: 0 },
-      // Two days later, so that times include a date.
+      // Two days later, so that displayed times include a date.
       { ...emptyServed, clock: { ...systemClock, now: () => NOW + 172_800_000 }, overview: async () => TROUBLED },
       createTestLog(),
     );

@@ -15,7 +15,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 const nameOf = (index: number) => `tenant-${String(index).padStart(3, '0')}`;
-/** Number of dead letters of an account: different from its neighbours, in no particular order. */
+/** Number of dead letters of an account: different from its neighbours' and in no particular order. */
 const lettersOf = (index: number) => (index * 7) % 13;
 
 /**
@@ -81,14 +81,14 @@ const rowsAre = (page: Page, first: string, count: number) =>
     expect([found[0], found.length]).toEqual([first, count]);
   });
 
-describe.skipIf(!hasChromium)('a thousand accounts in a browser', () => {
+describe.skipIf(!hasChromium)('many accounts in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();
   });
   afterAll(() => browser.close());
 
-  it('are listed, searched, sorted and filtered, and keep their position while numbers change', async () => {
+  it('a thousand accounts are listed, searched, sorted and filtered, and keep their position while numbers change', async () => {
     const { clock, accounts, url } = await setScene();
     const { page, complaints } = await visit(browser, `${url}/`);
     const effort = await watchEffort(page);
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('a thousand accounts in a browser', () => {
     }
     expect(listed.toSorted()).toEqual(Array.from({ length: ACCOUNTS }, (_, index) => nameOf(index)));
 
-    // The search runs while typing, without a button.
+    // The search runs while the user types, without a button.
     await page.locator('#live[data-live-state="live"]').waitFor();
     await page.getByRole('searchbox').pressSequentially('nant-07');
     await rowsAre(page, nameOf(70), 10);

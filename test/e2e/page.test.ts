@@ -58,7 +58,7 @@ type Scene = Awaited<ReturnType<typeof setScene>>;
 
 const getJson = async (url: string, headers = {}): Promise<unknown> => (await fetch(url, { headers })).json();
 
-/** Advances the clock until the account was read completely. */
+/** Advances the clock until the account has been read completely. */
 async function untilRead({ clock }: Scene, url: string, step = 1000): Promise<void> {
   await eventually(async () => {
     await clock.advance(step);
@@ -83,7 +83,7 @@ const RICH = {
   },
 };
 
-/** Configuration with a user who may send commands, and with callbacks that are soon stuck. */
+/** Configuration with a user who may send commands, and callbacks that soon count as stuck. */
 const approving = (webConfigFile: string, folder: string) => ({
   server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile },
   collect: { dlq: { rescanEvery: '10s' } },
@@ -104,7 +104,7 @@ const approving = (webConfigFile: string, folder: string) => ({
   },
 });
 
-/** Size of the queue on the page of an account. */
+/** Selects the size of the queue on the page of an account. */
 const DEAD_LETTERS = '#dead-letters .tile:first-child .big data';
 
 const PAGES = {
@@ -132,7 +132,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
   afterAll(() => browser.close());
   const open = (url: string, options?: VisitOptions) => visit(browser, url, options);
 
-  it('show the same values as API and exposition, without hostile, foreign or inaccessible content', async () => {
+  it('pages show the same values as API and exposition, and pass accessibility, layout and injection checks', async () => {
     const scene = await setScene(RICH.account, RICH.config);
     scene.fill();
     const { url } = await scene.start();
@@ -162,13 +162,13 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
 
   livePages(() => browser);
 
-  it('work without JavaScript', async () => {
+  it('pages work without JavaScript', async () => {
     const scene = await setScene({}, {}, ['acme', 'other']);
     scene.fill();
     const { url } = await scene.start();
     await untilRead(scene, url);
     const { page } = await open(`${url}/`, { javaScriptEnabled: false });
-    expect(await page.locator('#live').textContent()).toMatch(/^numbers of \d\d:\d\d:\d\d UTC$/);
+    expect(await page.locator('#live').textContent()).toMatch(/^data as of \d\d:\d\d:\d\d UTC$/);
     await page.getByRole('searchbox').fill('oth');
     await page.getByLabel('Sort by').selectOption('oldest');
     await page.getByRole('button', { name: 'Show' }).click();
@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await page.locator(DEAD_LETTERS).first().getAttribute('value')).toBe('5');
   });
 
-  it('show each kind of problem', async () => {
+  it('pages show each kind of problem', async () => {
     const scene = await setScene(RICH.account);
     scene.fill();
     const { url } = await scene.start();
@@ -192,7 +192,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       const text = await visited.page.locator('main').innerText();
       for (const word of words) expect(text).toContain(word);
       await expectSound(visited);
-      // An open page would be redrawn in every minute that the clock advances.
+      // An open page would be redrawn for every minute that the clock advances.
       await visited.close();
     }
     const pass = async (turns: number) => {
@@ -203,10 +203,10 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     await expectFirstScreen('All right', '5 dead letters', '1 s ago');
     const comeBack = scene.emulator.faults.add({ kind: 'status', status: 503 });
     await pass(8);
-    const down = ['1 problem, 1 critical — since 12:00 UTC', 'service down', 'The service has answered 503 for 2 min'];
+    const down = ['1 problem, 1 critical — since 12:00 UTC', 'service down', 'The service has returned 503 for 2 min'];
     await expectFirstScreen(...down, '5 dead letters', 'stale');
     for (let minute = 0; minute < 32; minute += 1) await scene.clock.advance(MINUTE);
-    await expectFirstScreen('service down', 'nothing is shown any more', 'withdrawn');
+    await expectFirstScreen('service down', 'no data is shown', 'withdrawn');
     comeBack();
     await untilRead(scene, url, 15_000);
     await expectFirstScreen('All right', '5 dead letters');
@@ -218,7 +218,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     await expectFirstScreen('All right');
   });
 
-  it('show an open breaker and its reason', async () => {
+  it('pages show an open breaker and its reason', async () => {
     const path = join(newFolder(), 'db');
     const scene = await setScene(RICH.account, { ...RICH.config, store: { kind: 'sqlite', path } });
     const opened = { at: scene.clock.now(), step: 'breaker_opened', breaker: 'errors', reason: '3 errors in 15m' };
@@ -237,7 +237,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     }
   });
 
-  it('draw recorded data as charts', async () => {
+  it('pages draw recorded data as charts', async () => {
     const scene = await setScene(RICH.account, RICH.config);
     scene.fill();
     const { url } = await scene.start();
@@ -261,7 +261,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(visited.complaints).toEqual([]);
   });
 
-  it('confirm a command, send it as the user and show it in the journal', async () => {
+  it('pages confirm a command, send it as the user and show it in the journal', async () => {
     const folder = newFolder();
     const webConfigFile = join(folder, 'web.yaml');
     writeFileSync(webConfigFile, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
@@ -292,7 +292,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await dialog.isVisible()).toBe(true);
     await dialog.getByRole('textbox').fill('<b>deploy</b>');
     await dialog.getByRole('button', { name: 'Pause' }).click();
-    await answered('Paused: nothing is sent.');
+    await answered('Paused: no cancel is sent.');
     await until(() => page.getByRole('button', { name: 'Resume…' }).first().click({ timeout: 1000 }));
     await dialog.getByRole('textbox').fill('deployed');
     await dialog.getByRole('button', { name: 'Resume' }).click();

@@ -15,15 +15,17 @@ import { type Postgres, postgresForTests, postgresIsThere } from '../support/pos
 import { cancelStuck } from '../support/stuck-rule.ts';
 
 const chance = createChance();
-/** Time for which the service delays each DELETE (ms). */
+/** Delay of each DELETE by the service (ms). */
 const SLOW = 300;
-/** Shortest time without a DELETE after a pause (ms). */
+/** Minimum time without a DELETE after a pause (ms). */
 const QUIET = 2000;
 const LEASE = 6;
 
 const MANY = { perRun: 10_000, perHour: 10_000 };
 
-/** Starts agents on one store and a service that is slow to cancel. Without PostgreSQL: one agent on SQLite. */
+/**
+ * Starts agents on one store, and a service that is slow to cancel. Without PostgreSQL there is one agent on SQLite.
+ */
 async function setScene(postgres?: Postgres) {
   const emulator = await emulateEmpty();
   const deletes: string[] = [];
@@ -65,7 +67,7 @@ async function setScene(postgres?: Postgres) {
     deletes,
     /** Waits until more than `count` further walks have started. */
     moreWalks: (count: number, from = walks) => eventually(() => expect(walks).toBeGreaterThan(from + count)),
-    /** Adds stuck callbacks and waits until one is being cancelled. */
+    /** Adds stuck callbacks and waits until a cancel is in progress. */
     async cancelSome() {
       for (let left = 20; left > 0; left -= 1) {
         stuck += 1;
@@ -121,7 +123,7 @@ async function expectQuickPause({ run, pause }: Scene): Promise<void> {
     expect(await command.ended).toBe(0);
     return performance.now() - from;
   };
-  // A command that only reads the store takes as long to start.
+  // A command that only reads the store takes as long to start up.
   const reading = await timed(run('journal'));
   expect((await timed(pause())) - reading).toBeLessThan(atThisLoad(2000));
 }

@@ -12,7 +12,7 @@ import { newFolder } from '../support/folder.ts';
 import { startFront } from '../support/front.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 
-/** Time for which requests of the agent are counted (ms on its clock). */
+/** Period in which requests of the agent are counted (ms on its clock). */
 const COUNTED = 60_000;
 
 function configFile(config: object): string {
@@ -21,7 +21,7 @@ function configFile(config: object): string {
   return file;
 }
 
-it('plan predicts the number of requests within a tenth', async () => {
+it('plan predicts the number of requests to within 10 %', async () => {
   const clock = createManualClock(Date.now());
   const emulator = await emulateEmpty({
     clock: { ...clock, sleep: systemClock.sleep },
@@ -73,7 +73,7 @@ it('plan predicts the number of requests within a tenth', async () => {
       while (inFlight > 0);
     }
   }
-  // One-time requests at the start are over.
+  // One-time requests at startup are done by then.
   await pass(5000);
   const calls = () => Object.values(emulator.state.calls()).reduce((sum, calls) => sum + calls, 0);
   const before = calls();

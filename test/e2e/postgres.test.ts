@@ -10,10 +10,10 @@ import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 
 const CANARY = /canary-of|watcher/;
 
-describe.skipIf(!postgresIsThere())('an agent with PostgreSQL', () => {
+describe.skipIf(!postgresIsThere())('PostgreSQL', () => {
   const postgres = postgresForTests();
 
-  it('executes CLI commands from any machine, reports lease holders and never exposes database user or password', async () => {
+  it('an agent with PostgreSQL executes CLI commands from any machine, reports lease holders and exposes neither database user nor password', async () => {
     const emulator = await emulateEmpty({ token: 'token' });
     await postgres().query("CREATE ROLE watcher LOGIN PASSWORD 'canary-of-the-database'");
     const name = new URL(await postgres().createDatabase()).pathname.slice(1);
@@ -39,7 +39,7 @@ describe.skipIf(!postgresIsThere())('an agent with PostgreSQL', () => {
     const get = async (path: string) => (await fetch(url + path)).text();
     await eventually(async () => expect(await get('/metrics')).toContain('delivery_watch_leader{account="a"} 1'));
 
-    // In another folder, so that no path leads to the agent.
+    // The database is in another folder, so that no path leads to the agent.
     const cli = (...args: string[]) => runCli(args, env);
     const doctor = await cli('doctor', '--config', config);
     expect(doctor.stdout).toMatch(

@@ -34,12 +34,12 @@ const onlyFlowControl = (every: string) => ({
   events: { enabled: false },
 });
 
-describe('serve from the sources, as with `npm start`', () => {
+describe('shutdown from the sources, as with `npm start`', () => {
   // `startSources` returns the function that undoes it.
   beforeAll(startSources);
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'exits with 0 on %s during a slow round, long before the round would end',
+    'serve exits with 0 on %s during a slow round, long before the round would end',
     async signal => {
       let asked = () => {};
       const reached = new Promise<void>(resolve => {
@@ -60,8 +60,8 @@ describe('serve from the sources, as with `npm start`', () => {
   );
 });
 
-describe('serve', () => {
-  it('exits as fast while a request waits for an almost empty budget', async () => {
+describe('signals, outages and reloads', () => {
+  it('serve exits quickly on SIGTERM while a request is waiting for an almost exhausted budget', async () => {
     const service = await serve((_request, response) => json(response, { messages: [], events: [] }));
     const budget = { requestsPerSecond: 0.001, burst: 1 };
     const { agent, value } = await startServe({ accounts: [{ ...account(service.url), budget }] });
@@ -72,7 +72,7 @@ describe('serve', () => {
     expect(performance.now() - start).toBeLessThan(LONG_BEFORE);
   });
 
-  it('reloads its configuration on SIGHUP, or reports errors with their position and keeps running', async () => {
+  it('serve reloads its configuration on SIGHUP, or reports errors with their position and keeps running', async () => {
     const service = await serve((_request, response) => json(response, []));
     const config = { accounts: [account(service.url)], collect: onlyFlowControl('1s') };
     const { process: agent, url, configFile: file, value } = await startAgent(config);
@@ -109,7 +109,7 @@ describe('serve', () => {
   it.each([
     ['serve', 2, null],
     ['doctor', null, 'SIGHUP'],
-  ])('a SIGHUP while %s is loading ends it with %s, %s', (command, status, signal) => {
+  ])('SIGHUP while %s is loading ends it with status %s and signal %s', (command, status, signal) => {
     const hook = `import { registerHooks } from 'node:module';
       registerHooks({
         resolve(name, context, next) {
@@ -122,7 +122,7 @@ describe('serve', () => {
     expect(spawnSync(process.execPath, args, { encoding: 'utf8' })).toMatchObject({ status, signal });
   });
 
-  it('keeps serving when its log is not read', async () => {
+  it('serve keeps running when its log is not read', async () => {
     const service = await serve((_request, response) => json(response, [], 403));
     const file = configFile({
       server: { listen: '127.0.0.1:0' },
@@ -139,7 +139,7 @@ describe('serve', () => {
       agent.kill('SIGKILL');
       await ended;
     });
-    // The first lines contain the address; then the pipe is left to fill.
+    // Wait for the lines that contain the address; then stop reading, so that the pipe fills up.
     let log = '';
     let url: string | undefined;
     agent.stderr.setEncoding('utf8');
@@ -157,7 +157,7 @@ describe('serve', () => {
     await eventually(async () => expect(await rounds()).toBeGreaterThan(800));
   });
 
-  it('keeps the last data of a failing service, marks it stale, withdraws it and recovers', async () => {
+  it('serve keeps the last data of a failing service, marks it stale, withdraws it and recovers', async () => {
     let status = 200;
     const service = await serve((_request, response) =>
       json(
@@ -196,12 +196,12 @@ describe('serve', () => {
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
     const log = agent.stderr();
-    expect(log.match(/collecting failed/g)).toHaveLength(1);
-    expect(log).toContain('collecting recovered');
+    expect(log.match(/collection failed/g)).toHaveLength(1);
+    expect(log).toContain('collection recovered');
     expect(log).not.toContain('canary');
   });
 
-  it('drops a key that the service no longer lists at the next complete round', async () => {
+  it('at the next complete round, serve drops a key that the service no longer lists', async () => {
     let keys = [
       { flowControlKey: 'stays', waitListSize: 1 },
       { flowControlKey: 'goes', waitListSize: 2 },
@@ -214,7 +214,7 @@ describe('serve', () => {
     await eventually(async () => expect([await size('stays'), await size('goes')]).toEqual([3, undefined]));
   });
 
-  it('never replaces data by a partial list', async () => {
+  it('serve never replaces data with a partial list', async () => {
     let broken = false;
     const service = await serve((request, response) => {
       const second = request.url?.includes('cursor=');
@@ -234,7 +234,7 @@ describe('serve', () => {
     expect(await value('delivery_collector_data_complete')).toBe(0);
   });
 
-  it('does not let an unresponsive account delay another one or a scrape', async () => {
+  it('an unresponsive account delays neither another account nor a scrape', async () => {
     const healthy = await serve((_request, response) => json(response, [{ flowControlKey: 'k', waitListSize: 1 }]));
     const dead = await serve(() => undefined);
     const { value, url } = await startServe({
@@ -262,8 +262,8 @@ describe('serve', () => {
   });
 });
 
-describe('output', () => {
-  it('may lose its reader', async () => {
+describe('closed output', () => {
+  it('emulate keeps running when the reader of its output disconnects', async () => {
     const port = await freePort();
     const emulator = spawn(process.execPath, ['src/main.ts', 'emulate', '--port', String(port)], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -274,7 +274,7 @@ describe('output', () => {
     emulator.stderr.on('data', chunk => {
       errors += chunk;
     });
-    // A response proves that it has already tried to print its address.
+    // A response proves that the process has already tried to print its address.
     await eventually(async () => expect((await fetch(`http://127.0.0.1:${port}/_emulator/state`)).status).toBe(200));
     const early = await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 1000, 'running'))]);
     expect(early).toBe('running');
@@ -284,8 +284,8 @@ describe('output', () => {
   });
 });
 
-describe('commands', () => {
-  it('print help and describe usage errors', async () => {
+describe('usage of commands', () => {
+  it('commands print help and describe usage errors', async () => {
     expect(await runCli(['--help'])).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('check-config [options] <file>'),
@@ -322,7 +322,7 @@ describe('commands', () => {
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
     const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only\n';
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
-    // Exit code 2 keeps systemd from restarting it, which would not help.
+    // Exit code 2 prevents a restart by systemd, which would not help.
     expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });
   });
 

@@ -30,8 +30,8 @@ async function startDemo(...args: string[]) {
   return { demo, page, emulator };
 }
 
-describe.skipIf(!requireProgram('promtool'))('promtool', () => {
-  it('accepts the metrics of the demo on every path', async () => {
+describe.skipIf(!requireProgram('promtool'))('metrics of the demo', () => {
+  it('promtool accepts the metrics of the demo on every path', async () => {
     const { page } = await startDemo();
     for (const path of ['/metrics', '/probe?account=demo', '/metrics/agent']) {
       const input = await (await fetch(page + path)).text();
@@ -41,14 +41,14 @@ describe.skipIf(!requireProgram('promtool'))('promtool', () => {
   });
 });
 
-describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
-  it('scrapes from the demo the same numbers as in the emulator', async () => {
+describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', () => {
+  it('a real Prometheus scrapes numbers from the demo that match the emulator', async () => {
     const { page, emulator } = await startDemo();
     const prometheus = await startPrometheus({
       scrapeConfigs: [{ job_name: 'demo', static_configs: [{ targets: [new URL(page).host] }] }],
     });
     afterThisTest(() => prometheus.stop());
-    // Both sides change in real time, so they are compared until one attempt reads them at the same moment.
+    // Both sides change in real time, so the comparison is retried until both are read at the same moment.
     await eventually(async () => {
       const before = (await (await fetch(`${emulator}/_emulator/state`)).json()) as EmulatorTruth;
       const [all] = await prometheus.query('delivery_dlq_messages');
@@ -62,8 +62,8 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     });
   });
 
-  it("discovers accounts and stores exactly the service's numbers, including hostile names", async () => {
-    // Frozen, so that the expected numbers do not change during the comparison.
+  it('a real Prometheus discovers accounts and stores exactly the service’s numbers, including hostile names', async () => {
+    // The clock is frozen, so that the expected numbers do not change during the comparison.
     const emulator = await emulate({ speed: 0, seed: 11 });
     emulator.state.setWaitlist('a "quoted"\nkey\\ with\u0000 \u{1f600} all', 42);
     const tokenFile = join(newFolder(), 'token');
@@ -110,7 +110,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
 
     const values = async (promql: string, label: string) =>
       Object.fromEntries((await prometheus.query(promql)).map(({ metric, value }) => [metric[label], value]));
-    // On a busy machine, data read every 300 ms may be withdrawn for a moment.
+    // On a busy machine, data read every 300 ms may be withdrawn briefly.
     await eventually(async () => {
       for (const account of ['real', 'from-file']) {
         expect(await values(`delivery_flow_control_waitlist_size{account="${account}"}`, 'flow_control_key')).toEqual(
@@ -130,7 +130,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
       }
     });
     await eventually(async () => {
-      // The window moves with real time: both numbers must be from one scrape, so they are read by one query.
+      // The window moves with real time. One query reads both numbers, so that they come from one scrape.
       const recent = await prometheus.query(
         '{__name__=~"delivery_events_recent|delivery_collector_data_timestamp_seconds",account="real",collector=~"events|",round!="sweep"}',
       );
@@ -152,7 +152,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     expect(sent?.value).toBeLessThanOrEqual(emulatorCalls);
   });
 
-  it('distinguishes two replicas that both discover the same account', async () => {
+  it('a real Prometheus distinguishes two replicas that both discover the same account', async () => {
     const [one, two] = [await startDemo(), await startDemo()];
     const prometheus = await startPrometheus({
       scrapeConfigs: [

@@ -17,9 +17,9 @@ const ORIGIN: ReadonlySet<string> = new Set(['job', 'instance', 'scope_name', 's
 type Series = Map<string, number>;
 
 it.skipIf(program === undefined)(
-  'a database contains the same series from pushes as from scrapes, and ends removed series',
+  'a database contains the same series from pushes as from scrapes, and removed series end immediately',
   async () => {
-    // Frozen, so that the expected numbers do not change during the comparison.
+    // The clock is frozen, so that the expected numbers do not change during the comparison.
     const emulator = await emulate({ speed: 0, seed: 11 });
     emulator.state.setWaitlist('removed key', 42);
     const port = await freePort();
@@ -43,8 +43,8 @@ it.skipIf(program === undefined)(
     );
 
     /**
-     * Series by name and labels, without labels of their origin. Bounds are numbers: `300` when pushed, `300.0` when
-     * scraped.
+     * Returns series by name and labels, without labels of their origin. Bounds are numbers: `300` when pushed, `300.0`
+     * when scraped.
      */
     async function seriesOf(selector: string): Promise<Series> {
       const found = await database.query(selector);
@@ -73,7 +73,7 @@ it.skipIf(program === undefined)(
       (await seriesOf('delivery_flow_control_waitlist_size{job!="scraped",flow_control_key="removed key"}')).size;
     expect(await isPresent()).toBe(1);
     emulator.state.setWaitlist('removed key', undefined);
-    // Long before the database considers the series stale.
+    // This happens long before the database considers the series stale.
     await eventually(async () => expect(await isPresent()).toBe(0));
     const { sum } = await agent.scrape();
     expect(sum('delivery_watch_push_items_total', { outcome: 'rejected' })).toBe(0);

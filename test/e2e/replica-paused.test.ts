@@ -8,7 +8,7 @@ import { startTcpLink } from '../support/tcp-link.ts';
 
 const LEADER = 'delivery_watch_leader{account="a"}';
 
-describe.skipIf(!postgresIsThere())('a replica that was paused for longer than its lease', () => {
+describe.skipIf(!postgresIsThere())('paused replicas', () => {
   const postgres = postgresForTests();
 
   async function startReplica(database: string, url: string, token: string) {
@@ -26,7 +26,7 @@ describe.skipIf(!postgresIsThere())('a replica that was paused for longer than i
     return { agent, link, metrics: () => agent.get('/metrics') };
   }
 
-  it('does not expose the account as held, or its series, before its next renewal', async () => {
+  it('a replica that was paused for longer than its lease neither claims the account nor exposes its series before the next renewal', async () => {
     const emulator = await emulateEmpty({ token: 'token' });
     const database = await postgres().createDatabase();
     const first = await startReplica(database, emulator.url, 'token');
@@ -36,7 +36,7 @@ describe.skipIf(!postgresIsThere())('a replica that was paused for longer than i
     const second = await startReplica(database, emulator.url, 'token');
     first.agent.process.kill('SIGSTOP');
     await eventually(async () => expect(await second.metrics()).toContain(`${LEADER} 1`));
-    // The link delays all renewals until the waiting scrape was answered.
+    // The link delays all renewals until the waiting scrape gets its response.
     first.link.hang();
     const scrape = first.metrics();
     first.agent.process.kill('SIGCONT');

@@ -5,7 +5,7 @@ import { startCourse } from './replica-course.ts';
 describe.skipIf(!postgresIsThere())('replicas on PostgreSQL', () => {
   const postgres = postgresForTests();
 
-  it('take over from a killed and from a stopped replica without duplicate or missing counts, alerts and cancels', async () => {
+  it('replicas take over from a killed and from a stopped replica without duplicate or missing counts, alerts or cancels', async () => {
     const course = await startCourse(postgres(), {
       accounts: 20,
       replicas: 2,

@@ -30,26 +30,26 @@ it('a running agent switches to the new token without a failed round, even if th
   const rotation = await startRotation({ config: FAST, account: { budget: BUDGET } });
   const { agent, sum } = await startAgent(rotation);
   await eventually(async () => expect(await sum('delivery_up')).toBe(1));
-  // The service resets the token immediately but sends the response byte by byte, so for a second no client has the
-  // valid token.
+  // The service resets the token immediately but sends the response byte by byte, so no client has the valid token for
+  // a second.
   rotation.fault({ kind: 'drip', dripMs: 1 });
   expect((await rotation.run()).code).toBe(0);
   const answered = await sum('delivery_watch_api_requests_total', { outcome: 'ok' });
   await eventually(async () =>
     expect(await sum('delivery_watch_api_requests_total', { outcome: 'ok' })).toBeGreaterThan((answered ?? 0) + 50),
   );
-  // The agent received at least one 401 …
+  // The agent received at least one 401, …
   expect(await sum('delivery_watch_api_requests_total', { outcome: 'unauthorized' })).toBeGreaterThan(0);
   // … but no round failed because of it.
   expect(await sum('delivery_up')).toBe(1);
   expect(await sum('delivery_collector_consecutive_failures')).toBe(0);
   agent.kill('SIGTERM');
   expect(await agent.ended).toBe(0);
-  expect(agent.stderr()).not.toContain('collecting failed');
+  expect(agent.stderr()).not.toContain('collection failed');
   expect(agent.stderr()).not.toContain('rejects the token');
 });
 
-it('limits, plan and retention of the account record reach a running agent and stay in its store', async () => {
+it('limits, plan and retention from the account record reach a running agent and stay in its store', async () => {
   const other = { name: 'other', baseUrl: 'http://127.0.0.1:1', token: { env: 'OTHER_TOKEN' } };
   const rotation = await startRotation({ account: { budget: BUDGET, labels: { team: 'payments' } } });
   const config = JSON.parse(readFileSync(rotation.configFile, 'utf8'));

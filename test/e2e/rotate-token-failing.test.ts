@@ -6,7 +6,7 @@ import { HANGING, print, startRotation } from './rotation.ts';
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
-describe('a reset that fails', () => {
+describe('failed resets', () => {
   /** Runs a reset with a fault. Returns its error output and the state of the folder. */
   const failing = async (fault: { kind: string; [key: string]: unknown }) => {
     const rotation = await startRotation(fault.kind === 'hang' ? { account: HANGING } : {});
@@ -21,19 +21,22 @@ describe('a reset that fails', () => {
     ['5xx', { kind: 'status', status: 503 }, 'POST /svc/user/rotatetoken: status 503.'],
     ['429', { kind: 'status', status: 429 }, 'POST /svc/user/rotatetoken: status 429.'],
     ['a redirect', { kind: 'status', status: 307 }, 'POST /svc/user/rotatetoken: status 307.'],
-    ['reset before it acts', { kind: 'reset' }, 'POST /svc/user/rotatetoken: UND_ERR_SOCKET.'],
-    ['no response, and no reset', { kind: 'hang' }, 'POST /svc/user/rotatetoken: no response in time.'],
-  ])('%s: the old token still works and no files are left behind', async (_name, fault, message) => {
-    const { rotation, stderr, unfinished } = await failing(fault);
-    expect(stderr).toMatch(/^POST [^:]+: [\w. ]+ The token was not reset: sha256:\w{12} still works\.\n$/);
-    if (fault.kind !== 'reset') expect(stderr).toContain(message);
-    expect([rotation.resets(), rotation.token(), unfinished]).toEqual([0, rotation.first, false]);
-    expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
-    rotation.emulator.faults.clear();
-    expect((await rotation.run()).code).toBe(0);
-  });
+    ['a connection reset before the token reset', { kind: 'reset' }, 'POST /svc/user/rotatetoken: UND_ERR_SOCKET.'],
+    ['no response and no token reset', { kind: 'hang' }, 'POST /svc/user/rotatetoken: no response in time.'],
+  ])(
+    'keeps the old token and leaves only the lock file behind after a reset that fails with %s',
+    async (_name, fault, message) => {
+      const { rotation, stderr, unfinished } = await failing(fault);
+      expect(stderr).toMatch(/^POST [^:]+: [\w. ]+ The token was not reset: sha256:\w{12} still works\.\n$/);
+      if (fault.kind !== 'reset') expect(stderr).toContain(message);
+      expect([rotation.resets(), rotation.token(), unfinished]).toEqual([0, rotation.first, false]);
+      expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
+      rotation.emulator.faults.clear();
+      expect((await rotation.run()).code).toBe(0);
+    },
+  );
 
-  it('a success page without a reset: the old token still works and the page is kept', async () => {
+  it('keeps the old token, and stores the response, if an HTML page is returned instead of a reset', async () => {
     const { rotation, stderr, unfinished } = await failing({ kind: 'html' });
     const [record = ''] = rotation.records();
     expect(stderr).toBe(
@@ -43,7 +46,7 @@ describe('a reset that fails', () => {
     expect([rotation.resets(), unfinished]).toEqual([0, false]);
   });
 
-  it('a wrong password: the old token still works', async () => {
+  it('keeps the old token after a wrong password', async () => {
     const rotation = await startRotation();
     writeFileSync(rotation.passwordFile, 'wrong');
     const { code, stderr } = await rotation.run();
@@ -54,7 +57,7 @@ describe('a reset that fails', () => {
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
   });
 
-  it('a refused connection: reports an unsent reset, whether or not the service responds', async () => {
+  it('after a refused connection, reports that the reset was not sent, whether or not the service can be reached to check the token', async () => {
     const gone = await startHttpService(() => undefined);
     await gone.close();
     const rotation = await startRotation({ managementUrl: gone.url });
@@ -70,16 +73,11 @@ describe('a reset that fails', () => {
 
   it.each([
     ['no response', { kind: 'hang', acts: true }, 'no response in time', ''],
-    ['reset after it acts', { kind: 'reset', acts: true }, '', ''],
-    [
-      'an error despite the reset',
-      { kind: 'status', status: 500, acts: true },
-      'status 500',
-      '{"error":"service unavailable"}',
-    ],
-    ['a page with success', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
+    ['a connection reset after the token reset', { kind: 'reset', acts: true }, '', ''],
+    ['an error response', { kind: 'status', status: 500, acts: true }, 'status 500', '{"error":"service unavailable"}'],
+    ['a success page', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
     ['half a response', { kind: 'truncate' }, '', '{"customer_id":"owner@example.com"'],
-  ])('%s: detects and reports the reset and does not repeat it', async (_name, fault, cause, kept) => {
+  ])('detects and reports a reset despite %s, and does not repeat it', async (_name, fault, cause, kept) => {
     const { rotation, stderr, unfinished } = await failing(fault);
     expect(stderr).toContain(cause);
     expect(stderr).toContain(
@@ -91,12 +89,12 @@ describe('a reset that fails', () => {
     expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
     if (kept !== '') expect(stderr).toContain(`The received part of the response is in ${record}`);
 
-    // The next run reports it again with the options, and resets nothing.
+    // The next run reports the error and the options again, and resets nothing.
     rotation.emulator.faults.clear();
     const again = await rotation.run();
     expect([again.code, rotation.resets()]).toEqual([1, 1]);
     expect(again.stderr).toContain('is unfinished. The old token is revoked:');
-    // Following the advice helps: take the token from elsewhere …
+    // Following the advice resolves the error: copy the token from another place …
     writeFileSync(rotation.tokenFile, rotation.emulator.token);
     const settled = await rotation.run();
     expect([settled.code, rotation.resets()]).toEqual([0, 1]);
@@ -104,7 +102,7 @@ describe('a reset that fails', () => {
     expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
   });
 
-  it('… or repeat the reset after the user removes the marker file', async () => {
+  it('repeats a reset after the user removes the marker file', async () => {
     const { rotation } = await failing({ kind: 'hang', acts: true });
     rotation.emulator.faults.clear();
     rmSync(`${rotation.tokenFile}.rotating.json`);
@@ -112,7 +110,7 @@ describe('a reset that fails', () => {
     expect([rotation.resets(), rotation.token()]).toEqual([2, rotation.emulator.token]);
   });
 
-  it('stays open while the service is unavailable, and is settled afterwards', async () => {
+  it('leaves a reset open while the service is unavailable, and settles it afterwards', async () => {
     const rotation = await startRotation();
     rotation.emulator.faults.replace([
       { endpoint: 'POST /svc/user/rotatetoken', kind: 'status', status: 502 },
@@ -129,7 +127,7 @@ describe('a reset that fails', () => {
     expect(settled.stdout).toContain(`The token was not reset then: ${print(rotation.first)} still works.`);
   });
 
-  it('is distinguished from a token that was invalid before', async () => {
+  it('distinguishes a failed reset from a token that was invalid before', async () => {
     const rotation = await startRotation({ account: HANGING });
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
@@ -153,7 +151,7 @@ describe('a reset that fails', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.emulator.credentials.password);
   });
 
-  it('stores the response in a private temporary folder when the disk fails', async () => {
+  it('stores the response in a private temporary folder when writing fails', async () => {
     const rotation = await startRotation();
     const env = { ...rotation.crash({ fail: 'truncate token.rotated EIO' }), TMPDIR: rotation.folder };
     const { code, stdout } = await rotation.run(['--yes'], env);
@@ -164,7 +162,7 @@ describe('a reset that fails', () => {
     expect([JSON.parse(readFileSync(record, 'utf8')).token, mode(record)]).toEqual([rotation.emulator.token, '600']);
   });
 
-  it('does not change a token that is neither the old nor the new one', async () => {
+  it('does not replace a token that is neither the old nor the new one', async () => {
     const rotation = await startRotation();
     await rotation.run(['--yes'], rotation.crash({ fail: 'write password.previous ENOSPC' }));
     writeFileSync(rotation.tokenFile, 'somebody-elses');

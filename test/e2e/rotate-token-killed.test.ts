@@ -4,16 +4,16 @@ import { eventually } from '../support/eventually.ts';
 import { count, killAtEvery } from './killed-rotation.ts';
 import { print, startRotation } from './rotation.ts';
 
-describe('a rotation killed with SIGKILL', () => {
+describe('rotations killed with SIGKILL', () => {
   // rotate-token-killed.long.test.ts covers every operation.
-  it('keeps the credentials on disk at every fifth file operation, and the next run finishes it', async () => {
+  it('a rotation killed at every fifth file operation keeps the credentials on disk, and the next run finishes it', async () => {
     const found = await killAtEvery(5);
     expect(count(found, 'lost')).toBeLessThanOrEqual(1);
     expect(count(found, 'not sent')).toBeGreaterThan(3);
     expect(count(found, 'answered')).toBeGreaterThan(1);
   });
 
-  it('while the response is in flight: the next run reports the outcome', async () => {
+  it('the next run reports the outcome of a rotation killed while the response is in flight', async () => {
     const rotation = await startRotation();
     rotation.fault({ kind: 'hang', acts: true });
     const command = rotation.start();
@@ -31,7 +31,7 @@ describe('a rotation killed with SIGKILL', () => {
     expect(next.stderr).toContain(`The old token is revoked: the service no longer accepts ${print(rotation.first)}`);
   });
 
-  it('in the middle of the response: the received part is kept', async () => {
+  it('a rotation killed in the middle of the response keeps the received part', async () => {
     const rotation = await startRotation();
     rotation.fault({ kind: 'drip', dripMs: 20 });
     const command = rotation.start();

@@ -8,7 +8,7 @@ import { startRotation } from './rotation.ts';
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
-describe('rotate-token sends nothing', () => {
+describe('unsent resets', () => {
   const refused = async (
     rotation: Awaited<ReturnType<typeof startRotation>>,
     { args = ['--yes'], env = {}, code = 1 }: { args?: string[]; env?: Record<string, string>; code?: number } = {},
@@ -20,13 +20,13 @@ describe('rotate-token sends nothing', () => {
     return result.stderr.replaceAll(rotation.folder, '');
   };
 
-  it('without a terminal and without --yes', async () => {
+  it('sends nothing without a terminal and without --yes', async () => {
     expect(await refused(await startRotation(), { args: [], code: 2 })).toBe(
       'error: no terminal to ask for confirmation; use --yes to skip it\n',
     );
   });
 
-  it('with an incomplete configuration', async () => {
+  it('sends nothing with an incomplete configuration', async () => {
     const rotation = await startRotation({ account: { management: null } });
     expect(await refused(rotation, { code: 2 })).toBe(
       'error: /config.yaml: acme has no management section; rotate-token needs { baseUrl, username, password } there\n',
@@ -52,15 +52,15 @@ describe('rotate-token sends nothing', () => {
   it.each([
     [
       'open token.rotated EDQUOT',
-      "/secrets/token.rotated-T.json must take the new credentials but can't be written (EDQUOT)",
+      "/secrets/token.rotated-T.json, the file for the new credentials, can't be written (EDQUOT)",
     ],
     [
       'write token.rotated ENOSPC',
-      "/secrets/token.rotated-T.json must take the new credentials but can't be written (ENOSPC)",
+      "/secrets/token.rotated-T.json, the file for the new credentials, can't be written (ENOSPC)",
     ],
     [
       'fsync token.rotated EIO',
-      "/secrets/token.rotated-T.json must take the new credentials but can't be written (EIO)",
+      "/secrets/token.rotated-T.json, the file for the new credentials, can't be written (EIO)",
     ],
     [
       'rename token EBUSY',
@@ -70,7 +70,7 @@ describe('rotate-token sends nothing', () => {
     ['write password ENOSPC', "/secrets/password can't be replaced (ENOSPC)"],
     ['rename rotating.json EIO', "/secrets/token.rotated-T.json can't be written (EIO); nothing was sent"],
     ['open rotating.json-lock EACCES', "/secrets can't be written (EACCES); nothing was sent"],
-  ])('if a file cannot be written: %s', async (fail, expected) => {
+  ])('sends nothing if a file cannot be written: %s', async (fail, expected) => {
     const rotation = await startRotation();
     const message = await refused(rotation, { env: rotation.crash({ fail }) });
     expect(message.replace(/\d{8}T[\d.]+Z/, 'T')).toContain(expected);
@@ -79,17 +79,17 @@ describe('rotate-token sends nothing', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.password);
   });
 
-  it('if the output file exists already', async () => {
+  it('sends nothing if the output file already exists', async () => {
     const rotation = await startRotation();
     const out = join(rotation.folder, 'out.json');
     writeFileSync(out, 'mine');
     expect(await refused(rotation, { args: ['--yes', '--out', out] })).toBe(
-      '/out.json exists already and is never overwritten; nothing was sent\n',
+      '/out.json already exists and is never overwritten; nothing was sent\n',
     );
     expect(readFileSync(out, 'utf8')).toBe('mine');
   });
 
-  it('while another rotate-token of the account is running', async () => {
+  it('sends nothing while another rotate-token of the account is running', async () => {
     const rotation = await startRotation();
     rotation.fault({ kind: 'hang' });
     const first = rotation.start();
@@ -104,13 +104,13 @@ describe('rotate-token sends nothing', () => {
   });
 
   /**
-   * Root ignores permissions unless it drops this capability. It stays root: another user might not reach this
-   * folder.
+   * Root ignores permissions unless it drops this capability. The process still runs as root, because another user
+   * might not reach this folder.
    */
   const isRoot = process.getuid?.() === 0;
   const bound = isRoot ? ['setpriv', '--bounding-set', '-dac_override'] : [];
 
-  it('into a read-only folder, as Kubernetes mounts secrets; with --out the user has to replace the files', async ({
+  it('sends nothing with secrets in a read-only folder, as in Kubernetes; with --out the user has to replace the files', async ({
     skip,
   }) => {
     const [probe = 'true', ...flags] = bound;
@@ -122,7 +122,7 @@ describe('rotate-token sends nothing', () => {
     mkdirSync(outside);
     for (const file of [tokenFile, passwordFile]) chmodSync(file, 0o644);
     chmodSync(secrets, 0o555);
-    // Otherwise the folder could not be removed.
+    // Restore the permissions, because the folder could not be deleted otherwise.
     afterThisTest(async () => chmodSync(secrets, 0o755));
     async function run(more: string[]) {
       const { code, stdout, stderr } = await rotation.run(['--yes', ...more], {}, bound);

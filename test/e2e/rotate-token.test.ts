@@ -25,7 +25,7 @@ describe('rotate-token', () => {
     });
     expect(record).toMatch(/token\.rotated-\d{8}T\d{6}\.\d{3}Z\.json$/);
     expect([mode(record), mode(tokenFile)]).toEqual(['600', '640']);
-    // The line end is unchanged.
+    // The trailing newline is preserved.
     expect(readFileSync(tokenFile, 'utf8')).toBe(`${emulator.token}\n`);
     expect(readFileSync(passwordFile, 'utf8')).toBe(emulator.credentials.password);
     expect(readFileSync(`${passwordFile}.previous`, 'utf8')).toBe(`${password}\n`);
@@ -54,7 +54,7 @@ describe('rotate-token', () => {
   it.each([
     ['/qstash/user/rotatetoken', true],
     ['/v2/qstash/rotate-token/ID', false],
-  ])('resets the token at the configured path %s', async (path, hasPassword) => {
+  ])('resets the token at the configured path: %s', async (path, hasPassword) => {
     const rotation = await startRotation();
     const { emulator, first } = rotation;
     const rotateToken = path.replace('ID', emulator.credentials.accountId);
@@ -67,7 +67,7 @@ describe('rotate-token', () => {
     expect(mode(rotation.records()[0] ?? '')).toBe('600');
   });
 
-  it('--check reports the token, its age and whether it works, and resets nothing', async () => {
+  it('--check reports the token, its age and whether it works, without a reset', async () => {
     const rotation = await startRotation();
     const before = await rotation.run(['--check']);
     expect(before.code).toBe(0);
@@ -84,7 +84,7 @@ describe('rotate-token', () => {
     expect(refused.stdout).toContain('the service  rejects it');
   });
 
-  it('names the environment variables to set, and leaves the response in the working folder', async () => {
+  it('reports the environment variables to set, and leaves the response in the working folder', async () => {
     const rotation = await startRotation({ token: { env: 'THE_TOKEN' }, password: { env: 'THE_PASSWORD' } });
     const { folder, first, password, emulator } = rotation;
     const args = ['rotate-token', '--config', rotation.configFile, '--account', 'acme', '--yes'];
@@ -115,7 +115,7 @@ describe('rotate-token', () => {
     );
   });
 
-  it('replaces the file behind a link and reports that', async () => {
+  it('replaces the target of a symbolic link and reports that it did', async () => {
     const rotation = await startRotation();
     const real = join(rotation.folder, 'real');
     renameSync(rotation.tokenFile, real);
@@ -137,7 +137,7 @@ describe('rotate-token', () => {
     expect(rotation.token()).toBe(rotation.emulator.token);
   });
 
-  // script(1) belongs to Debian's essential packages.
+  // script(1) is in one of Debian's essential packages.
   it('asks for confirmation on a terminal with account and token, and accepts only yes', async () => {
     const rotation = await startRotation();
     const command = [
@@ -163,7 +163,7 @@ describe('rotate-token', () => {
       const { code, out } = await answer(no);
       expect([code, rotation.resets()]).toEqual([1, 0]);
       expect(out).toContain(
-        `Reset the token of acme at ${rotation.emulator.url}? The present one, ${print(rotation.first)} in `,
+        `Reset the token of acme at ${rotation.emulator.url}? The current one, ${print(rotation.first)} in `,
       );
       expect(out).toContain('Not confirmed; nothing was sent.');
     }

@@ -90,9 +90,9 @@ export async function startRotation(options: RotationOptions = {}) {
       startCli(args(more), env),
     fault: (fault: object) => emulator.faults.replace([{ endpoint: ENDPOINT, ...fault }]),
     resets: () => emulator.credentials.resets,
-    /** The token in the file, without its line end. */
+    /** Returns the token in the file, without the trailing newline. */
     token: () => readFileSync(tokenFile, 'utf8').trim(),
-    /** Files with a stored response. */
+    /** Returns the files that contain a stored response. */
     records: () =>
       readdirSync(secrets)
         .filter(name => name.includes('.rotated-'))

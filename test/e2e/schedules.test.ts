@@ -14,7 +14,7 @@ const ENDS_WITHIN = 50_000;
 
 const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
 
-/** Counts missed and late starts in each minute of a span from the complete log. */
+/** Counts missed and late starts in each minute of a period from the complete log. */
 function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   const counts = { missed: 0, late: 0 };
   for (let at = Math.ceil((from + 1) / MINUTE) * MINUTE; at <= to; at += MINUTE) {
@@ -30,7 +30,7 @@ function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   return counts;
 }
 
-it('counts missed and late messages of a schedule across a kill until it has recovered', async () => {
+it('counts missed and late starts of a schedule across a kill until the schedule has recovered', async () => {
   const since = Date.now();
   const clock = {
     ...acceleratedClock(systemClock, SPEED),

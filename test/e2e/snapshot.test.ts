@@ -15,7 +15,7 @@ function configFile(config: object): string {
 
 const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
 
-describe('snapshot', () => {
+describe('output of a snapshot', () => {
   async function services() {
     const healthy = await serve((request, response) => {
       if (request.url?.startsWith('/v2/flowControl'))
@@ -32,7 +32,7 @@ describe('snapshot', () => {
   const run = (accounts: object[], ...options: string[]) =>
     runCli(['snapshot', '--config', configFile({ accounts }), ...options], { DELIVERY_TOKEN: 'x' });
 
-  it('prints one complete collection as a table, JSON or Prometheus text, and exits with 0', async () => {
+  it('snapshot prints one complete collection as a table, JSON or Prometheus text, and exits with 0', async () => {
     const { healthy } = await services();
     const table = await run([healthy]);
     expect(table).toMatchObject({ code: 0, stderr: '' });
@@ -67,7 +67,7 @@ describe('snapshot', () => {
     expect(await run([healthy], '--json', '--prometheus')).toMatchObject({ code: 2 });
   });
 
-  it('prints all data read and exits with 1 when an account failed', async () => {
+  it('snapshot prints all data that it has read and exits with 1 when an account failed', async () => {
     const { healthy, refusing } = await services();
     const { code, stdout, stderr } = await run([healthy, refusing]);
     expect(code).toBe(1);

@@ -10,7 +10,7 @@ const UNIT = readFileSync('deploy/systemd/delivery-watch.service', 'utf8');
 /** Threshold of 100; times ten of what `systemd-analyze security` rates as OK for network services. */
 const EXPOSED_AT_MOST = 15;
 
-/** Runs systemd-analyze on a unit that need not be installed here. */
+/** Runs systemd-analyze on a unit that need not be installed. */
 function analyze(unit: string, ...how: string[]) {
   const file = join(newFolder(), 'delivery-watch.service');
   writeFileSync(file, unit.replace(/^ExecStart=\S+/m, 'ExecStart=/bin/true'));
@@ -20,26 +20,26 @@ function analyze(unit: string, ...how: string[]) {
 const harden = (unit: string) => analyze(unit, 'security', '--offline=true', `--threshold=${EXPOSED_AT_MOST}`);
 
 describe.skipIf(!requireProgram('systemd-analyze'))('deploy/systemd/delivery-watch.service', () => {
-  it('is a valid unit', () => {
+  it('delivery-watch.service is a valid unit', () => {
     expect(analyze(UNIT, 'verify')).toEqual({ status: 0, output: '' });
     expect(analyze(UNIT.replace('ProtectHome=', 'ProtectHomes='), 'verify').output).toMatch(
       /Unknown key.*ProtectHomes/,
     );
   });
 
-  it('has a low exposure level', () => {
+  it('delivery-watch.service has a low exposure level', () => {
     expect(harden(UNIT)).toMatchObject({ status: 0, output: expect.stringContaining('OK') });
     expect(harden(UNIT.replace('ProtectSystem=strict\n', '').replace('CapabilityBoundingSet=\n', '')).status).toBe(1);
   });
 });
 
-describe('the unit', () => {
-  it('prevents the agent from writing code that a later start would run', () => {
+describe('settings of the unit', () => {
+  it('delivery-watch.service prevents the agent from writing code that a later start would run', () => {
     expect(UNIT).toMatch(/^ProtectSystem=strict$/m);
     expect(UNIT).not.toMatch(/CacheDirectory|NODE_COMPILE_CACHE/);
   });
 
-  it('starts the installed command, reloads by SIGHUP and permits V8 to compile', () => {
+  it('delivery-watch.service starts the installed command, reloads by SIGHUP and permits V8 to compile', () => {
     const { bin } = JSON.parse(readFileSync('package.json', 'utf8'));
     expect(Object.keys(bin)).toEqual(['delivery-watch']);
     expect(UNIT).toMatch(/^ExecStart=\/usr\/bin\/delivery-watch serve --config /m);

@@ -70,8 +70,8 @@ async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
   };
 }
 
-describe('recorded samples', () => {
-  it('are read back exactly across restarts and rejected commits', async () => {
+describe('samples', () => {
+  it('recorded samples are read back exactly across restarts and rejected commits', async () => {
     const step = fc.record({
       values: fc.dictionary(
         fc.constantFrom('a', 'a{x="1"}', 'b_bucket{le="+Inf"}', 'c{y="2",destination="z"}'),
@@ -124,7 +124,7 @@ describe('recorded samples', () => {
     );
   });
 
-  it('are kept for the next commit if the store rejects one', async () => {
+  it('recorded samples are kept for the next commit if the store rejects a commit', async () => {
     const scene = await setUp();
     scene.clock.pass(MINUTE);
     await scene.recorder.sample(new Map([['x_total', 1]]));
@@ -139,7 +139,7 @@ describe('recorded samples', () => {
     ]);
   });
 
-  it('are marked as saved only if the commit contained them', async () => {
+  it('recorded samples are marked as saved only if the commit contained them', async () => {
     const scene = await setUp();
     scene.clock.pass(MINUTE);
     await scene.recorder.sample(new Map([['x_total', 1]]));
@@ -150,7 +150,7 @@ describe('recorded samples', () => {
     expect(scene.recorder.unsaved()).toHaveLength(1);
   });
 
-  it('have no value for a missing series, and a time without values where the agent was down', async () => {
+  it('a sample without the series and a gap while the agent was down are returned as null', async () => {
     const scene = await setUp();
     await scene.minutes(3, index => (index === 1 ? undefined : index));
     scene.clock.pass(20 * MINUTE);
@@ -166,7 +166,7 @@ describe('recorded samples', () => {
     expect(scene.recorder.recent('x_total', HOUR).map(({ value }) => value)).toEqual([0, 2, 9]);
   });
 
-  it('are limited to one per minute', async () => {
+  it('samples are limited to one per minute', async () => {
     const scene = await setUp();
     for (const [ms, value] of [
       [MINUTE, 1],
@@ -185,8 +185,8 @@ describe('recorded samples', () => {
   });
 });
 
-describe('a wall clock', () => {
-  it('that is set back replaces samples recorded with the wrong time when it reaches them', async () => {
+describe('clock steps', () => {
+  it('after the wall clock is set back, samples recorded ahead of it are replaced as it catches up', async () => {
     const scene = await setUp();
     await scene.minutes(100, index => index);
     scene.clock.set(START + 70 * MINUTE);
@@ -211,7 +211,7 @@ describe('a wall clock', () => {
     ]);
   });
 
-  it('that is wrong for a moment deletes nothing', async () => {
+  it('a wall clock that is briefly wrong deletes no samples', async () => {
     const scene = await setUp();
     await scene.minutes(30, index => index);
     const before = scene.clock.now();
@@ -223,7 +223,7 @@ describe('a wall clock', () => {
     expect([all[0], all.length]).toEqual([[1, 0], 42]);
   });
 
-  it('that was set is marked in the next sample', async () => {
+  it('the first sample after a step of the wall clock is marked', async () => {
     const scene = await setUp();
     await scene.minutes(2, () => 1);
     scene.clock.set(scene.clock.now() + 10 * MINUTE);
@@ -238,8 +238,8 @@ describe('a wall clock', () => {
   });
 });
 
-describe('the kept history', () => {
-  it('is as old as configured and no older', async () => {
+describe('retention', () => {
+  it('the history reaches back as far as configured', async () => {
     const scene = await setUp({ keep: 5 * HOUR });
     await scene.minutes(12 * 60, index => index);
     const hours = (await scene.keys()).map(key => Number(key.split('/')[1]) - START / HOUR);
@@ -247,7 +247,7 @@ describe('the kept history', () => {
     expect((await scene.read())[0]).toEqual([7 * 60, 7 * 60 - 1]);
   });
 
-  it('fits into the limit: older hours are thinned first, and remaining values are exact', async () => {
+  it('the history stays within its size limit: older hours are thinned first, and remaining values are exact', async () => {
     const maxBytes = 20_000;
     const scene = await setUp({ maxBytes });
     const names = Array.from({ length: 30 }, (_, index) => `x_total{n="${index}"}`);
@@ -275,7 +275,7 @@ describe('the kept history', () => {
     expect(minutes[0]).toBeLessThan(12 * 60);
   });
 
-  it('shrinks if the limit is lowered, and drops the oldest hours if nothing else helps', async () => {
+  it('the history shrinks if the size limit is lowered, and drops the oldest hours if thinning is not enough', async () => {
     const scene = await setUp();
     await scene.minutes(5 * 60 + 15, index => index);
     expect(await scene.keys()).toHaveLength(6);
@@ -287,7 +287,7 @@ describe('the kept history', () => {
     expect(hours[0]).toBeGreaterThan(0);
   });
 
-  it('is empty if keep is 0: stored rows are deleted, and memory contains the last hour', async () => {
+  it('the history is empty if keep is 0: stored rows are deleted, and memory contains the last hour', async () => {
     const scene = await setUp();
     await scene.minutes(90, index => index);
     expect(await scene.keys()).toHaveLength(2);
@@ -299,7 +299,7 @@ describe('the kept history', () => {
   });
 });
 
-it('skips damaged hours, logs it once and continues', async () => {
+it('skips damaged hours of the history, logs them once and continues', async () => {
   const scene = await setUp();
   await scene.minutes(4 * 60 + 30, index => index);
   const [first, second, third, , last] = await scene.keys();
@@ -321,7 +321,7 @@ it('skips damaged hours, logs it once and continues', async () => {
   expect(scene.log.lines.map(({ message }) => message)).toEqual(['damaged history row skipped']);
 });
 
-it('an unreadable store causes a gap and is logged once', async () => {
+it('an unreadable store causes a gap in the history and is logged once', async () => {
   const [clock, log, inner] = [createManualClock(), createTestLog(), createMemoryStore()];
   let isBroken = false;
   const scan: typeof inner.scan = (...which) => (isBroken ? Promise.reject(new Error('disk')) : inner.scan(...which));

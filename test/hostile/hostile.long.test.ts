@@ -63,24 +63,24 @@ afterAll(async () => {
 });
 
 describe('hostile services', () => {
-  it.each(services)('reports $name as specified', async service => {
+  it.each(services)('the agent reports the expected state for the hostile service $name', async service => {
     await eventually(() => expect(missingOf(service, latest.scrape, latest.status)).toEqual([]), REPORTED_WITHIN_MS);
   });
 
-  it('keeps healthy accounts correct and every scrape valid, without a bug', async () => {
+  it('next to hostile services, healthy accounts stay correct, every scrape is valid and no bug is counted', async () => {
     await eventually(() => expect([...healthyWatch.awaited]).toEqual([]), REPORTED_WITHIN_MS);
     await eventually(() => expect(checks).toBeGreaterThan(10));
     expect([...new Set(faults)]).toEqual([]);
   });
 
-  it('sends no forbidden request and exposes no token', async () => {
+  it('the agent sends no forbidden request to hostile services and exposes no token', async () => {
     expect([...(await hostile.complaints()), ...healthy.complaints()]).toEqual([]);
     stopped = true;
     await watching;
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
     const output = agent.stdout() + agent.stderr();
-    expect(output).toContain('collecting failed');
+    expect(output).toContain('collection failed');
     expect(output).not.toContain(CANARY);
     expect(output).not.toContain('"msg":"bug"');
   });

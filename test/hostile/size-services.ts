@@ -23,7 +23,7 @@ function sendBlanks(response: ServerResponse, mib: number): void {
 }
 
 /**
- * Builds a gzip body of `head`, `unit` repeated `times`, and `tail`. Repeating a compressed member makes bombs fast.
+ * Builds a gzip body of `head`, `unit` repeated `times`, and `tail`. Repeats one compressed member, so that large bombs are quick to build.
  */
 function packed(head: string, unit: string, times: number, tail: string): Buffer {
   const inMember = Math.max(1, Math.floor(MIB / unit.length));

@@ -18,8 +18,8 @@ function scraped(text: string): Scrape {
   };
 }
 
-describe('soak', () => {
-  it('parses its options and rejects invalid ones', () => {
+describe('soak tool', () => {
+  it('soak parses its options and rejects invalid ones', () => {
     expect(soakSettings([]).services.length).toBeGreaterThan(100);
     expect(soakSettings(['--minutes', '0.5', '--seed', '7', '--only', 'hangs,html'])).toMatchObject({
       minutes: 0.5,
@@ -31,19 +31,19 @@ describe('soak', () => {
     expect(() => soakSettings(['--hours', '1'])).toThrow('--hours');
   });
 
-  it('distinguishes growing memory from flat memory', () => {
+  it('soak distinguishes growing memory from flat memory', () => {
     expect(growth([100, 150, 200, 200, 200])).toBeUndefined();
     expect(growth([100, 150, 200, 220, 210, 205])).toBeLessThan(0.15);
     expect(growth([100, 150, 200, 250, 300, 350])).toBeGreaterThan(0.15);
   });
 
-  it('returns percentiles by nearest rank', () => {
+  it('soak computes percentiles by nearest rank', () => {
     expect(rank([3, 1, 2], 0.5)).toBe(2);
     expect(rank([3, 1, 2], 0.99)).toBe(3);
     expect(rank([], 0.5)).toBeNaN();
   });
 
-  it('detects a wrong metric of a healthy account and a counted bug', () => {
+  it('soak detects a wrong metric of a healthy account and a counted bug', () => {
     const shown = scraped(
       [
         '# HELP delivery_up x\n# TYPE delivery_up gauge\ndelivery_up{account="healthy-1"} 0',

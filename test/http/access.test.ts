@@ -14,7 +14,7 @@ import { ALICE, CA, CLIENT, CLIENTS, PASSWORD, pem, STRANGER, serve, tlsWith, US
 const PATHS = ['/', '/metrics', '/probe?account=a', '/api/v1/status', '/api/v1/journal', '/-/healthy', '/nowhere'];
 
 describe('users', () => {
-  it('are required for every path, including unknown ones, before the method is checked', async () => {
+  it('every path, including unknown ones, requires a user and password before the method is checked', async () => {
     const { status, ask } = await serve(USERS);
     for (const path of PATHS) {
       expect([path, await status(path)]).toEqual([path, 401]);
@@ -26,7 +26,7 @@ describe('users', () => {
     expect((await ask('/metrics')).headers['www-authenticate']).toBe('Basic realm="delivery-watch", charset="UTF-8"');
   });
 
-  it('are required for every API route and page, after the host check; the port for probes has neither', async () => {
+  it('every API route and page requires a user after the host check; the probe port has neither check', async () => {
     const { paths } = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as { paths: Record<string, object> };
     const probesPort = await freePort();
     const probes = { host: '127.0.0.1', port: probesPort };
@@ -56,7 +56,7 @@ describe('users', () => {
     expect((await ask('/-/healthy', { headers: { Host: 'dw.example.com' }, ...ALICE })).status).toBe(200);
   });
 
-  it('must be in the file, with the exact password', async () => {
+  it('rejects users that are not in the file, and wrong passwords', async () => {
     const { status, logText } = await serve(USERS);
     for (const auth of [
       'alice:wrong',
@@ -80,7 +80,7 @@ describe('users', () => {
     expect(logText()).not.toContain('canary');
   });
 
-  it('may have any name and password that HTTP can transmit', async () => {
+  it('user names and passwords may contain any characters that HTTP can transmit', async () => {
     const password = 'pä:ss wörd ☃';
     const { status } = await serve({ basic_auth_users: { 'jürgen 2': hashSync(password, 4) } });
     const authorization = (scheme: string) => `${scheme} ${Buffer.from(`jürgen 2:${password}`).toString('base64')}`;
@@ -89,7 +89,7 @@ describe('users', () => {
     }
   });
 
-  it('are checked after the host', async () => {
+  it('the host is checked before the user and password', async () => {
     const { status } = await serve(USERS, {}, { allowedHosts: ['dw.example.com'] });
     expect([await status('/metrics'), await status('/metrics', ALICE)]).toEqual([421, 421]);
     expect(await status('/metrics', { headers: { host: 'dw.example.com' } })).toBe(401);
@@ -106,7 +106,7 @@ describe('users', () => {
 });
 
 describe('TLS', () => {
-  it('is required on the port', async () => {
+  it('the port accepts only TLS connections if TLS is configured', async () => {
     const { server, ask } = await serve(tlsWith());
     expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     expect((await ask('/metrics')).text).toBe('# EOF\n');
@@ -114,14 +114,14 @@ describe('TLS', () => {
     expect(JSON.parse((await ask('/api/v1/sd')).text)[0].labels.__scheme__).toBe('https');
   });
 
-  it('uses only the configured versions', async () => {
+  it('TLS accepts only the configured versions', async () => {
     const { ask } = await serve(tlsWith({ max_version: 'TLS12' }));
     await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1.3' } })).rejects.toThrow(/alert protocol version/);
     expect((await ask('/', { tls: { ...CA, maxVersion: 'TLSv1.2' } })).status).toBe(200);
     await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } })).rejects.toThrow();
   });
 
-  it('uses the certificate in the files at the start of a connection', async () => {
+  it('TLS reads the certificate files again for new connections', async () => {
     const { server, put, later, logText } = await serve(tlsWith());
     const serial = () =>
       new Promise<string>((resolve, reject) => {
@@ -138,7 +138,7 @@ describe('TLS', () => {
     expect(logText()).not.toContain('PRIVATE');
   });
 
-  it('follows a link that is switched to another folder, as in Kubernetes', async () => {
+  it('TLS follows certificate files through a symbolic link that is switched to another folder, as in Kubernetes', async () => {
     const { folder, put, status, later, logText } = await serve(tlsWith());
     const renewed = newFolder();
     for (const kind of ['pem', 'key']) writeFileSync(join(renewed, `server.${kind}`), pem(`renewed.${kind}`));
@@ -155,7 +155,7 @@ describe('TLS', () => {
 });
 
 describe('client certificates', () => {
-  it('are required and verified', async () => {
+  it('client certificates are required and verified', async () => {
     const { ask, status, logText } = await serve(CLIENTS);
     expect(await status('/metrics', { tls: CLIENT })).toBe(200);
     await expect(ask('/metrics')).rejects.toThrow();
@@ -170,15 +170,18 @@ describe('client certificates', () => {
     ['RequireClientCert', {}, [false, true, true]],
     ['VerifyClientCertIfGiven', { client_ca_file: 'authority.pem' }, [true, true, false]],
     ['RequireAndVerifyClientCert', { client_ca_file: 'authority.pem' }, [false, true, false]],
-  ])("%s accepts no certificate, a trusted one and a stranger's: %j", async (client_auth_type, more, expected) => {
-    const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
-    const isAccepted = (tls: SecureContextOptions) =>
-      ask('/', { tls }).then(
-        ({ status }) => status === 200,
-        () => false,
-      );
-    expect([await isAccepted(CA), await isAccepted(CLIENT), await isAccepted(STRANGER)]).toEqual(expected);
-  });
+  ])(
+    '%s accepts a client without a certificate, with a trusted one and with an untrusted one: %j',
+    async (client_auth_type, more, expected) => {
+      const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
+      const isAccepted = (tls: SecureContextOptions) =>
+        ask('/', { tls }).then(
+          ({ status }) => status === 200,
+          () => false,
+        );
+      expect([await isAccepted(CA), await isAccepted(CLIENT), await isAccepted(STRANGER)]).toEqual(expected);
+    },
+  );
 
   it.each([
     [['scraper.example'], true],
@@ -188,14 +191,14 @@ describe('client certificates', () => {
     [['spiffe://example/a'], true],
     [['client'], false],
     [['other.example', 'spiffe://example/b'], false],
-  ])('must have one of the names %j: %s', async (client_allowed_sans, isGood) => {
+  ])('a client certificate is accepted if only the names %j are allowed: %s', async (client_allowed_sans, isGood) => {
     const { ask } = await serve(tlsWith({ ...CLIENTS.tls_server_config, client_allowed_sans }));
     const response = ask('/', { tls: CLIENT });
     if (isGood) expect((await response).status).toBe(200);
     else await expect(response).rejects.toThrow();
   });
 
-  it('end connections and sessions when their authority is replaced', async () => {
+  it('replacing the client CA ends existing connections and TLS sessions', async () => {
     const { server, put, later } = await serve(CLIENTS);
     const port = Number(new URL(server.url).port);
     const open = (session?: Buffer) =>
@@ -235,7 +238,7 @@ describe('client certificates', () => {
     await expect(third.catch(() => 'closed')).resolves.toBe('closed');
   });
 
-  it('end handshakes in progress when their authority is replaced', async () => {
+  it('replacing the client CA ends handshakes in progress', async () => {
     const { server, put, later, status } = await serve(CLIENTS);
     const slow = connect(Number(new URL(server.url).port), '127.0.0.1');
     afterThisTest(async () => void slow.destroy());
@@ -262,10 +265,10 @@ describe('client certificates', () => {
     ['IP Address:127.0.0.1', ['127.0.0.1']],
     ['', []],
     [undefined, []],
-  ])('have the names in %s', (text, names) => expect(sansOf(text)).toEqual(names));
+  ])('parses the subjectAltName %s of a client certificate', (text, names) => expect(sansOf(text)).toEqual(names));
 });
 
-describe('a file that becomes unusable', () => {
+describe('unusable web-config files', () => {
   const GOOD = { ...tlsWith(), ...USERS };
   it.each([
     ['invalid YAML', 'web.yaml', '{'],
@@ -277,28 +280,31 @@ describe('a file that becomes unusable', () => {
     ['a key of another certificate', 'server.key', pem('renewed.key')],
     ['missing', 'web.yaml', undefined],
     ['a missing key', 'server.key', undefined],
-  ])('%s: rejects everything, logs it once, and recovers when it is repaired', async (_name, name, content) => {
-    const { ask, status, put, later, log, folder, logText } = await serve(GOOD);
-    expect(await status('/metrics', ALICE)).toBe(200);
-    const before = readFileSync(join(folder, name), 'utf8');
-    if (content === undefined) rmSync(join(folder, name));
-    else put(name, content);
-    for (const path of PATHS) {
+  ])(
+    'rejects all requests while the web-config or TLS files are unusable, logs it once, and recovers when they are fixed: %s',
+    async (_name, name, content) => {
+      const { ask, status, put, later, log, folder, logText } = await serve(GOOD);
+      expect(await status('/metrics', ALICE)).toBe(200);
+      const before = readFileSync(join(folder, name), 'utf8');
+      if (content === undefined) rmSync(join(folder, name));
+      else put(name, content);
+      for (const path of PATHS) {
+        later();
+        expect([path, await status(path, ALICE)]).toEqual([path, 503]);
+      }
+      expect((await ask('/metrics')).text).toBe('the web configuration cannot be used: see the log\n');
+      expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
+        ['error', 'the web configuration cannot be used; all requests are refused'],
+      ]);
+      put(name, before);
       later();
-      expect([path, await status(path, ALICE)]).toEqual([path, 503]);
-    }
-    expect((await ask('/metrics')).text).toBe('the web configuration cannot be used: see the log\n');
-    expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
-      ['error', 'the web configuration cannot be used; all requests are refused'],
-    ]);
-    put(name, before);
-    later();
-    expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
-    expect(log.lines.at(-1)).toMatchObject({ level: 'info' });
-    expect(logText()).not.toMatch(/canary|PRIVATE|\$2/);
-  });
+      expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
+      expect(log.lines.at(-1)).toMatchObject({ level: 'info' });
+      expect(logText()).not.toMatch(/canary|PRIVATE|\$2/);
+    },
+  );
 
-  it('is rejected at the start with its position', async () => {
+  it('a file that is unusable at startup is rejected with the position of the error', async () => {
     await expect(serve({ http_server_config: { http2: true } })).rejects.toThrow(
       /web\.yaml:1:32: http_server_config\.http2: /,
     );
@@ -306,7 +312,7 @@ describe('a file that becomes unusable', () => {
 });
 
 describe('changed settings', () => {
-  it('apply another file, with or without TLS, or none, on the same port', async () => {
+  it('changed settings replace or remove the web-config file, and turn TLS on or off, on the same port', async () => {
     const { server, settings, status, put, folder } = await serve(USERS);
     const port = Number(new URL(server.url).port);
     expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 401]);
@@ -317,7 +323,7 @@ describe('changed settings', () => {
     expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 200]);
   });
 
-  it('are not applied if the file is unusable', async () => {
+  it('changed settings are not applied if the new web-config file or probe port cannot be used', async () => {
     const { server, settings, status, put, folder, later } = await serve(USERS);
     put('bad.yaml', '{');
     await expect(server.apply({ ...settings, webConfigFile: join(folder, 'bad.yaml') })).rejects.toThrow('bad.yaml:1:');
@@ -335,7 +341,7 @@ describe('changed settings', () => {
   });
 });
 
-it('headers of the file are in every response, and its policy replaces that of the page', async () => {
+it('every response has the headers of the web-config file, whose Content-Security-Policy replaces the default one', async () => {
   const headers = {
     'Content-Security-Policy': "default-src 'none'",
     'X-Frame-Options': 'deny',
@@ -355,7 +361,7 @@ it('headers of the file are in every response, and its policy replaces that of t
   }
 });
 
-it('a rate limit applies to all requests together and recovers', async () => {
+it('a rate limit applies to all requests together and allows new requests later', async () => {
   const { status, ask, later } = await serve({ rate_limit: { interval: '1s', burst: 3 } });
   const statuses = [];
   for (let count = 0; count < 5; count += 1) statuses.push(await status('/-/healthy'));

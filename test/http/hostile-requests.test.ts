@@ -70,7 +70,7 @@ describe('hostile requests', () => {
       GET('/metrics', 'Connection: close\r\nAccept: ;q=,,*;q=NaN\r\nAccept-Encoding: ;q=,gzip;q\r\n'),
       '200',
     ],
-  ])('are handled: %s', async (_name, bytes, status) => {
+  ])('hostile requests get the expected status: %s', async (_name, bytes, status) => {
     const { url, open } = await serve();
     const socket = open();
     socket.write(bytes);
@@ -82,7 +82,7 @@ describe('hostile requests', () => {
     ['path', 'GET /', 'a'],
     ['header', 'GET / HTTP/1.1\r\nHost: x\r\nA: ', 'a'],
     ['headers', 'GET / HTTP/1.1\r\nHost: x\r\n', 'A: b\r\n'],
-  ])('are disconnected: endless %s', async (_name, start, more) => {
+  ])('clients that send an endless %s are disconnected', async (_name, start, more) => {
     const { url, open } = await serve();
     const socket = open();
     socket.write(start + more.repeat(MB));
@@ -96,14 +96,14 @@ describe('hostile requests', () => {
     ['an empty', 'GET /metrics HTTP/1.0\r\nHost:\r\n\r\n', '421'],
     ['a duplicate', 'GET /metrics HTTP/1.0\r\nHost: good\r\nHost: evil\r\n\r\n', '421'],
     ['an allowed', 'GET /metrics HTTP/1.0\r\nHost: good\r\n\r\n', '200'],
-  ])('with %s Host header get the right status if hosts are restricted', async (_name, bytes, status) => {
+  ])('requests with %s Host header get the expected status if hosts are restricted', async (_name, bytes, status) => {
     const { open } = await serve({}, { allowedHosts: ['good'] });
     const socket = open();
     socket.write(bytes);
     expect(await statuses(socket)).toEqual([`HTTP/1.1 ${status}`]);
   });
 
-  it('are answered in order if a few are pipelined; a connection that pipelines thousands is closed', async () => {
+  it('pipelined requests are answered in order; a connection that pipelines thousands is closed', async () => {
     const { url, open, bounds } = await serve();
     const [few, many] = [open(), open()];
     few.write(`${GET('/-/healthy')}${GET('/nowhere')}${GET('/metrics', 'Connection: close\r\n')}`);
@@ -114,7 +114,7 @@ describe('hostile requests', () => {
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
   });
 
-  it('cause no warning if a connection pipelines as many as allowed', async () => {
+  it('pipelining the maximum number of requests on a connection causes no process warning', async () => {
     const warnings: string[] = [];
     const take = ({ message }: Error) => warnings.push(message);
     process.on('warning', take);
@@ -126,7 +126,7 @@ describe('hostile requests', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('cannot use more than the limit of unread responses; stalled clients are disconnected, and this is logged once', async () => {
+  it('the total size of unread responses is limited: the oldest stalled clients are disconnected, which is logged once', async () => {
     const bodies: number[] = [];
     const { url, open, bounds } = await serve(
       {
@@ -166,7 +166,7 @@ describe('hostile requests', () => {
     expect(sizes[0]).toBe(false);
   });
 
-  it('reserve no memory if the client disconnects before its response is ready', async () => {
+  it('a request uses no memory for its response if the client disconnects before the response is ready', async () => {
     const clientsClosed: Promise<unknown>[] = [];
     const { promise: isOver, resolve: release } = Promise.withResolvers<void>();
     const accounts = ['a', 'b', 'c', 'd'];
@@ -197,7 +197,7 @@ describe('hostile requests', () => {
     expect(bounds()).toEqual([]);
   });
 
-  it('share one rendering if concurrent, with values no older than the request', async () => {
+  it('concurrent requests share a rendering, but never one that is older than the request', async () => {
     let rendered = 0;
     let release = () => {};
     const { url } = await serve({
@@ -230,7 +230,7 @@ describe('hostile requests', () => {
     expect(rendered).toBeLessThan(10);
   });
 
-  it('are rendered again after a failed response', async () => {
+  it('a failed rendering is not reused by later requests', async () => {
     let renderings = 0;
     const { url } = await serve({
       exposition: async () => {
@@ -243,7 +243,7 @@ describe('hostile requests', () => {
     expect(await scrape(url)).toEqual({ status: 200, text: 'well' });
   });
 
-  it('with HEAD get no body', async () => {
+  it('HEAD requests get headers without a body', async () => {
     const { url } = await serve();
     const response = await fetch(`${url}/metrics`, { method: 'HEAD' });
     expect([response.status, response.headers.get('content-length'), await response.text()]).toEqual([200, '6', '']);

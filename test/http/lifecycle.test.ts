@@ -19,7 +19,7 @@ const post = (body: unknown, headers: Readonly<Record<string, string>> = {}) => 
 });
 
 describe('POST routes', () => {
-  it('are disabled by default', async () => {
+  it('POST routes are disabled by default', async () => {
     const { ask, commands } = await serve(USERS);
     for (const path of [RELOAD, APPROVE, PAUSE, RESUME]) {
       expect(await ask(path, post({ reason: 'x', action: 'x' }))).toMatchObject({
@@ -30,7 +30,7 @@ describe('POST routes', () => {
     expect(commands).toEqual([]);
   });
 
-  it('accept only POST, and other routes reject POST', async () => {
+  it('POST routes accept only POST, and other routes reject POST', async () => {
     const { ask } = await serve(USERS, {}, ON);
     for (const [path, method, allow] of [
       [RELOAD, 'GET', 'POST'],
@@ -46,7 +46,7 @@ describe('POST routes', () => {
     expect((await ask('/nowhere', POST)).status).toBe(404);
   });
 
-  it('reload the configuration or return its errors with positions', async () => {
+  it('POST routes reload the configuration, or return its errors with their positions', async () => {
     const good = await serve(USERS, {}, ON);
     expect(await good.ask(RELOAD, POST)).toMatchObject({ status: 200, text: '{"changed":["accounts"]}' });
     const faults = [{ file: 'config.yaml', line: 1, column: 2, message: 'must be text' }];
@@ -57,7 +57,7 @@ describe('POST routes', () => {
     expect(await open.status(RELOAD, { method: 'POST' })).toBe(200);
   });
 
-  it('pass the user of a command to auto-cancel', async () => {
+  it('POST routes pass the authenticated user of a command to auto-cancel', async () => {
     const { ask, commands } = await serve(USERS, {}, ON);
     expect(await ask(PAUSE, post({ reason: 'maintenance' }))).toMatchObject({ status: 200, text: '{"done":true}' });
     await ask(RESUME, post({ reason: 'over' }));
@@ -72,7 +72,7 @@ describe('POST routes', () => {
     expect(certified.commands).toEqual([{ kind: 'pause', reason: 'x', by: 'client' }]);
   });
 
-  it('accept auto-cancel commands only if users are authenticated', async () => {
+  it('POST routes accept auto-cancel commands only if users are authenticated', async () => {
     const { ask, commands } = await serve({ http_server_config: {} }, {}, ON);
     expect(await ask(PAUSE, post({ reason: 'x' }))).toMatchObject({
       status: 403,
@@ -84,7 +84,7 @@ describe('POST routes', () => {
   it.each([
     ['409 if the command fails', { ok: false, why: 'no action x waits for approval' } as const, APPROVE, 409],
     ['202 if the command is executed later', 'waiting' as const, APPROVE, 202],
-  ])('respond with %s', async (_name, answer, path, expected) => {
+  ])('POST routes respond with %s', async (_name, answer, path, expected) => {
     const command: Served['command'] = async () => answer;
     const { ask } = await serve(USERS, { command }, ON);
     const { status, text } = await ask(path, post(path === PAUSE ? { reason: 'x' } : { action: 'x' }));
@@ -94,7 +94,7 @@ describe('POST routes', () => {
     ]);
   });
 
-  it('reject an invalid body', async () => {
+  it('POST routes reject an invalid body', async () => {
     const { ask, commands, logText } = await serve(USERS, {}, ON);
     for (const [name, path, init, expected, message] of [
       ['no body', PAUSE, { ...POST }, 400, 'the body: reason must be text'],
@@ -122,7 +122,7 @@ describe('POST routes', () => {
     expect([commands, logText()]).toEqual([[], '[]']);
   });
 
-  it('reject cross-site requests of browsers', async () => {
+  it('POST routes reject cross-site requests of browsers', async () => {
     const { status, commands, server } = await serve(USERS, {}, ON);
     const own = new URL(server.url).host;
     const from = (headers: Readonly<Record<string, string>>) =>

@@ -73,5 +73,5 @@ describe('content negotiation', () => {
     ['text/plain, application/openmetrics-text', 'text'],
     ['application/openmetrics-text; version="1.0.0"', 'openmetrics'],
     ['APPLICATION/OPENMETRICS-TEXT ; VERSION=1.0.0', 'openmetrics'],
-  ])('%s → %s', (accept, format) => expect(negotiateFormat(accept)).toBe(format));
+  ])('the Accept header %s selects the format %s', (accept, format) => expect(negotiateFormat(accept)).toBe(format));
 });

@@ -82,7 +82,7 @@ describe('routes', () => {
     ['/metrics', '"everything"'],
     ['/metrics/agent', '"agent"'],
     ['/probe?account=bad', '{"account":"bad"}'],
-  ])('%s serves its part', async (path, scope) => {
+  ])('%s serves only its own part of the exposition', async (path, scope) => {
     const { get } = await serve();
     const { response, text } = await get(path, { headers: { 'accept-encoding': 'identity', accept: '*/*' } });
     expect(text).toBe(`${scope} false`);
@@ -91,7 +91,7 @@ describe('routes', () => {
     expect(response.headers.get('content-length')).toBe(String(text.length));
   });
 
-  it('probes only configured names', async () => {
+  it('/probe accepts only configured accounts', async () => {
     const { get } = await serve();
     expect((await get('/probe?account=other')).status).toBe(404);
     expect((await get('/probe?account=http://127.0.0.1/')).status).toBe(404);
@@ -99,7 +99,7 @@ describe('routes', () => {
     expect((await get('/probe?account=good&account=bad')).status).toBe(400);
   });
 
-  it('is healthy and ready regardless of the accounts', async () => {
+  it('/-/healthy and /-/ready respond with 200 regardless of the accounts', async () => {
     const { get } = await serve({
       status: () => {
         throw new Error('must not be called');
@@ -113,14 +113,14 @@ describe('routes', () => {
     ['?since=90m', NOW - 1.5 * HOUR],
     ['?since=0s', NOW],
     ['?since=2026-01-02T03:04:05Z', Date.UTC(2026, 0, 2, 3, 4, 5)],
-  ])('returns the journal%s', async (query, expected) => {
+  ])('returns the journal for the query "%s"', async (query, expected) => {
     const { get } = await serve({ clock: { ...systemClock, now: () => NOW }, journal: async since => [{ since }] });
     const { status, text } = await get(`/api/v1/journal${query}`);
     expect([status, JSON.parse(text)]).toEqual([200, [{ since: expected }]]);
   });
 
   it.each(['since=', 'since=yesterday', 'since=-1h', 'since=1h&since=1h', 'since=1h2m'])(
-    'rejects the journal with %s',
+    'rejects the journal query %s',
     async query => {
       const { get } = await serve({ journal: async () => [{ secret: 1 }] });
       const { status, text } = await get(`/api/v1/journal?${query}`);
@@ -131,7 +131,7 @@ describe('routes', () => {
     },
   );
 
-  it('returns the status as JSON', async () => {
+  it('GET /api/v1/status returns the status as JSON', async () => {
     const { get } = await serve();
     const body = JSON.parse((await get('/api/v1/status')).text);
     expect(body).toMatchObject({ version: '1.2.3', accounts: JSON.parse(JSON.stringify(statuses)) });
@@ -159,7 +159,7 @@ describe('routes', () => {
     ]);
   });
 
-  it('rejects a Host header with path, query or user', async () => {
+  it('rejects a Host header that contains a path, query or user', async () => {
     const { server } = await serve();
     const { hostname, port } = new URL(server.url);
     const ask = (host: string) =>
@@ -216,14 +216,14 @@ describe('routes', () => {
     host => expect(serverOptions.safeParse({ allowedHosts: [host] }).success).toBe(false),
   );
 
-  it('responds with 404 to unknown paths, and with 500 without the reason when a part fails', async () => {
+  it('responds with 404 to unknown paths, and with 500 without the reason if a handler fails', async () => {
     const { get, log } = await serve({ exposition: async () => Promise.reject(new Error('inner detail')) });
     expect(await get('/nowhere')).toMatchObject({ status: 404, text: 'not found\n' });
     expect(await get('/metrics')).toMatchObject({ status: 500, text: 'internal error\n' });
     expect(log.lines).toMatchObject([{ level: 'error', fields: { path: '/metrics', error: 'inner detail' } }]);
   });
 
-  it('names an address that is in use', async () => {
+  it('reports an address that is in use', async () => {
     const { server } = await serve();
     const port = Number(new URL(server.url).port);
     await expect(
@@ -231,7 +231,7 @@ describe('routes', () => {
     ).rejects.toThrow(`can't listen on 127.0.0.1:${port}: `);
   });
 
-  it('closes despite kept-alive connections and endless responses', async () => {
+  it('closes promptly despite keep-alive connections and endless responses', async () => {
     let asked = () => {};
     const reached = new Promise<void>(resolve => {
       asked = resolve;
@@ -255,7 +255,7 @@ describe('changed settings', () => {
   const open = async (url: string, path = '/-/healthy') => (await fetch(url + path)).status;
   const portOf = (server: HttpServer) => Number(new URL(server.url).port);
 
-  it('hosts and limits apply without a new port', async () => {
+  it('changed hosts and limits apply without reopening the port', async () => {
     const { server } = await serve();
     const { url } = server;
     await server.apply({ ...HOST, allowedHosts: ['dw.example.com'], maxConnections: 7 });
@@ -264,7 +264,7 @@ describe('changed settings', () => {
     expect(await open(url)).toBe(200);
   });
 
-  it('a new port opens before the old one closes and completes its responses', async () => {
+  it('a changed port opens before the old one closes, and responses in flight on the old port complete', async () => {
     const asked = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<{ contentType: string; body: Buffer }>();
     const { server, get } = await serve({
@@ -285,7 +285,7 @@ describe('changed settings', () => {
     expect(await scrape).toMatchObject({ status: 200, text: 'late' });
   });
 
-  it('a new address with the same port replaces the old one', async () => {
+  it('a changed address with the same port replaces the old one', async () => {
     const { server } = await serve();
     const port = portOf(server);
     await server.apply({ host: '0.0.0.0', port });
@@ -293,7 +293,7 @@ describe('changed settings', () => {
     expect(await open(`http://127.0.0.1:${port}`)).toBe(200);
   });
 
-  it('are not applied if an address is unavailable', async () => {
+  it('changed settings are not applied if an address is unavailable', async () => {
     const { server } = await serve();
     const { server: other } = await serve();
     const { url } = server;
@@ -327,11 +327,12 @@ describe('listen addresses', () => {
     ['127.0.0.1:0', '127.0.0.1', 0],
     ['localhost:10922', 'localhost', 10922],
     ['[::]:80', '::', 80],
-  ])('parses %s', (listen, host, port) => {
+  ])('the listen address %s is parsed', (listen, host, port) => {
     expect(serverOptions.parse({ listen }).listen).toBe(listen);
     expect(parseListen(listen)).toEqual({ host, port });
   });
-  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])('rejects %j', listen =>
-    expect(serverOptions.safeParse({ listen }).success).toBe(false),
+  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])(
+    'the listen address %j is rejected',
+    listen => expect(serverOptions.safeParse({ listen }).success).toBe(false),
   );
 });

@@ -29,7 +29,7 @@ const closed = (socket: Socket) => (socket.destroyed ? Promise.resolve() : once(
 const HELLO = Buffer.from('160301020001000001fc0303', 'hex');
 
 describe('hostile TLS clients', () => {
-  it('are disconnected if they never complete a handshake, and delay no other client', async () => {
+  it('clients that never complete a TLS handshake are disconnected and delay no other client', async () => {
     const { open, reported, status } = await serveTls({ headersWithin: 500 });
     const sockets = Array.from({ length: 200 }, (_, index) => {
       const socket = open();
@@ -52,7 +52,7 @@ describe('hostile TLS clients', () => {
     ['noise', Buffer.from('\0\u0001\u0002\n'.repeat(1000))],
     ['an alert', Buffer.from('15030300020100', 'hex')],
     ['nothing', Buffer.alloc(0)],
-  ])('may send %s instead of a handshake without harm', async (_name, bytes) => {
+  ])('a client that sends %s instead of a TLS handshake does no harm', async (_name, bytes) => {
     const { open, status } = await serveTls({});
     const socket = open().resume();
     socket.end(bytes);
@@ -60,7 +60,7 @@ describe('hostile TLS clients', () => {
     expect(await status('/metrics')).toBe(200);
   });
 
-  it('leave nothing behind after hundreds of connections', async () => {
+  it('hundreds of TLS connections that clients drop do not affect later requests and are not logged individually', async () => {
     const { port, status, reported } = await serveTls({});
     for (let times = 0; times < 10; times += 1) {
       await Promise.all(
@@ -76,7 +76,7 @@ describe('hostile TLS clients', () => {
     expect(reported().length).toBeLessThan(3);
   });
 
-  it('are rejected above maxConnections, also during a handshake', async () => {
+  it('TLS clients above maxConnections are rejected, even during a handshake', async () => {
     const { open, reported, status } = await serveTls({ maxConnections: 5 });
     const sockets = Array.from({ length: 20 }, open);
     await eventually(() => expect(reported()).toContain('connections'));
@@ -84,7 +84,7 @@ describe('hostile TLS clients', () => {
     await eventually(async () => expect(await status('/metrics')).toBe(200));
   });
 
-  it('are disconnected if they do not read responses, while a client that reads is served completely', async () => {
+  it('TLS clients that do not read responses are disconnected, while a client that reads is served completely', async () => {
     const exposition = async () => ({ contentType: 'text/plain', body: Buffer.alloc(8 * MB, 'a') });
     const { port, reported, ask } = await serveTls({ unreadBytes: 24 * MB }, { exposition });
     for (let count = 0; count < 10; count += 1) {
@@ -98,7 +98,7 @@ describe('hostile TLS clients', () => {
     expect(reported()).toEqual(['answers']);
   });
 
-  it('do not prevent the server from closing', async () => {
+  it('open TLS connections do not keep the server from closing', async () => {
     const { open, server, port } = await serveTls({});
     const silent = open().resume();
     await once(silent, 'connect');

@@ -17,7 +17,7 @@ function list(cron: string, after: string, count: number, tz = 'Europe/Berlin'):
 }
 
 describe('occurrences', () => {
-  it('are listed in order', () =>
+  it('occurrences of a cron expression are listed in order', () =>
     expect(list('*/20 3 * * *', '2026-06-01T00:00:00Z', 4)).toEqual([
       '06-01T01:00',
       '06-01T01:20',
@@ -25,12 +25,12 @@ describe('occurrences', () => {
       '06-02T01:00',
     ]));
 
-  it('skip a local time that the clocks skip', () => {
+  it('a local time skipped by daylight saving is not an occurrence', () => {
     expect(list('30 2 * * *', '2026-03-27T12:00:00Z', 3)).toEqual(['03-28T01:30', '03-30T00:30', '03-31T00:30']);
     expect(list('15 * * * *', '2026-03-29T00:00:00Z', 3)).toEqual(['03-29T00:15', '03-29T01:15', '03-29T02:15']);
   });
 
-  it('are one for a local time that occurs twice, unless the expression covers both', () => {
+  it('a local time repeated by daylight saving is one occurrence, unless the expression matches every hour', () => {
     expect(list('30 2 * * *', '2026-10-24T12:00:00Z', 2)).toEqual(['10-25T00:30 / 10-25T01:30', '10-26T01:30']);
     expect(list('0,30 * * * *', '2026-10-25T00:00:00Z', 4)).toEqual([
       '10-25T00:30',
@@ -45,14 +45,14 @@ describe('occurrences', () => {
   });
 });
 
-it('cronError accepts only expressions with five fields and an occurrence', () => {
+it('cronError accepts only expressions with five fields and at least one occurrence', () => {
   for (const good of ['0 8 * * 1-5', '*/10 * * * *', '0 0 29 2 *', ' 0 8  * * MON ']) {
     expect(cronError(good)).toBeUndefined();
   }
   for (const bad of ['', '0 8 * *', '0 0 8 * * 1', '@daily', '2027-01-01T00:00:00', '0 25 * * *', 'a b c d e']) {
     expect(cronError(bad)).toMatch(/^must be a cron expression/);
   }
-  expect(cronError('0 0 31 2 *')).toBe('never comes');
+  expect(cronError('0 0 31 2 *')).toBe('never occurs');
 });
 
 it('isTimeZone recognizes time zones', () => {

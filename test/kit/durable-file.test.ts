@@ -30,8 +30,8 @@ function newFolder(): string {
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
-describe('a replaced file', () => {
-  it('has the new content and the old mode, and is a new file', () => {
+describe('replaceFile', () => {
+  it('replaceFile creates a new inode with the new content and the mode of the old file', () => {
     const file = join(newFolder(), 'f');
     writeFileSync(file, 'old');
     chmodSync(file, 0o644);
@@ -41,14 +41,14 @@ describe('a replaced file', () => {
     expect(statSync(file).ino).not.toBe(ino);
   });
 
-  it('is readable only by its owner if it did not exist, unless a mode is given', () => {
+  it('replaceFile creates a file that only its owner can read, unless a mode is given', () => {
     const folder = newFolder();
     replaceFile(join(folder, 'a'), Buffer.from('x'));
     replaceFile(join(folder, 'b'), 'x', 0o644);
     expect([mode(join(folder, 'a')), mode(join(folder, 'b'))]).toEqual(['600', '644']);
   });
 
-  it.runIf(process.getuid?.() === 0)('keeps its owner', () => {
+  it.runIf(process.getuid?.() === 0)('replaceFile keeps the owner of the file', () => {
     const file = join(newFolder(), 'f');
     writeFileSync(file, 'old');
     chownSync(file, 1234, 4321);
@@ -56,7 +56,7 @@ describe('a replaced file', () => {
     expect([statSync(file).uid, statSync(file).gid]).toEqual([1234, 4321]);
   });
 
-  it('is the target of a link, which is kept', () => {
+  it('replaceFile replaces the target of a symbolic link and keeps the link', () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'behind'));
     const [file, link] = [join(folder, 'behind', 'f'), join(folder, 'link')];
@@ -66,7 +66,7 @@ describe('a replaced file', () => {
     expect([readFileSync(file, 'utf8'), readlinkSync(link)]).toEqual(['new', file]);
   });
 
-  it('leaves no temporary file, not even one of a killed process', () => {
+  it('replaceFile leaves no temporary files and removes those of killed processes', () => {
     const folder = newFolder();
     const file = join(folder, 'f');
     writeFileSync(`${file}.being-replaced`, 'half');
@@ -80,7 +80,7 @@ describe('a replaced file', () => {
 const isRoot = process.getuid?.() === 0;
 if (!isRoot) process.stderr.write('skipped: files of another user, which only root can make\n');
 
-describe.runIf(isRoot)('a file of another user in a shared folder', () => {
+describe.runIf(isRoot)('files of other users in shared folders', () => {
   function sharedFolder(): string {
     const folder = newFolder();
     chmodSync(folder, 0o1777);
@@ -91,7 +91,7 @@ describe.runIf(isRoot)('a file of another user in a shared folder', () => {
     return [uid, gid];
   };
 
-  it('does not pass its owner or mode to its replacement', () => {
+  it('replaceFile does not keep the owner and mode of a file that belongs to another user', () => {
     const file = join(sharedFolder(), 'f');
     writeFileSync(file, 'planted');
     chownSync(file, 4321, 4321);
@@ -105,14 +105,14 @@ describe.runIf(isRoot)('a file of another user in a shared folder', () => {
     closeSync(theirs);
   });
 
-  it('is not followed if it is a link', () => {
+  it('replaceFile does not follow a symbolic link of another user', () => {
     const folder = sharedFolder();
     const [victim, link] = [join(newFolder(), 'victim'), join(folder, 'link')];
     writeFileSync(victim, 'mine');
     symlinkSync(victim, link);
     lchownSync(link, 4321, 4321);
-    expect(() => replaceFile(link, 'secret')).toThrow('it is a link of another user');
-    expect(() => behindLinks(link)).toThrow('it is a link of another user');
+    expect(() => replaceFile(link, 'secret')).toThrow('it is a link owned by another user');
+    expect(() => behindLinks(link)).toThrow('it is a link owned by another user');
     expect(() => reserveFile(link, 10)).toThrow('EEXIST');
     expect(readFileSync(victim, 'utf8')).toBe('mine');
     rmSync(link);
@@ -121,7 +121,7 @@ describe.runIf(isRoot)('a file of another user in a shared folder', () => {
     expect(readFileSync(victim, 'utf8')).toBe('new');
   });
 
-  it('is trusted in a folder of its owner, or in one that only root may write to', () => {
+  it('replaceFile trusts a file of another user in a folder that belongs to that user or that only root can write to', () => {
     const folder = newFolder();
     const file = join(folder, 'f');
     writeFileSync(file, 'old');
@@ -136,8 +136,8 @@ describe.runIf(isRoot)('a file of another user in a shared folder', () => {
   });
 });
 
-describe('a reserved file', () => {
-  it('contains blanks, then the written data, and finally only that data', () => {
+describe('reserveFile', () => {
+  it('a reserved file is filled with blanks, which are overwritten by data and removed on completion', () => {
     const path = join(newFolder(), 'f');
     const file = reserveFile(path, 100);
     expect([readFileSync(path, 'utf8'), mode(path)]).toEqual([' '.repeat(100), '600']);
@@ -148,7 +148,7 @@ describe('a reserved file', () => {
     expect(readFileSync(path, 'utf8')).toBe('onetwo');
   });
 
-  it('may exceed its reserved size, and can be removed', () => {
+  it('a reserved file can grow beyond its reserved size and can be discarded', () => {
     const path = join(newFolder(), 'f');
     const file = reserveFile(path, 2);
     file.append(Buffer.from('longer'));
@@ -158,7 +158,7 @@ describe('a reserved file', () => {
     removeFile(path);
   });
 
-  it('is never an existing file', () => {
+  it('reserveFile rejects an existing file', () => {
     const path = join(newFolder(), 'f');
     writeFileSync(path, 'mine');
     expect(() => reserveFile(path, 10)).toThrow('EEXIST');

@@ -39,16 +39,16 @@ function collisions(hashes: BigUint64Array): number {
   return same;
 }
 
-it.each(Object.keys(KINDS))('hash64 has no collisions among a million ids %s', kind => {
+it.each(Object.keys(KINDS))('hash64 has no collisions among a million ids of the kind "%s"', kind => {
   const make = KINDS[kind] as (number: number) => string;
   expect(collisions(BigUint64Array.from({ length: 1_000_000 }, (_, number) => hash64(make(number))))).toBe(0);
 });
 
-it('hash64 has no collisions among texts of one repeated character', () => {
+it('hash64 has no collisions among texts that repeat one character', () => {
   expect(collisions(BigUint64Array.from({ length: 3000 }, (_, length) => hash64('a'.repeat(length))))).toBe(0);
 });
 
-it('extendHash64 has no collisions among a million events of few messages', () => {
+it('extendHash64 has no collisions among a million events of a hundred messages', () => {
   const messages = Array.from({ length: 100 }, (_, number) => hash64(`msg_${number}`));
   const hashes = BigUint64Array.from({ length: 1_000_000 }, (_, number) => {
     const time = 1_700_000_000_000 + Math.floor(number / 900) * (number % 2 === 0 ? 1 : 2 ** 32);
@@ -57,7 +57,7 @@ it('extendHash64 has no collisions among a million events of few messages', () =
   expect(collisions(hashes)).toBe(0);
 });
 
-describe('every bit of a hash', () => {
+describe('distribution of bits', () => {
   const COUNT = 20_000;
   function bitsOf(hashes: readonly bigint[]): number[] {
     const counts: number[] = Array(64).fill(0);
@@ -73,17 +73,17 @@ describe('every bit of a hash', () => {
   }
   const ids = Array.from({ length: COUNT }, (_, number) => `msg_${digits(number, 22)}`);
 
-  it('is set in half of the hashes', () => {
+  it('every bit of a hash is set for about half of the inputs', () => {
     expectHalf(bitsOf(ids.map(hash64)));
     expectHalf(bitsOf(ids.map((id, number) => extendHash64(hash64(id), 4, 1_700_000_000_000 + number))));
   });
 
-  it('flips in half of the cases when one character changes', () => {
+  it('changing one character flips every bit of a hash with a probability of about one half', () => {
     expectHalf(bitsOf(ids.map(id => hash64(id) ^ hash64(`${id.slice(0, 10)}x${id.slice(11)}`))));
     expectHalf(bitsOf(ids.map(id => hash64(id) ^ hash64(`${id.slice(0, -1)}0`))));
   });
 
-  it('flips in half of the cases when a number increases by one', () => {
+  it('incrementing a number flips every bit of a hash with a probability of about one half', () => {
     const extended = (add: number) => ids.map((_, number) => extendHash64(hash64('msg_1'), 4, number + add));
     const [before, after] = [extended(0), extended(1)];
     expectHalf(bitsOf(before.map((hash, index) => hash ^ (after[index] as bigint))));

@@ -16,13 +16,13 @@ describe('duration', () => {
     ['5m', 300_000],
     ['4h', 14_400_000],
     ['7d', 604_800_000],
-  ])('parses %s', (text, ms) => expect(parseDuration(text)).toBe(ms));
+  ])('parses the duration %s', (text, ms) => expect(parseDuration(text)).toBe(ms));
 
-  it.each(['', '15', 's', '1.5s', '-1s', ' 1s', '1 s', '1w', '1S', '999999999999s'])('rejects %j', text =>
+  it.each(['', '15', 's', '1.5s', '-1s', ' 1s', '1 s', '1w', '1S', '999999999999s'])('rejects %j as a duration', text =>
     expect(parseDuration(text)).toBeUndefined(),
   );
 
-  it('formats to text that parses to the same value', () => {
+  it('formats a duration as text that parses to the same value', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 366 * 86_400_000 }), ms => parseDuration(formatDuration(ms)) === ms),
     );
@@ -30,13 +30,13 @@ describe('duration', () => {
     expect(formatDuration(3_600_000)).toBe('1h');
   });
 
-  it.each(['0s', '367d', 'soon', 15])('is invalid in a configuration: %j', value =>
+  it.each(['0s', '367d', 'soon', 15])('rejects %j as a duration in a configuration', value =>
     expect(Duration.safeParse(value).error?.issues[0]?.message).toContain('must be a duration'),
   );
 });
 
 describe('clock', () => {
-  it('ends a sleep immediately when aborted, with the reason, and leaves no listener', async () => {
+  it('ends a sleep immediately with the reason when it is aborted', async () => {
     const controller = new AbortController();
     const sleep = systemClock.sleep(60_000, controller.signal);
     controller.abort(new Error('stop'));
@@ -44,7 +44,7 @@ describe('clock', () => {
     await expect(systemClock.sleep(1, controller.signal)).rejects.toThrow('stop');
   });
 
-  it('does not wake early from a sleep longer than a timer can be', async () => {
+  it('does not wake early from a sleep that exceeds the maximum timer delay', async () => {
     const controller = new AbortController();
     let woken = false;
     const sleep = systemClock.sleep(2 ** 31 + 5, controller.signal).then(() => {
@@ -56,7 +56,7 @@ describe('clock', () => {
     await expect(sleep).rejects.toThrow('enough');
   });
 
-  it('limits work by a deadline that also ends with its parent signal', async () => {
+  it('a deadline aborts its signal when the time is up or the parent signal is aborted', async () => {
     const never = (signal: AbortSignal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     await expect(withDeadline(5, new AbortController().signal, never)).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -69,7 +69,7 @@ describe('clock', () => {
 });
 
 describe('closing', () => {
-  it('closes in reverse order, continues after a failure, and reports every failure', async () => {
+  it('closes parts in reverse order, continues after a failure, and reports every failure', async () => {
     const closed: string[] = [];
     const closing = createClosing();
     closing.add('first', () => closed.push('first'));
@@ -89,7 +89,7 @@ describe('closing', () => {
 });
 
 describe('secret', () => {
-  it('prints as <secret> in every possible way', () => {
+  it('a secret never reveals its value, however it is printed or copied', () => {
     const secret = new Secret('canary');
     const prints = [
       `${secret}`,
@@ -105,15 +105,15 @@ describe('secret', () => {
     expect(secret.reveal()).toBe('canary');
   });
 
-  it('has a distinct fingerprint', () => {
-    // printf canary | sha256sum
+  it('different secrets have different fingerprints', () => {
+    // Output of `printf canary | sha256sum`.
     expect(fingerprint(new Secret('canary'))).toBe('sha256:e100fbce008c');
     expect(fingerprint(new Secret('canary2'))).not.toBe(fingerprint(new Secret('canary')));
   });
 });
 
 describe('backoff', () => {
-  it('stays between half and all of a doubling, capped delay', () => {
+  it('the backoff is between 50 % and 100 % of a delay that doubles up to a cap', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 60 }),
@@ -127,7 +127,7 @@ describe('backoff', () => {
     );
   });
 
-  it('is shorter again after a success', () => {
+  it('the backoff resets after a success', () => {
     let now = 0;
     const retry = createRetry({ first: 100, longest: 300 }, { monotonic: () => now }, () => 1);
     const waitOf = () => {
@@ -149,7 +149,7 @@ describe('backoff', () => {
 });
 
 describe('bounded map', () => {
-  it('contains the newest entries, up to its limit', () => {
+  it('a bounded map retains the newest entries, up to its limit', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 8 }), fc.array(fc.integer({ min: 0, max: 12 })), (limit, keys) => {
         const map = new BoundedMap<number, number>(limit);
@@ -178,9 +178,9 @@ describe('glob', () => {
     ['a*bb*bc', 'abbc', false],
     ['a.c', 'abc', false],
     ['**', 'x\ny', true],
-  ])('%s and %j: %s', (pattern, text, expected) => expect(createGlob(pattern)(text)).toBe(expected));
+  ])('the glob %s applied to %j is %s', (pattern, text, expected) => expect(createGlob(pattern)(text)).toBe(expected));
 
-  it('agrees with the equivalent regular expression', () => {
+  it('a glob agrees with the equivalent regular expression', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });
     fc.assert(
       fc.property(letters, fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 8 }), (pattern, text) => {

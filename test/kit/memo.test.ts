@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { memoize } from '../../src/kit/memo.ts';
 
-test('memoize computes each text once, also with a false result, until the cache is full', () => {
+test('memoize computes the result for each text once, even if it is false, until the cache is full', () => {
   const computed: string[] = [];
   const isShort = memoize(text => computed.push(text) > 0 && text.length < 2, 200);
   const texts = ['a', 'long', 'a', 'long'];

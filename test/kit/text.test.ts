@@ -26,9 +26,9 @@ describe('a URL without its secrets', () => {
     ['data:text/plain,secret', '…'],
     ['my-topic', 'my-topic'],
     ['', ''],
-  ])('%j is shown as %j', (text, shown) => expect(bareAddress(text)).toBe(shown));
+  ])('the URL %j is shown as %j', (text, shown) => expect(bareAddress(text)).toBe(shown));
 
-  it('contains no user, password, query or fragment, regardless of its spelling', () => {
+  it('a shown URL contains no user, password, query or fragment, however the URL is written', () => {
     const odd = (...parts: string[]) => fc.constantFrom(...parts);
     const lead = odd('', ' ', '\t', '\0', '\n', '\u00a0', '\ufeff', '%20');
     const scheme = odd('https', 'http', 'HTTP', 'hTTps', 'htt\tps', 'https:https', 'ftp', 'wss', 'blob:https', '', 'x');
@@ -81,7 +81,7 @@ describe('a URL without its secrets', () => {
     );
   });
 
-  it('contains no part of any text after a ? or before an @', () => {
+  it('a shown URL contains no part of any text after a ? or before an @', () => {
     const secret = fc.stringMatching(/^[A-Z]{6}$/);
     fc.assert(
       fc.property(

@@ -8,7 +8,7 @@ const BOUNDS = [1, 10];
 const family = histogram('x_seconds', 'Seconds.');
 const [ONE, TWO] = ['1'.repeat(32), '2'.repeat(32)];
 
-it('exemplars are the latest of each bucket in OpenMetrics, and absent from the text format', () => {
+it('OpenMetrics contains the latest exemplar of each bucket; the text format contains none', () => {
   const state = createHistogram(BOUNDS);
   let revision = 0;
   const exposition = createExposition([

@@ -10,7 +10,7 @@ import { anyNumber, createFakeSource, hostileText } from './sources.ts';
 
 const FORMATS = ['text', 'openmetrics'] as const;
 
-test('any label value and any number survive a strict parser', () => {
+test('a strict parser reads back any label value and any number unchanged', () => {
   const family = gauge('delivery_x', 'x', ['first', 'second']);
   const sample = fc.record({ labels: fc.record({ first: hostileText, second: hostileText }), value: anyNumber });
   fc.assert(
@@ -61,7 +61,7 @@ const anyStep = fc.oneof(
   fc.record({ scope: anyScope, format: fc.constantFrom<Format>(...FORMATS, 'protobuf'), gzip: fc.boolean() }),
 );
 
-test('after any changes and renders, the bytes equal a fresh exposition', () => {
+test('after any sequence of changes and renders, the output equals that of a new exposition', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 150 }), fc.array(anyStep, { maxLength: 15 }), (count, steps) => {
       const sources = Array.from({ length: count }, (_, i) =>

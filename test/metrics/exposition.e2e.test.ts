@@ -64,14 +64,14 @@ const leases = createLeaseMeter(
 ).sourceOf(['a'], () => false);
 const exposition = createExposition([source, extremes, leases]);
 
-test.skipIf(!requireProgram('promtool'))('promtool reports no problems', () => {
+test.skipIf(!requireProgram('promtool'))('promtool reports no problems in the exposition', () => {
   const input = exposition.render({ scope: 'everything', format: 'text', gzip: false });
   expect(execFileSync('promtool', ['check', 'metrics'], { input, stdio: ['pipe', 'pipe', 'pipe'] }).toString()).toBe(
     '',
   );
 });
 
-describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
+describe.skipIf(!requireProgram('prometheus'))('scrapes by Prometheus', () => {
   const encodings: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     const [, format = '', encoding] = (request.url ?? '').split('/');
@@ -113,7 +113,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     await new Promise(resolve => server.close(resolve));
   });
 
-  test('scrapes both formats, plain and gzipped', async () => {
+  test('a real Prometheus scrapes both formats, plain and gzipped', async () => {
     const { activeTargets } = (await prometheus.get('/api/v1/targets')) as {
       activeTargets: { labels: { job: string }; health: string; lastError: string }[];
     };
@@ -123,14 +123,14 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     expect(new Set(encodings)).toEqual(new Set(['gzip']));
   });
 
-  test.each(jobs)('stores every hostile label value of %s', async job => {
+  test.each(jobs)('a real Prometheus stores every hostile label value of %s', async job => {
     const series = await prometheus.query(`delivery_keys{job="${job}"}`);
     const values = new Map(series.map(({ metric, value }) => [metric.key, value]));
     expect(values).toEqual(new Map([...hostile, '<\ufffd>'].map((key, index) => [key, index])));
     expect(new Set(series.map(({ metric }) => metric.account))).toEqual(new Set(['pro"d']));
   });
 
-  test.each(jobs)('stores every number and every name of %s', async job => {
+  test.each(jobs)('a real Prometheus stores every number and every name of %s', async job => {
     const read = async (selector: string, label: string) =>
       (await prometheus.query(selector.replace('$', `job="${job}"`))).map(({ metric, value }) => [
         metric[label],
@@ -147,7 +147,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     expect(await read('delivery_account_info{$}', 'plan')).toEqual([['pro', 1]]);
   });
 
-  test('reads HELP, TYPE and UNIT', async () => {
+  test('a real Prometheus reads HELP, TYPE and UNIT', async () => {
     const metadata = (await prometheus.get('/api/v1/metadata')) as Record<
       string,
       { type: string; help: string; unit: string }[]

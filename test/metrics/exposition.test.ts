@@ -52,7 +52,7 @@ function text(scope: Scope, format: Format, sources = createSources().all): stri
   return createExposition(sources).render({ scope, format, gzip: false }).toString();
 }
 
-describe('the exposition', () => {
+describe('exposition', () => {
   test('renders all sources in text format 0.0.4', async () => {
     expect(CONTENT_TYPES.text).toBe('text/plain; version=0.0.4; charset=utf-8');
     await expect(text('everything', 'text')).toMatchFileSnapshot('exposition.prom');
@@ -72,17 +72,20 @@ describe('the exposition', () => {
     expect(of('openmetrics')).toEqual(of('text'));
   });
 
-  test.each(['text', 'openmetrics'] as const)('renders one account, the agent or an unknown account in %s', format => {
-    const end = format === 'openmetrics' ? '# EOF\n' : '';
-    const names = (scope: Scope) => parseExposition(text(scope, format), format).map(({ name }) => name);
-    expect(names({ account: 'one' })).toEqual(
-      format === 'text' ? ['delivery_waiting', 'delivery_account_info'] : ['delivery_waiting', 'delivery_account'],
-    );
-    expect(text({ account: 'one' }, format)).not.toContain('account="two"');
-    expect(names('agent')).toEqual([format === 'text' ? 'process_cpu_seconds_total' : 'process_cpu_seconds']);
-    expect(text({ account: 'nobody' }, format)).toBe(end);
-    expect(text('everything', format, [])).toBe(end);
-  });
+  test.each(['text', 'openmetrics'] as const)(
+    'renders a single account, the agent alone or an unknown account in %s',
+    format => {
+      const end = format === 'openmetrics' ? '# EOF\n' : '';
+      const names = (scope: Scope) => parseExposition(text(scope, format), format).map(({ name }) => name);
+      expect(names({ account: 'one' })).toEqual(
+        format === 'text' ? ['delivery_waiting', 'delivery_account_info'] : ['delivery_waiting', 'delivery_account'],
+      );
+      expect(text({ account: 'one' }, format)).not.toContain('account="two"');
+      expect(names('agent')).toEqual([format === 'text' ? 'process_cpu_seconds_total' : 'process_cpu_seconds']);
+      expect(text({ account: 'nobody' }, format)).toBe(end);
+      expect(text('everything', format, [])).toBe(end);
+    },
+  );
 
   test('contains a family only while at least one source has samples of it', () => {
     const { first, all } = createSources();
@@ -134,7 +137,7 @@ describe('the exposition', () => {
     expect(body(false)).toBe(text('everything', 'text', [createSources().second, agent]));
   });
 
-  test('contains the other sources when one throws and errors are handled', () => {
+  test('contains all other sources if one source throws and an error handler is given', () => {
     const { first, all } = createSources();
     const errors: [string | undefined, string][] = [];
     const exposition = createExposition(all, ({ account }, error) => errors.push([account, String(error)]));
@@ -151,7 +154,7 @@ describe('the exposition', () => {
     expect(errors).toEqual([['one', 'Error: samples of delivery_else, which their source does not list']]);
   });
 
-  test('retries a source that failed to return samples', () => {
+  test('reads a source again after it failed to return samples', () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
     const render = () => exposition.render({ scope: 'everything', format: 'text', gzip: true });
@@ -164,7 +167,7 @@ describe('the exposition', () => {
   });
 });
 
-describe('conflicting families are rejected at creation', () => {
+describe('conflicting families', () => {
   test.each<[string, ...Family[][]]>([
     ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'y')]],
     ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'x', ['l'])]],
@@ -177,7 +180,7 @@ describe('conflicting families are rejected at creation', () => {
     ['family delivery_a has the label a-b, which is no', [gauge('delivery_a', 'x', ['a-b'])]],
     ['family delivery_a has the label le', [histogram('delivery_a', 'x', ['le'])]],
     ['family delivery_a has the label account', [gauge('delivery_a', 'x', ['account'])]],
-  ])('%s', (message, ...families) => {
+  ])('rejects conflicting families at creation: %s', (message, ...families) => {
     expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
   });
 
@@ -191,7 +194,7 @@ describe('conflicting families are rejected at creation', () => {
     expect(types('openmetrics')).toEqual(['late gauge', 'late_total unknown']);
   });
 
-  test('equal definitions are one family', () => {
+  test('equal definitions count as one family', () => {
     const sources = ['a', 'b'].map(name =>
       createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),
     );
@@ -212,6 +215,6 @@ test.each([
   [2_592_000, '2.592e+06'],
   [1e21, '1e+21'],
   [Infinity, '+Inf'],
-])('the bucket bound %d is written %s', (bound, expected) => {
+])('the bucket bound %d is written as %s', (bound, expected) => {
   expect(formatLe(bound)).toBe(expected);
 });

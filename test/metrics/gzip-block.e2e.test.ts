@@ -12,7 +12,7 @@ const anyTexts = fc.array(
   },
 );
 
-test('combined checksums equal the checksum of the joined bytes', () => {
+test('combining the checksums of parts gives the checksum of the joined bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 2000 })), parts => {
       const crc = parts.reduce(
@@ -24,14 +24,14 @@ test('combined checksums equal the checksum of the joined bytes', () => {
   );
 });
 
-test('a checksum can be extended by a long text', () => {
+test('a checksum can be combined with that of a very long text', () => {
   const zeros = Buffer.alloc(2 ** 27 + 3);
   expect(appendCrc(crc32('x'), { crc: crc32(zeros), operator: crcOperator(zeros.length) })).toBe(
     crc32(zeros, crc32('x')),
   );
 });
 
-test('blocks in any order are one gzip member with their texts', () => {
+test('joined blocks form one gzip member, and each block can be inflated separately', () => {
   fc.assert(
     fc.property(anyTexts, texts => {
       const blocks = texts.map(text => gzipBlock(text, 'utf8'));

@@ -30,13 +30,13 @@ const anyWait = fc.oneof(
   fc.constant(0),
   fc.double({ min: 2 ** -20, max: 2 ** 20, noNaN: true }),
   fc.nat(100_000).map(ms => ms / 1000),
-  // Exactly on bounds.
+  // These values are exactly on bounds.
   fc.integer({ min: -80, max: 80 }).map(index => 2 ** (index / 8)),
   fc.integer({ min: -1000, max: 1000 }).map(octave => 2 ** octave),
 );
 
 describe('native buckets', () => {
-  test('contain each value between their bounds, which grow by at most 9 % as long as there are at most 160', () => {
+  test('each value lies within the bounds of its native bucket, and with up to 160 buckets each bound is at most 9 % above the previous one', () => {
     fc.assert(
       fc.property(fc.array(anyWait, { maxLength: 60 }), values => {
         const found = decoded(values);
@@ -65,20 +65,20 @@ describe('native buckets', () => {
     [0.9999999999999999, 0],
     [0.5, -8],
     [1.0905077326652577, 1],
-    // The largest value below a power of two: its logarithm is rounded up.
+    // The largest value below a power of two. Its logarithm is rounded up.
     [0.49999999999999994, -8],
     [2 ** 40 - 2 ** -13, 320],
     [5e-324, undefined],
     [2 ** -128, undefined],
     [2 ** -127.9, -1023],
     [Number.MAX_VALUE, 8192],
-  ])('for %d have index %s', (value, index) => {
+  ])('the native bucket of %d has index %s', (value, index) => {
     const { zero, first, counts } = nativeOf([value]);
     expect(counts.length === 0 ? undefined : first).toBe(index);
     expect(zero).toBe(index === undefined ? 1 : 0);
   });
 
-  test('are merged in pairs until there are at most 160, regardless of the order of values', () => {
+  test('native buckets are merged in pairs until there are at most 160, regardless of the order of values', () => {
     // An octave has 8 buckets at schema 3: 1,100 octaves fit only at schema -3.
     const wide = fc.array(fc.integer({ min: -1000, max: 8000 }), { minLength: 100, maxLength: 2000 });
     fc.assert(
@@ -101,14 +101,14 @@ describe('native buckets', () => {
     );
   });
 
-  test('continue after storage as JSON', () => {
+  test('native buckets accept further values after a round trip through JSON', () => {
     const values = Array.from({ length: 500 }, (_, index) => (index * index) / 7);
     const stored = JSON.parse(JSON.stringify(nativeOf(values.slice(0, 250))));
     for (const value of values.slice(250)) observeNative(stored, value);
     expect(stored).toEqual(nativeOf(values));
   });
 
-  test('are dropped from the first value that they cannot represent', () => {
+  test('native buckets are dropped once a value cannot be represented', () => {
     expect(decoded([1, 2, Number.POSITIVE_INFINITY])).toMatchObject({ sampleCount: 3, zeroThreshold: 0 });
     expect(decoded([1, 2])).toMatchObject({ sampleCount: 2, zeroThreshold: 2 ** -128 });
   });

@@ -6,7 +6,7 @@ const [endpoints, outcomes] = [['cancel'], ['ok', 'timeout']];
 const known = { ...knownRequests(endpoints, outcomes), collectors: ['dlq'] };
 const ended = { endpoint: 'cancel', outcome: 'timeout' };
 
-it('keeps counts of an account that are made while its replacement is created', () => {
+it('an account and its replacement share counts while the old account is stopping', () => {
   const before = createAccountMeter(known, () => 0);
   before.requests.inc(ended);
   const after = createAccountMeter(known, () => 0, before);
@@ -18,14 +18,14 @@ it('keeps counts of an account that are made while its replacement is created', 
   expect([after.spent().requests, before.spent().requests]).toEqual([3, 3]);
 });
 
-it('keeps only counts of its collectors', () => {
+it('keeps only counts of enabled collectors', () => {
   const before = createAccountMeter(known, () => 0);
   before.rowsRejected.inc({ collector: 'dlq' });
   const after = createAccountMeter({ ...known, collectors: ['events'] }, () => 0, before);
   expect(after.rowsRejected.samples()).toEqual([{ labels: { collector: 'events' }, value: 0, since: 0 }]);
 });
 
-it('reports for each series a time at which it was 0, also across a reload', () => {
+it('each series has a start time at which it was 0, even after a reload', () => {
   let now = 1_000_000;
   const meter = createAccountMeter(known, () => now);
   now += 60_000;

@@ -54,7 +54,7 @@ test.each([
   ['the count of', `${head('h', 'histogram')}${buckets('"+Inf"} 1')}h_sum 1\nh_count 2\n`],
   ['has no sum', `${head('h', 'histogram')}${buckets('"+Inf"} 1')}h_count 1\n`],
   ['is interleaved', `${head('h', 'histogram')}h_sum 1\nh_sum{a="1"} 1\nh_count 1\n`],
-])('rejects text: %s', (message, text) => {
+])('rejects invalid text format: %s', (message, text) => {
   expect(() => parseExposition(text, 'text')).toThrow(message);
 });
 
@@ -68,7 +68,7 @@ test.each([
   ['info i is 2', `${head('i', 'info')}i_info 2\n# EOF\n`],
   ['a does not end in its unit seconds', `${gauge}# UNIT a seconds\na 1\n# EOF\n`],
   ['bare quote in HELP', `# HELP a "x"\n# TYPE a gauge\na 1\n# EOF\n`],
-])('rejects OpenMetrics: %s', (message, text) => {
+])('rejects invalid OpenMetrics: %s', (message, text) => {
   expect(() => parseExposition(text, 'openmetrics')).toThrow(message);
 });
 

@@ -17,7 +17,7 @@ const families = new Map(
   ].map(family => [family.name, family]),
 );
 
-it('the prefix of each family shows its owner', () => {
+it('the name prefix of each family shows which module owns it', () => {
   const ofCollectors = collectors.map(({ name }) => `${name}_`).join('|');
   const prefixes = new RegExp(
     `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|objective_|on_time_|schedule_|account_|auto_cancel_|watch_)|process_|nodejs_)`,

@@ -29,14 +29,14 @@ function decoded(family: Family, samples: readonly Sample[], account?: string): 
 
 const waits = histogram('delivery_wait_seconds', 'Waited.', ['result']);
 
-describe('messages', () => {
-  test('have the media type that Prometheus compares', () => {
+describe('protobuf messages', () => {
+  test('protobuf messages have the media type that Prometheus requests', () => {
     expect(CONTENT_TYPES.protobuf).toBe(
       'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
     );
   });
 
-  test('of counters contain their start, with milliseconds', () => {
+  test('messages of counters contain the start time with milliseconds', () => {
     const seen = counter('delivery_seen_bytes_total', 'Seen: "ä" \\ and\nmore.', ['key']);
     const samples = [
       { labels: { key: 'a' }, value: 1e21, since: 1_800_000_000_789 },
@@ -60,13 +60,13 @@ describe('messages', () => {
     });
   });
 
-  test('of info families are gauges, because protobuf has no info type', () => {
+  test('messages of info families have the type gauge, because protobuf has no info type', () => {
     const found = decoded(info('delivery_account_info', 'x', ['plan']), [{ labels: { plan: 'pro' }, value: 1 }]);
     expect(found).toMatchObject({ name: 'delivery_account_info', type: 'GAUGE', unit: '' });
     expect(found?.metric[0]?.gauge).toEqual({ value: 1 });
   });
 
-  test('of histograms contain both kinds of buckets, exemplars and the start', () => {
+  test('messages of histograms contain classic and native buckets, exemplars and the start time', () => {
     const state = createHistogram([1, 10]);
     const trace = { traceId: '0af7651916cd43dd8448eb211c80319c', time: 1_800_000_000_250 };
     // Two empty buckets lie between 1 and 1.25, many between 1.25 and 12.
@@ -103,7 +103,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('of histograms without values have native buckets', () => {
+  test('messages of histograms without values have native buckets', () => {
     const found = decoded(waits, histogramSamples({}, [1], createHistogram([1])));
     expect(found?.metric[0]?.histogram).toMatchObject({ schema: 3, zeroThreshold: 2 ** -128, zeroCount: 0 });
   });
@@ -114,7 +114,7 @@ describe('messages', () => {
       'was updated by a version without native buckets',
       { counts: [4, 1], sum: 9, native: { ...createHistogram([1]).native, counts: [4], populated: 1 } },
     ],
-  ])('of a histogram that %s have no native buckets', (_, stored) => {
+  ])('messages of a histogram that %s have no native buckets', (_, stored) => {
     const state = JSON.parse(JSON.stringify(stored));
     observeValue(state, [1], 3);
     const one = decoded(waits, histogramSamples({}, [1], state))?.metric[0]?.histogram;
@@ -122,14 +122,14 @@ describe('messages', () => {
     expect(one?.bucket.map(({ cumulativeCount }) => cumulativeCount)).toEqual([4, 6]);
   });
 
-  test('of a stored histogram without native buckets restart', () => {
+  test('a stored histogram without native buckets is reset to zero', () => {
     const stored = createHistogram([1]);
     observeValue(stored, [1], 3);
     expect(withNative(JSON.parse(JSON.stringify(stored)), [1])).toEqual(stored);
     expect(withNative({ counts: [4, 1], sum: 9 }, [1])).toEqual(createHistogram([1]));
   });
 
-  test('never mix histograms with and without native buckets, which would fail the complete scrape', () => {
+  test('messages never mix histograms with and without native buckets, which would make the scrape fail', () => {
     const samples = (result: string, isNative: boolean) => {
       const state = createHistogram([1], isNative);
       observeValue(state, [1], 3);
@@ -163,13 +163,13 @@ describe('messages', () => {
     ]);
   });
 
-  test('omit a family without samples, and are empty without sources', () => {
+  test('messages omit a family without samples, and are empty without sources', () => {
     const empty = createFakeSource([gauge('delivery_none', 'x')], {}, 'a');
     expect(render([empty], 'protobuf')).toHaveLength(0);
     expect(render([], 'protobuf')).toHaveLength(0);
   });
 
-  test('of thousands of series are complete, compressed or not', () => {
+  test('messages of thousands of series are complete, compressed or not', () => {
     const keys = gauge('delivery_keys', 'x', ['key']);
     const sources = Array.from({ length: 70 }, (_, account) =>
       createFakeSource(
@@ -209,7 +209,7 @@ const anySampleOf = (value: fc.Arbitrary<number>) =>
   );
 const anyWait = fc.oneof(fc.nat(3), fc.double({ min: 0, max: 1e7, noNaN: true }));
 
-test('protobuf and text contain the same values', () => {
+test('the protobuf and text formats contain the same values', () => {
   const families = [
     gauge('delivery_g', 'x', ['first', 'second']),
     counter('delivery_c_total', 'x', ['first', 'second']),
@@ -242,7 +242,7 @@ test('protobuf and text contain the same values', () => {
   );
 });
 
-test('histogram lines of prom-client produce the same messages', () => {
+test('histogram samples of prom-client produce the same messages as our own', () => {
   const lines: Sample[] = [
     ...[0.1, Number.POSITIVE_INFINITY].map((bound, index) => ({
       labels: { le: formatLe(bound), result: 'ok' },

@@ -33,7 +33,7 @@ it.each([
   ['text', true],
   ['text', false],
   ['protobuf', true],
-] as const)('renders the same %s in slices, gzip %s, and yields to the event loop in between', async (format, gzip) => {
+] as const)('slices render the same %s, gzip %s, and yield to the event loop in between', async (format, gzip) => {
   // Rendering takes at least 15 ms.
   const { sources, change } = createAccounts(1000);
   const exposition = createExposition(sources);
@@ -55,7 +55,7 @@ it.each([
   }
 });
 
-it('is complete and up to date with concurrent requests while values change', async () => {
+it('the sliced exposition is complete and current even if values change during concurrent requests', async () => {
   const { sources, change } = createAccounts(200);
   const exposition = createExposition(sources);
   const options = { scope: 'everything', format: 'text', gzip: true } as const;
@@ -74,7 +74,7 @@ it('is complete and up to date with concurrent requests while values change', as
 });
 
 it.each(['gzip', 'plain'] as const)(
-  'joins the fragments that existed at the start, never a header without its samples: %s',
+  'the sliced exposition contains the fragments that existed when it started, and no header without its samples: %s',
   form => {
     const fragments = Array.from({ length: 300 }, createFragment);
     const fill = (word: string, version: number) => {

@@ -45,7 +45,7 @@ const renewing = (instance: string, from = 9999, to = 9999): Input => ({
 });
 const of01 = (is: (minute: number) => boolean) => (minute: number) => Number(is(minute));
 
-/** DeliveryInstanceDown fires once, with this severity. */
+/** Expects that DeliveryInstanceDown fires once, with this severity. */
 const firesAs = (severity: string, minute: number) => ({
   expr: 'count by (severity) (ALERTS{alertname="DeliveryInstanceDown", alertstate="firing"})',
   minute,
@@ -347,7 +347,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
 };
 
 describe.skipIf(!requireProgram('promtool'))('agent alerts (promtool test rules)', () => {
-  it.each(Object.entries(CASES))('%s fires and stays quiet as specified', (alert, cases) => {
+  it.each(Object.entries(CASES))('%s fires and resolves as expected in each of its test cases', (alert, cases) => {
     const tests = cases.map(test => ({ minutes, ...test, name: `${alert}: ${test.name}` }));
     expect(testRules([alert, 'DeliveryBlind', 'DeliveryAccountHeldTwice'], tests)).toBe('');
   });

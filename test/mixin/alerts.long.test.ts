@@ -8,11 +8,11 @@ const [ofHours = [], ofDays = []] = [false, true].map(isOfDays =>
 );
 
 describe.skipIf(!requireProgram('promtool'))('alerts in rare situations (promtool test rules)', () => {
-  it.each(ofDays)('$alert fires and resolves over windows of days', each => {
+  it.each(ofDays)('$alert fires and resolves as expected over windows of days', each => {
     expect(errorsOf(each, 'usual', 'rare')).toBe('');
   });
 
-  it.each(ofHours)('$alert fires and resolves in rare situations', each => {
+  it.each(ofHours)('$alert fires and resolves as expected in rare situations', each => {
     expect(errorsOf(each, 'rare')).toBe('');
   });
 });

@@ -31,12 +31,12 @@ const OF_AGENTS = [
   'DeliveryServiceUnavailable',
 ];
 
-it('every alert has a test case', () => {
+it('each alert has a test case', () => {
   expect([...OF_AGENTS, ...alertCases.map(({ alert }) => alert)].sort()).toEqual(alerts.map(({ name }) => name).sort());
   expect(alertingRule('DeliveryBlind').expr).not.toContain('ALERTS');
 });
 
-it('every exemption names an existing variant and reason', () => {
+it('each exemption from a test variant names an existing variant and reason', () => {
   const exempt = alertCases.flatMap(({ alert, exempt = {} }) =>
     Object.entries(exempt).map(([variant, reason]) => ({ alert, variant, reason })),
   );
@@ -46,7 +46,7 @@ it('every exemption names an existing variant and reason', () => {
   }
 });
 
-it('every alert except those about the agent and two on the event log depends on a collector', () => {
+it('each alert depends on a collector, except those about the agent and two about the event log', () => {
   expect(alerts.filter(({ collector }) => !collector).map(({ name }) => name)).toEqual([
     ...[...agentAlerts, ...replicaAlerts, ...readingAlerts].map(({ name }) => name),
     // A gap is permanent, so the alert does not depend on fresh data.

@@ -320,7 +320,7 @@ function together(): RuleTest {
 }
 
 describe.skipIf(!requireProgram('promtool'))('all rules (promtool test rules)', () => {
-  it('fire exactly the expected alerts of each situation', () => {
+  it('all rules together fire exactly the expected alerts of each situation', () => {
     const every = alerts.map(({ name }) => name);
     expect(testRules(every, [together()])).toBe('');
   });

@@ -52,7 +52,7 @@ function fewOverdue(): RuleTest {
 }
 
 describe.skipIf(!requireProgram('promtool'))('event log alerts after downtime (promtool test rules)', () => {
-  it('neither fire nor resolve while counters catch up', () => {
+  it('event log alerts neither fire nor resolve while counters catch up after agent downtime', () => {
     expect(ofLog.length).toBeGreaterThan(5);
     expect(
       testRules(

@@ -13,7 +13,7 @@ const expressionsOf = (dashboard: Dashboard) => [
 ];
 
 describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name, dashboard) => {
-  it('follows template-datasource, template-job, template-instance and template-on-time-change-reload', () => {
+  it('a dashboard follows template-datasource, template-job, template-instance and template-on-time-change-reload', () => {
     const [datasource, ...others] = dashboard.templating.list;
     expect(datasource).toMatchObject({
       name: 'datasource',
@@ -36,7 +36,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     ]);
   });
 
-  it('follows template-label-promql', () => {
+  it('a dashboard follows template-label-promql', () => {
     const queries = dashboard.templating.list
       .filter(({ type }) => type === 'query')
       .map(({ query }) => (typeof query === 'string' ? query : query.query));
@@ -47,7 +47,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     }
   });
 
-  it('follows panel-datasource, panel-title-description, panel-units and panel-no-targets', () => {
+  it('a dashboard follows panel-datasource, panel-title-description, panel-units and panel-no-targets', () => {
     for (const { title, description, datasource, targets, type, fieldConfig, options } of panelsOf(dashboard)) {
       expect(datasource.uid, title).toBe(DATASOURCE);
       expect(title).not.toBe('');
@@ -58,7 +58,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     }
   });
 
-  it('selects job, instance and account (target-job, target-instance)', () => {
+  it('a dashboard selects job, instance and account (target-job, target-instance)', () => {
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, matchers } of parsePromql(expr).selectors) {
         expect(matchers.job, expr).toMatch(/^=~"\.\+\|?"$/);
@@ -69,7 +69,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     }
   });
 
-  it('follows target-rate-interval and target-counter-agg', () => {
+  it('a dashboard follows target-rate-interval and target-counter-agg', () => {
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, inside = '', range } of parsePromql(expr).selectors) {
         if (/_(total|bucket|sum|count)$/.test(name)) expect(inside, expr).toMatch(/^(rate|irate|increase)$/);
@@ -79,13 +79,13 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     }
   });
 
-  it('has expressions of at most 400 characters', () => {
+  it('expressions of a dashboard have at most 400 characters', () => {
     expect(expressionsOf(dashboard).filter(({ length }) => length > 400)).toEqual([]);
   });
 
-  it('is editable', () => expect(dashboard.editable).toBe(true));
+  it('a dashboard is editable', () => expect(dashboard.editable).toBe(true));
 
-  it('links to every dashboard and keeps the variables and the time range', () => {
+  it('a dashboard links to every dashboard and keeps the variables and the time range', () => {
     expect(dashboard.uid).toBe(DASHBOARDS[name as keyof typeof DASHBOARDS]);
     expect(dashboard.links.map(({ url }) => url)).toEqual(Object.values(DASHBOARDS).map(uid => `/d/${uid}`));
     expect(dashboard.links.every(({ includeVars, keepTime }) => includeVars && keepTime)).toBe(true);
@@ -102,14 +102,14 @@ const layouts = ({ panels }: Dashboard) => [
   ...panels.filter(({ collapsed }) => collapsed).map(row => [row, ...(row.panels ?? [])]),
 ];
 
-describe('all dashboards', () => {
-  it('have at most 60 panels', () => {
+describe('number of panels', () => {
+  it('all dashboards together have at most 60 panels', () => {
     expect(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard)).length).toBeLessThanOrEqual(60);
   });
 });
 
 describe.each(dashboards)('the layout of the dashboard %s', (_name, dashboard) => {
-  it('covers the grid without gaps or overlaps', () => {
+  it('the layout of a dashboard covers the grid without gaps or overlaps', () => {
     for (const panels of layouts(dashboard)) {
       const cells = panels.flatMap(cellsOf);
       expect(new Set(cells).size).toBe(cells.length);
@@ -120,13 +120,13 @@ describe.each(dashboards)('the layout of the dashboard %s', (_name, dashboard) =
     }
   });
 
-  it('has unique panel ids and titles', () => {
+  it('panels of a dashboard have unique ids and titles', () => {
     const all = dashboard.panels.flatMap(panel => [panel, ...(panel.panels ?? [])]);
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(new Set(panelsOf(dashboard).map(({ title }) => title)).size).toBe(panelsOf(dashboard).length);
   });
 
-  it('has titles that fit at a screen width of 1280 pixels and at most six stat panels per line', () => {
+  it('panel titles fit at a screen width of 1280 pixels, with at most six stat panels per line', () => {
     // At this width a column has about 50 pixels and a title character about 7.5.
     for (const { title, gridPos } of panelsOf(dashboard)) {
       expect(title.length, title).toBeLessThanOrEqual((gridPos.w * 50 - 50) / 7.5);

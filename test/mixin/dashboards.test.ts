@@ -56,11 +56,11 @@ describe('checks of expressions', () => {
     ['delivery_messages_finished_total_bucket', ['there is no series delivery_messages_finished_total_bucket']],
     ['rate(delivery_events_total[5m]', ['rate(delivery_events_total[5m]: at 30']],
     ['1 + 1', ['1 + 1: no series']],
-  ])('%s', (expr, faults) => expect(faultsOf(expr)).toEqual(faults));
+  ])('reports the errors of the expression %s', (expr, faults) => expect(faultsOf(expr)).toEqual(faults));
 });
 
 describe.each(dashboards)('the dashboard %s', (_name, dashboard) => {
-  it('uses only existing series and labels', () => {
+  it('a dashboard uses only existing series and labels', () => {
     expect(expressionsOf(dashboard).flatMap(faultsOf)).toEqual([]);
   });
 });
@@ -69,9 +69,9 @@ describe('rules', () => {
   it.each([
     ...records.map(({ record, expr }) => [record, expr] as const),
     ...alerts.map(alert => [alert.name, alertingRule(alert.name).expr] as const),
-  ])('%s uses only existing series and labels', (_name, expr) => expect(faultsOf(expr)).toEqual([]));
+  ])('the rule %s uses only existing series and labels', (_name, expr) => expect(faultsOf(expr)).toEqual([]));
 
-  it.skipIf(!requireProgram('promtool'))('pass promtool check rules', () => {
+  it.skipIf(!requireProgram('promtool'))('rules pass promtool check rules', () => {
     const { status, stdout, stderr } = spawnSync(
       'promtool',
       ['check', 'rules', ...globSync('dashboards/rules/*.yaml')],
@@ -87,13 +87,13 @@ describe('rules', () => {
     ]);
   });
 
-  it('docs/core-alerts.md explains each core alert and no other', () => {
+  it('docs/core-alerts.md explains exactly the core alerts', () => {
     const listed = readFileSync('docs/core-alerts.md', 'utf8').matchAll(/^\| \[(Delivery\w+)\]\(runbooks\/\1\.md\)/gm);
     const core = alerts.filter(({ set }) => set === 'core').map(({ name }) => name);
     expect(Array.from(listed, ([, name]) => name).sort()).toEqual(core.sort());
   });
 
-  it.each(alerts)('$name has a severity, annotations, links and formatted values', alert => {
+  it.each(alerts)('the alert $name has a severity, annotations, links and formatted values', alert => {
     const places = { runbooks: 'https://wiki.example/r', grafana: 'https://g.example' };
     const { annotations, labels } = alertingRule(alert.name, places);
     expect(['critical', 'warning', 'info', '{{ if eq $value 2.0 }}critical{{ else }}warning{{ end }}']).toContain(
@@ -112,17 +112,17 @@ describe('rules', () => {
 describe('runbooks', () => {
   const titles = new Set(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard).map(({ title }) => title)));
 
-  it('exist for every alert and no other', () => {
+  it('each alert has a runbook, and each runbook an alert', () => {
     const files = globSync('docs/runbooks/*.md').map(file => basename(file, '.md'));
     expect(files.sort()).toEqual(alerts.map(({ name }) => name).sort());
   });
 
-  it.each(alerts)('$name has three sections, valid links, existing metrics and panels', ({ name }) => {
+  it.each(alerts)('the runbook of $name has three sections, valid links, existing metrics and panels', ({ name }) => {
     const file = `docs/runbooks/${name}.md`;
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
     expect(text, file).toMatch(new RegExp(`^# ${name}\n`));
     const sections = [...text.matchAll(/^## (.*)\n\n([\s\S]*?)(?=\n## |$(?![\s\S]))/gm)];
-    expect(sections.map(([, title]) => title)).toEqual(['What it means', 'How to look', 'What to do']);
+    expect(sections.map(([, title]) => title)).toEqual(['What it means', 'What to check', 'What to do']);
     for (const [, title, body = ''] of sections) expect(body.trim().length, title).toBeGreaterThan(80);
     const named = text.match(/\bdelivery_[a-z_]+/g) ?? [];
     expect(named.filter(each => !knownSeries.has(each) && !knownFamilies.has(each))).toEqual([]);

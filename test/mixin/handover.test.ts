@@ -76,11 +76,11 @@ function holdersExpr(): string {
 }
 
 describe.skipIf(!requireProgram('promtool'))('panels during a handover (promtool test rules)', () => {
-  it('count nothing twice and show no burst', () => {
+  it('panels count nothing twice and show no spike during a handover', () => {
     expect(testRules(['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing'], tests)).toBe('');
   });
 
-  it('show how many accounts each replica holds', () => {
+  it('panels show the number of accounts that each replica holds during a handover', () => {
     expect(testRules(['DeliveryAccountHeldTwice'], [leaders])).toBe('');
   });
 });

@@ -108,15 +108,15 @@ const afterwards: RuleTest = {
 };
 
 describe.skipIf(!requireProgram('promtool'))('message alerts over hours (promtool test rules)', () => {
-  it('the fast burn alert resolves within half an hour after deliveries recover, or with a new store', () => {
+  it('the fast burn alert resolves within half an hour after deliveries recover or the store is replaced', () => {
     expect(testRules([BURN], [burnt, newStore])).toBe('');
   });
 
-  it('the slow burn alert does not fire for the rest of a fast burn', () => {
+  it('the slow burn alert does not fire for what remains of a fast burn in its window', () => {
     expect(testRules([BURN, SLOW], [afterwards])).toBe('');
   });
 
-  it('alerts keep firing without traffic and do not start from a backlog that appears at once', () => {
+  it('alerts keep firing without traffic and do not fire on a backlog that appears at once', () => {
     expect(testRules([FAILING, STALLED, LOG_STALE], asJobs(others))).toBe('');
   });
 });

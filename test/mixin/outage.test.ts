@@ -68,11 +68,11 @@ const tests: readonly RuleTest[] = [
 ];
 
 describe.skipIf(!requireProgram('promtool'))('an outage of five minutes, scraped every 15 seconds', () => {
-  it.each(tests)('$name: alerts fire two minutes after its start and resolve soon after its end', test => {
+  it.each(tests)('alerts fire and resolve as expected during a short outage: $name', test => {
     expect(testRules([BLIND, UNAVAILABLE], [test])).toBe('');
   });
 
-  it('fires once for each unreadable collector', () => {
+  it('DeliveryBlind fires once for each unreadable collector', () => {
     const expr = 'count by (collector) (ALERTS{alertname="DeliveryBlind", alertstate="firing"})';
     const expected = ['dlq', 'events'].map(name => ({ labels: `{collector="${name}"}`, value: 1 }));
     const test = {

@@ -30,15 +30,15 @@ const config = {
   },
 };
 
-describe('rules print', () => {
-  it('prints recording.yaml and alerting.yaml of dashboards/rules without options', async () => {
+describe('printed rules', () => {
+  it('rules print outputs recording.yaml and alerting.yaml of dashboards/rules by default', async () => {
     const { code, stdout } = await runCli(['rules', 'print']);
     expect(code).toBe(0);
     const files = ['recording', 'alerting'].map(name => readFileSync(`dashboards/rules/${name}.yaml`, 'utf8'));
     expect(groupsIn(stdout)).toEqual(files.flatMap(groupsIn));
   });
 
-  it('prints the alerts of the selected sets, and the recording rules that they and the dashboards read', async () => {
+  it('prints the alerts of the selected sets, and only the recording rules that they or the dashboards use', async () => {
     const { code, stdout } = await runCli(['rules', 'print', '--set', 'schedules, core']);
     expect(code).toBe(0);
     const printed = groupsIn(stdout);
@@ -52,7 +52,7 @@ describe('rules print', () => {
     expect(recorded).not.toContain('account_key:delivery_limited:max');
   });
 
-  it.each(ALERT_SETS)('prints complete rules for the set %s', async set => {
+  it.each(ALERT_SETS)('prints every recording rule that the alerts of the set %s and the dashboards use', async set => {
     const { stdout } = await runCli(['rules', 'print', '--set', set]);
     const rules = rulesIn(stdout);
     const names = new Set(rules.flatMap(({ record }) => record ?? []));
@@ -72,7 +72,7 @@ describe('rules print', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown: "(cores)?"\. Allowed: core, postgresql, /)]);
   });
 
-  it('inserts configured alerts, the job and link targets', async () => {
+  it('inserts configured alerts, the job and the link targets', async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify(config));
     const places = ['--job', 'dw', '--runbooks', 'https://wiki.example/r/', '--grafana', 'https://g.example'];
@@ -110,7 +110,7 @@ describe('rules print', () => {
     expect(stdout).not.toMatch(/_url:|example\.com/);
   });
 
-  it('warns if a configured alert has the name of a shipped one', async () => {
+  it('warns if a configured alert has the same name as a shipped one', async () => {
     const file = join(newFolder(), 'config.yaml');
     const rules = config.alerts.rules.map(rule => ({ ...rule, name: 'DeliveryAgentDown' }));
     writeFileSync(file, JSON.stringify({ ...config, alerts: { rules } }));

@@ -159,7 +159,7 @@ const tests: readonly RuleTest[] = [
 
 describe.skipIf(!requireProgram('promtool'))('queue alerts over hours (promtool test rules)', () => {
   // One combined test, which is the cheapest.
-  it('fire and resolve in time', () => {
+  it('queue alerts fire and resolve within the expected time', () => {
     expect(testRules([GROWING, FIRST, EXPIRING, FULL, MISSED], asJobs(tests))).toBe('');
   });
 });

@@ -44,7 +44,7 @@ const input: Input = {
 };
 
 describe.skipIf(!requireProgram('promtool'))('a restored backup of the store (promtool test rules)', () => {
-  it('fires no alert when every counter decreases by one', () => {
+  it('restoring a backup, which decreases every counter by one, fires no alert', () => {
     const queries = names.map(name => neverFired(name, 4 * HOUR));
     expect(testRules(names, [{ name: 'restored', input: replica(input), minutes: 4 * HOUR, queries }])).toBe('');
   });

@@ -38,12 +38,12 @@ const NEEDS: Readonly<Record<string, Longer>> = {
 };
 
 describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator over hours and days', () => {
-  it('steady fires no alert in 48 hours', async () => {
+  it('the scenario steady fires no alert in 48 hours', async () => {
     expect(await unexpectedlyFired([], { scenario: 'steady', ...DAYS })).toBe('');
   });
 
   const { steady, ...others } = scenarios;
-  it.each(Object.entries(others))('%s fires exactly its declared alerts', async (scenario, { fires }) => {
+  it.each(Object.entries(others))('the scenario %s fires exactly its declared alerts', async (scenario, { fires }) => {
     expect(await unexpectedlyFired(fires, { scenario, minutes: 180, config: DEMO_LIKE, ...NEEDS[scenario] })).toBe('');
   });
 });

@@ -19,7 +19,7 @@ const state: Input = {
 };
 
 describe.skipIf(!requireProgram('promtool'))('availability of agents and data (promtool test rules)', () => {
-  it('fires when all agents are down or missing', () => {
+  it('DeliveryAgentDown fires when all agents are down or missing', () => {
     const alert = 'DeliveryAgentDown';
     const expected = {
       exp_labels: { job: JOB, severity: 'critical' },
@@ -63,7 +63,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
     ).toBe('');
   });
 
-  it('is blind only if both replicas are blind', () => {
+  it('DeliveryBlind fires only if both replicas are blind', () => {
     const sees: Input = { ...state, [`delivery_collector_data_stale${stale}`]: () => 0 };
     const input = { ...replica(state), ...replica(sees, 'two:10922') };
     const both = { ...replica(state), ...replica(state, 'two:10922') };
@@ -86,7 +86,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
     ).toBe('');
   });
 
-  it('marks an alert kept from before data went stale, and resolves it when the account is removed', () => {
+  it('an alert that keeps firing on stale data states this in its description, and resolves when the account is removed', () => {
     const alert = 'DeliveryFailureCallbackStuck';
     const input: Input = {
       ...state,
@@ -123,7 +123,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
     ).toBe('');
   });
 
-  it('records counters of two replicas once', () => {
+  it('recording rules count each message once if two replicas expose the same counters', () => {
     const input: Input = {
       delivery_event_log_counting: () => 1,
       'delivery_messages_finished_total{outcome="delivered",destination="a"}': minute => 3 * minute,
@@ -154,7 +154,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
   });
 });
 
-it('fires before the first data is withdrawn, for every collector', () => {
+it('DeliveryBlind fires for every collector before its first data is withdrawn', () => {
   const pending = parseDuration(readingAlerts.find(({ name }) => name === 'DeliveryBlind')?.for ?? '') ?? NaN;
   // Maximum delay with scrapes and evaluations every 30 seconds.
   const late = 60_000;

@@ -194,7 +194,10 @@ const replicas: readonly RuleTest[] = [
 ];
 
 describe.skipIf(!requireProgram('promtool'))('delivery situations (promtool test rules)', () => {
-  it.each(Object.entries({ rates, objectives, replicas }))('%s', (_, tests) => {
-    expect(testRules([...ALERTS], asJobs(tests))).toBe('');
-  });
+  it.each(Object.entries({ rates, objectives, replicas }))(
+    'delivery alerts fire and resolve as expected in situations about %s',
+    (_, tests) => {
+      expect(testRules([...ALERTS], asJobs(tests))).toBe('');
+    },
+  );
 });

@@ -5,11 +5,11 @@ import { requireProgram } from '../support/prometheus.ts';
 import { unexpectedlyFired } from './fired.ts';
 
 describe.skipIf(!requireProgram('promtool'))('short scenarios of the emulator', () => {
-  it('steady fires no alert in an hour', async () => {
+  it('the scenario steady fires no alert in an hour', async () => {
     expect(await unexpectedlyFired([], { scenario: 'steady', minutes: 60 })).toBe('');
   });
 
-  it('dlq-growth fires within a quarter of an hour although earlier data is missing', async () => {
+  it('the scenario dlq-growth fires its alerts within a quarter of an hour, even without earlier data', async () => {
     const fired = ['DeliveryDlqAgeHigh', 'DeliveryDlqGrowing'];
     expect(await unexpectedlyFired(fired, { scenario: 'dlq-growth', minutes: 16 })).toBe('');
   });

@@ -1,6 +1,6 @@
-/** All faulty responses of the simulated service. */
+/** Defines all faulty responses of the simulated service. */
 
-/** Bodies that are not the requested list. `rows`: the rows of the correct response. */
+/** Returns bodies that are not the requested list. `rows`: the rows of the correct response. */
 const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) => string>> = {
   error_beside_empty: list => JSON.stringify({ [list]: [], error: 'backend unavailable' }),
   error_beside_rows: (list, rows) => JSON.stringify({ [list]: rows, error: 'shard unavailable' }),
@@ -33,7 +33,7 @@ export const FAULTS = [
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** Results of a DELETE. `done`: it is executed. */
+/** Faulty results of a DELETE. `done`: the DELETE is executed. */
 export const CANCEL_FAULTS = [
   's302',
   's302_undone',

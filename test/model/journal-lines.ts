@@ -1,4 +1,4 @@
-/** Committed journal lines with their process and the policy at that time. */
+/** Describes committed journal lines with the committing process and its policy at that time. */
 
 import type { Change } from '../../src/model/change.ts';
 import type { Breaker, JournalEntry } from '../../src/model/journal.ts';
@@ -8,12 +8,12 @@ export interface Line {
   readonly entry: JournalEntry;
   /** Time since the world's start (ms). */
   readonly committedAt: number;
-  /** Its number in the world's sequence of events. */
+  /** Position of the line in the world's sequence of events. */
   readonly sequence: number;
-  /** Sequence number of the commit's response; undefined before. */
+  /** Sequence number of the commit's response; undefined until it arrives. */
   returned: number | undefined;
   readonly process: Process;
-  /** Its configuration section at that time. */
+  /** Section `autoCancel` of the process at that time. */
   readonly policy: string;
 }
 
@@ -31,7 +31,7 @@ export function linesOf(changes: readonly Change[], process: Process, now: numbe
 export const ofAction = (lines: readonly Line[], action: string) =>
   lines.filter(({ entry }) => entry.action === action);
 
-/** Intents without an end. */
+/** Returns intents that have not ended. */
 export function openActions(
   lines: readonly Line[],
 ): ReadonlyMap<string, { readonly id: string; readonly attempt: number }> {
@@ -43,7 +43,7 @@ export function openActions(
   return open;
 }
 
-/** Open breakers according to the journal. */
+/** Returns the breakers that are open according to the journal. */
 export function openBreakers(lines: readonly Line[]): ReadonlySet<Breaker> {
   const open = new Set<Breaker>();
   for (const { entry } of lines) {

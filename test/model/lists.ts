@@ -14,7 +14,7 @@ export function questionOf(path: string, query: URLSearchParams): Question {
 const within = (query: URLSearchParams, at: number) =>
   START + at >= Number(query.get('fromDate') ?? 0) && START + at <= Number(query.get('toDate') ?? Infinity);
 
-/** Contents of the service's lists by query. */
+/** Returns the contents of the service's lists by query. */
 export function createLists(truth: Truth, shape: Shape) {
   function entries(query: URLSearchParams, now: number): Entry[] {
     const [status, messageId] = [query.get('responseStatus'), query.get('messageId')];
@@ -42,7 +42,7 @@ export function createLists(truth: Truth, shape: Shape) {
       .sort((a, b) => b.time - a.time);
   }
 
-  /** Rows after the cursor, and the next cursor. */
+  /** Returns the rows after the cursor, and the next cursor. */
   function page<T>(
     all: readonly T[],
     query: URLSearchParams,

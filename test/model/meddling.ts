@@ -12,7 +12,7 @@ export const PLACES = [
 export type Place = (typeof PLACES)[number];
 
 export interface Meddling<What> {
-  /** Where `what` happens. */
+  /** Place at which `what` happens. */
   readonly place: Place;
   /** Number of cancels to skip. */
   readonly skip: number;
@@ -20,7 +20,7 @@ export interface Meddling<What> {
   readonly soon: number;
   /** How long the cancel waits at the place (ms). */
   readonly hold: number;
-  /** The response of a commit is lost: it rejects although it was written. */
+  /** Whether the response of a commit is lost: it rejects although it was written. */
   readonly isLost: boolean;
   readonly what: What;
 }

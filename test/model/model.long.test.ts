@@ -54,13 +54,13 @@ const OFTEN: Readonly<Record<string, number>> = {
   'numbers compared': 50_000,
 };
 
-it(`violates no oracle in ${MODEL_RUNS} lives of seed ${MODEL_SEED}`, {
+it(`no invariant is violated in ${MODEL_RUNS} simulated runs with seed ${MODEL_SEED}`, {
   timeout: atThisLoad(Math.max(600_000, Number(MODEL_RUNS) * 300)),
 }, async () => {
   const { failure, tally } = await runLives({ runs: Number(MODEL_RUNS), seed: Number(MODEL_SEED) });
   expect(failure).toBeUndefined();
   const share = Number(MODEL_RUNS) / 2000;
-  // Fewer lives need not cover everything.
+  // Runs with fewer lives need not cover every situation.
   if (share < 1) return;
   for (const [what, count] of Object.entries(OFTEN)) {
     expect(tally.sum(what), what).toBeGreaterThanOrEqual(count * share);

@@ -9,14 +9,14 @@ import { createProcessClock, createProcessLife } from './process-life.ts';
 import { ACCOUNT, MINUTE } from './settings.ts';
 import { owners, type Time } from './time.ts';
 
-/** An operator's order. Times are numbers in the world's sequence of events. */
+/** An operator's order. Times are positions in the world's sequence of events. */
 export interface Order {
   readonly kind: 'pause' | 'resume' | 'approve' | 'reset-breaker';
-  /** Unique, like the reason: each identifies the order in the journal. */
+  /** Unique, like the reason, so that each identifies the order in the journal. */
   readonly by: string;
   readonly reason: string;
   readonly breaker?: Breaker | undefined;
-  /** The request for approval shown to the operator. */
+  /** The approval request shown to the operator. */
   readonly seen?: Line | undefined;
   readonly given: number;
   /** When the command last read the store before its first commit. */
@@ -46,14 +46,14 @@ export interface OperatorsDeps {
   readonly time: Time;
   readonly machine: { readonly time: Time; readonly offset: number };
   readonly disk: Disk;
-  /** The number of the next event in the world. */
+  /** Returns the number of the next event in the world. */
   next(): number;
   returned(order: Order): void;
-  /** A command failed with an error that operators cannot expect. */
+  /** A command failed with an error that operators should never get. */
   failed(order: Order, error: unknown): void;
 }
 
-/** Commands of operators check less often whether they are done. */
+/** Factor by which operators' commands poll less often for completion. */
 const SLOWNESS = 10;
 
 export function createOperators({ time, machine, disk, next, ...on }: OperatorsDeps): Operators {
@@ -74,7 +74,7 @@ export function createOperators({ time, machine, disk, next, ...on }: OperatorsD
     const placed = [];
     if (kind === 'approve') {
       const { action = '', target } = (order.seen?.entry ?? {}) as { action?: string; target?: { dlqId?: string } };
-      // By the id of the action or of the dead letter.
+      // Identify the action by its own id or by the dead letter's.
       const found = await orderApproval(
         { action: order.given % 2 === 0 ? action : (target?.dlqId ?? ''), by },
         placing,

@@ -1,4 +1,4 @@
-/** Turns steps of a life into orders: at once, or after the next request for approval or opened breaker. */
+/** Converts steps of a life to orders, either immediately or after the next approval request or breaker opening. */
 import type { Breaker } from '../../src/model/journal.ts';
 import { type Line, openBreakers } from './journal-lines.ts';
 import type { Given } from './operators.ts';
@@ -16,9 +16,9 @@ export interface Ordering {
 }
 
 export function createOrdering(time: Time, lines: readonly Line[], give: (given: Given) => void): Ordering {
-  /** The last request for approval that is not approved yet. */
+  /** The latest approval request that is not yet approved. */
   let asking: Line | undefined;
-  /** Orders waiting for the next request or the next opened breaker. */
+  /** Orders that wait for the next approval request or breaker opening. */
   const approvals: StepOf<'approve'>[] = [];
   const resets: StepOf<'reset'>[] = [];
 

@@ -9,7 +9,7 @@ import { owners, type Time, type TimerOwner } from './time.ts';
 export interface ProcessLife extends TimerOwner {
   readonly isAlive: boolean;
   readonly isStopped: boolean;
-  /** Resolves at once, after SIGCONT if the process is stopped, or never if it is dead. */
+  /** Resolves immediately; after SIGCONT if the process is stopped; never if it is dead. */
   awake(): Promise<void>;
   /** SIGSTOP. */
   stop(): void;

@@ -1,6 +1,5 @@
 /**
- * Responses that a process has received, by round. Oracles rely only on them. Times in milliseconds since the world's
- * start.
+ * Responses received by a process, by round. Oracles rely only on these. Times in milliseconds since the world's start.
  */
 import type { Actor, Process, RoundActor } from './agent.ts';
 import type { Question } from './lists.ts';
@@ -9,7 +8,7 @@ import type { Answered, ShownEntry, Witness } from './witness.ts';
 
 /** A part of a round: the queue, a filter, workflow runs or the log. */
 export interface Part {
-  /** Whether it was requested without a start time. */
+  /** Whether the request covered the whole list, without a start time. */
   readonly isWhole: boolean;
   isBroken: boolean;
   isPartial: boolean;
@@ -23,14 +22,14 @@ export interface Part {
 export interface Round extends RoundActor {
   readonly process: Process;
   readonly begunAt: number;
-  /** By the process's own clock (ms since the Unix epoch). */
+  /** Time by the process's own clock (ms since the Unix epoch). */
   readonly wallAt: number;
   endedAt: number | undefined;
   success: boolean;
   reason: string | undefined;
-  /** Completely read and exposed, even if the store rejects it. */
+  /** Whether it was read completely and exposed, even if its commit fails. */
   readonly isObserved: boolean;
-  /** Observed and not yet committed. */
+  /** Whether it is observed and not yet committed. */
   readonly isCommitting?: boolean;
   readonly parts: Map<string, Part>;
   /** All listed rows of the queue and of workflow runs. */
@@ -56,16 +55,17 @@ export interface MessageQuery {
 }
 
 export interface RoundRecord {
-  /** Ended rounds of all processes in order, and rounds that only lack their commit. */
+  /** Ended rounds of all processes in order, and rounds whose commit is pending. */
   readonly ended: readonly Round[];
-  /** Rounds that still read or commit. */
+  /** Rounds that are still reading or committing. */
   readonly inFlight: readonly Round[];
   readonly asked: readonly MessageQuery[];
   begin(process: Process, actor: RoundActor, now: number): void;
   end(actor: RoundActor, success: boolean, reason: string | undefined, now: number): Round | undefined;
   witness(process: Process, actor: Actor | undefined, now: () => number): Pick<Witness, 'asked' | 'answered'>;
   /**
-   * Called when the process has died or closed the account. Completely read rounds may be committed without a report.
+   * Called when the process has died or closed the account. Its completely read rounds may have been committed without
+   * a report.
    */
   forget(process: Process, now: number): void;
 }
@@ -83,7 +83,7 @@ function partName(question: Question, query: URLSearchParams): string {
 export function createRoundRecord(): RoundRecord {
   const ended: Round[] = [];
   let asked: MessageQuery[] = [];
-  /** Running rounds by actor. */
+  /** Current round of each actor. */
   const current = new Map<RoundActor, Round>();
 
   function partOf(round: Round, question: Question, query: URLSearchParams): Part {
@@ -164,13 +164,13 @@ export function createRoundRecord(): RoundRecord {
         asked: (question, query) => {
           if (actor !== 'acting') {
             const round = actor && current.get(actor);
-            // The meaning of `fromDate` is looked up during the walk, which continues without a response.
+            // The walk queries the meaning of `fromDate`, but continues without a response.
             if (round && question !== 'look') partOf(round, question, query);
             return;
           }
           const messageId = query.get('messageId') ?? '';
           const last = asked.findLast(each => each.process === process);
-          // The next page, or a retry.
+          // The request reads the next page or is a retry.
           const isNext = query.get('cursor') !== null || last?.hasFailed;
           const isSame =
             isNext &&
@@ -214,7 +214,7 @@ export function createRoundRecord(): RoundRecord {
       for (const [actor, round] of current) {
         if (round.process !== process) continue;
         const { parts } = round;
-        // If the lists contain callback states, workflow runs need not be read completely.
+        // If the lists contain callback states, workflow runs need not be read to the end.
         const isRead =
           ['all', 'errors'].every(name => parts.get(name)?.hasEnd) && [...parts.values()].every(isReadable);
         if (round.round === 'full' && isRead) ended.push({ ...round, reason: 'killed', endedAt: now });

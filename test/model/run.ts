@@ -1,6 +1,6 @@
 /**
  * `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: runs many lives of the agent, each in a separate
- * world. Exit 1: an oracle was violated.
+ * world. Exits with 1 if an oracle was violated.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ function live(one: Life, stopFile: string, tally: Tally, toTheEnd: boolean): Pro
   });
 }
 
-/** Provides a path that no other process uses. */
+/** Calls `work` with a path that no other process uses. */
 async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'model-'));
   try {
@@ -37,7 +37,7 @@ async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<
 }
 
 export interface Outcome {
-  /** Undefined if all lives passed; otherwise a minimal failing life and how to repeat it. */
+  /** Undefined if all lives passed; otherwise a minimal failing life and the command to repeat it. */
   readonly failure: string | undefined;
   readonly tally: Tally;
   readonly seed: number;
@@ -47,7 +47,7 @@ export async function runLives(options: {
   runs: number;
   seed: number;
   path?: string | undefined;
-  /** The kind of lives; default: both. */
+  /** Which lives to run; default: both. */
   lives?: keyof typeof LIVES;
   onRun?: (runs: number) => void;
 }): Promise<Outcome> {
@@ -67,7 +67,7 @@ export async function runLives(options: {
   });
 }
 
-/** Counts the kinds of violations in `runs` lives without shrinking, each with its first life. */
+/** Counts violations by kind in `runs` lives without shrinking, and reports the first life of each kind. */
 function survey(runs: number, seed: number, lives: keyof typeof LIVES, only: number | undefined): Promise<string> {
   return withStopFile(async stopFile => {
     const kinds = new Map<string, { lives: number; first: string }>();

@@ -14,7 +14,9 @@ const arrival = fc.record({
   length: fc.double({ min: 0, max: 1, noNaN: true }),
 });
 
-/** Prefers policies with approvals and their successors: waits under one policy must not count under another. */
+/**
+ * Prefers policies with approvals and their successors: time waited under one policy must not count towards another.
+ */
 const policy = fc.oneof(fc.nat(POLICY_COUNT - 1), fc.constantFrom(1, 1, 3, 4, 5, 6, 7), fc.constantFrom(3, 4, 5, 7));
 const settings = fc.record({ policy, reading: fc.nat(READING_COUNT - 1) });
 
@@ -27,19 +29,19 @@ const fault = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('some_unreadable' as const, 'slow' as const, 'error_beside_empty' as const) },
 );
 
-/** The affected process: `holder` has the account open. */
+/** The affected process. `holder`: the one that has the account open. */
 const who = fc.constantFrom('holder', 'holder', 'other');
 const killedAfter = fc.constantFrom(null, null, null, null, null, null, 0, SECOND, 10 * SECOND);
 const breaker = fc.constantFrom('candidates' as const, 'errors' as const, 'lost_races' as const);
 const down = fc.constantFrom(SECOND, SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUTE);
 
-/** Time until an operator's command receives each response (ms). Long ones simulate a stopped command. */
+/** Time until an operator's command receives each response (ms). Long times simulate a stopped command. */
 const latency = fc.constantFrom(30, 30, 30, 5 * SECOND, 40 * SECOND, 3 * MINUTE, 6 * MINUTE);
 
 /**
- * `resumedAfter`: when the same operator resumes, if ever (ms). `freezes`: how long the account's holder is stopped
- * from the same time (ms). `awaits`: the reset is ordered after the next breaker opens. `again`: another operator
- * repeats it after this time (ms).
+ * `resumedAfter`: time until the same operator resumes, if ever (ms). `freezes`: how long the account's holder is
+ * stopped, starting with the order (ms). `awaits`: the reset is only ordered when the next breaker opens. `again`: time
+ * until another operator repeats the order (ms).
  */
 const orders = {
   pause: fc.record({
@@ -116,7 +118,7 @@ const step = fc.oneof(
       count: fc.constantFrom(1, 1, 2, 4, 9),
     }),
   },
-  // Each look-up lacks its newest row. Ignoring that would treat an active callback as idle.
+  // Each look-up response lacks its newest row. An agent that ignored this would treat an active callback as idle.
   { weight: 2, arbitrary: fc.record({ kind: is('log unreadable') }) },
   {
     weight: 3,
@@ -146,11 +148,11 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: is('stop file'), isThere: fc.boolean() }) },
 );
 
-/** Policies that cancel soon, with and without approval. */
+/** Policies that cancel early, with and without approval. */
 const livelyPolicy = fc.constantFrom(0, 0, 0, 0, 1, 1, 2, 3, 3, 3, 4, 7, 8, 9);
 const soon = fc.constantFrom(0, 0, 200, SECOND, 5 * SECOND);
 
-/** Interference with a process or with its orders at any moment of a cancel. */
+/** Interference with a process or its orders at any time during a cancel. */
 const act = fc.oneof(
   { weight: 14, arbitrary: orders.pause },
   { weight: 1, arbitrary: orders.resume },
@@ -186,7 +188,7 @@ const act = fc.oneof(
 
 const cancelFault = fc.record({
   kind: is('cancel fault'),
-  // 401 opens a breaker.
+  // A 401 opens a breaker.
   fault: fc.constantFrom('s401' as const, 's401' as const, 's401' as const, ...CANCEL_FAULTS),
   count: fc.constantFrom(1, 2, 3),
 });
@@ -202,7 +204,7 @@ const meddle = fc.record({
 });
 
 /**
- * A first cancel that is not executed, with a response that cannot be committed: only a newer walk allows a second one.
+ * The first cancel is not executed, and its response cannot be committed. Only a newer walk permits a second cancel.
  */
 const unfinished = fc
   .tuple(fc.constantFrom('s500_undone' as const, 'lost_undone' as const), fc.constantFrom(100, 150, 180))
@@ -219,7 +221,7 @@ const unfinished = fc
     },
   ]);
 
-/** Orders and signals, most of them during a cancel, with a mostly healthy service. */
+/** Orders and signals, most of them during a cancel, while the service is mostly healthy. */
 const operatedStep = fc.oneof(
   {
     weight: 16,
@@ -273,7 +275,7 @@ const operated = fc.record({
     arrival.map(each => ({ ...each, kind: 'hangs' as const, label: 'job', maxRetries: 0 })),
     { minLength: 3, maxLength: 10, size: 'max' },
   ),
-  // The first cancel is possible after about nine minutes.
+  // The first cancel is possible after about nine minutes of steps.
   steps: fc
     .tuple(
       fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: unfinished }),

@@ -2,7 +2,7 @@
 export interface Tally {
   add(what: string, count?: number): void;
   get(what: string): number;
-  /** The sum of all counts with this prefix. */
+  /** Returns the sum of all counts with this prefix. */
   sum(prefix: string): number;
   text(): string;
 }

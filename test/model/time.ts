@@ -1,4 +1,7 @@
-/** Simulated time: a queue of timers that includes `setTimeout`, so that the agent's deadlines use it, too. */
+/**
+ * Simulates time with a queue of timers. `setTimeout` is included, so that the agent's deadlines also use simulated
+ * time.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers';
 
@@ -14,20 +17,20 @@ export interface Time {
   readonly now: number;
   /** Runs `run` after `ms`. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** Advances by `ms`: runs due timers in order, each with everything that follows from it at the same time. */
+  /** Advances time by `ms` and runs due timers in order, each with all work that it makes ready at the same time. */
   advance(ms: number): Promise<void>;
 }
 
 /** A simulated process that owns timers. */
 export interface TimerOwner {
-  /** Runs `run` now, after the process continues if it is stopped, or never if it is dead. */
+  /** Runs `run` immediately; after SIGCONT if the process is stopped; never if it is dead. */
   wake(run: () => void): void;
 }
 
-/** The process of the running code. */
+/** The process that the running code belongs to. */
 export const owners = new AsyncLocalStorage<TimerOwner>();
 
-/** Runs everything that is ready: promises and ticks precede immediates. */
+/** Runs all ready work: promises and ticks run before immediates. */
 export const settle = () => new Promise<void>(resolve => setImmediate(resolve));
 
 const { setTimeout: realTimeout, clearTimeout: realClear } = globalThis;

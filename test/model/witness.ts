@@ -1,4 +1,4 @@
-/** The requests of a process and the service's responses, as recorded by an observer. */
+/** Types for observing the requests of a process and the service's responses. */
 import type { Question } from './lists.ts';
 import type { Entry, LoggedEvent, Run } from './truth.ts';
 
@@ -10,7 +10,7 @@ export interface ShownEntry {
   readonly run: Run | undefined;
 }
 
-/** `partial`: some rows are unreadable. `broken`: not a list. `failed`: the request may be repeated. */
+/** `partial`: some rows are unreadable. `broken`: the response is not a list. `failed`: the request may be repeated. */
 export type Quality = 'whole' | 'partial' | 'broken' | 'failed';
 
 export interface Answered {
@@ -32,21 +32,21 @@ export interface Answered {
 export interface Witness {
   asked(question: Question, query: URLSearchParams): void;
   answered(answer: Answered): void;
-  /** A request waits for its connection. Returns for how long (ms). */
+  /** Called when a request needs a connection. Returns how long connecting takes (ms). */
   connecting(what: Question | 'cancel'): number;
   /** Called when a DELETE is sent. */
   sent(id: string): void;
-  /** The status that the process is about to receive; undefined if the response is lost. */
+  /** Called with the status that the process is about to receive; undefined if the response is lost. */
   cancelAnswered(id: string, status: number | undefined): void;
 }
 
-/** The requesting process. A dead process receives no response, a stopped one only after it continues. */
+/** The requesting process. A dead process receives no response; a stopped one receives it after SIGCONT. */
 export interface Asking {
   readonly isAlive: boolean;
   readonly isStopped: boolean;
   wake(run: () => void): void;
-  /** Called before each request and each response: the process may die there. */
+  /** Called before each request and each response. The process may die there. */
   step(): void;
-  /** The observer of the current request. */
+  /** Returns the observer of the current request. */
   witness(): Witness;
 }

@@ -97,7 +97,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     return create(service.url).send([firing], never);
   };
 
-  it.each([200, 202, 204])('accepts %d as success', async status => {
+  it.each([200, 202, 204])('a notifier treats status %d as success', async status => {
     expect(await statusTold(status)).toEqual({ kind: 'accepted' });
   });
 
@@ -107,7 +107,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [500, false],
     [502, false],
     [503, true],
-  ])('retries after %d (down: %s)', async (status, isDown) => {
+  ])('a notifier retries after status %d (down: %s)', async (status, isDown) => {
     expect(await statusTold(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
   });
 
@@ -119,7 +119,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [new Date(NOW + 366 * 86_400_000).toUTCString(), 3_600_000],
     [new Date(NOW - 5000).toUTCString(), 0],
     ['soon', undefined],
-  ])('waits as long as a busy receiver requests: %s', async (header, retryAfter) => {
+  ])('a notifier returns the delay that Retry-After requests: %s', async (header, retryAfter) => {
     const service = await answering(
       (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
     );
@@ -129,11 +129,11 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     );
   });
 
-  it('does not repeat a notification rejected as invalid', async () => {
+  it('a notifier does not repeat a notification rejected as invalid', async () => {
     expect(await statusTold(400)).toEqual({ kind: 'refused', why: 'status 400' });
   });
 
-  it('does not follow redirects', async () => {
+  it('a notifier does not follow redirects', async () => {
     const other = await answering((_request, response) => void response.end());
     const service = await answering(
       (_request, response) => void response.writeHead(307, { location: `${other.url}/elsewhere` }).end(),
@@ -147,16 +147,16 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   });
 
   it.each<[string, (socket: Socket) => void, string]>([
-    ['closes', socket => socket.destroy(), 'UND_ERR_SOCKET'],
-    ['speaks something else', socket => socket.end('SSH-2.0-x\r\n'), 'HTTPParserError'],
-    ['never answers', () => undefined, 'TimeoutError'],
-    ['drips a header for ever', socket => socket.write('HTTP/1.1 200 OK\r\nx-y: '), 'TimeoutError'],
+    ['closes the connection', socket => socket.destroy(), 'UND_ERR_SOCKET'],
+    ['speaks another protocol', socket => socket.end('SSH-2.0-x\r\n'), 'HTTPParserError'],
+    ['never responds', () => undefined, 'TimeoutError'],
+    ['never completes its headers', socket => socket.write('HTTP/1.1 200 OK\r\nx-y: '), 'TimeoutError'],
     [
-      'has endless headers',
+      'sends endless headers',
       socket => socket.write(`HTTP/1.1 200 OK\r\n${`x: ${'y'.repeat(1000)}\r\n`.repeat(100)}`),
       'UND_ERR_HEADERS_OVERFLOW',
     ],
-  ])('treats a receiver that %s as down', async (_what, handle, why) => {
+  ])('a notifier treats a receiver that %s as down', async (_what, handle, why) => {
     const timeout = why === 'TimeoutError' ? 200 : 60_000;
     expect(await create(await raw(handle), timeout).send([firing], never)).toEqual({
       kind: 'failed',
@@ -165,7 +165,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     });
   });
 
-  it('does not read an endless response', async () => {
+  it('a notifier does not read an endless response', async () => {
     let written = 0;
     const url = await raw(socket => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -181,7 +181,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     expect(written).toBeLessThan(32 * 2 ** 20);
   });
 
-  it('throws only when stopped and never shows the address', async () => {
+  it('a notifier throws only when it is stopped, and never shows the address', async () => {
     const url = `${await raw(() => undefined)}/canary`;
     const stop = new AbortController();
     const telling = create(url).send([firing], stop.signal);
@@ -207,8 +207,8 @@ it('the fingerprint is the 64-bit FNV-1a hash of the sorted labels', () => {
   );
 });
 
-describe('an Alertmanager', () => {
-  it('gets the time at which an alert ends by itself, and the actual end of a resolved one', async () => {
+describe('end times of alerts', () => {
+  it('Alertmanager gets the expected end of an alert that ends by itself, and the actual end of a resolved one', async () => {
     const bodies: unknown[] = [];
     const service = await answering((request, response) => {
       request.setEncoding('utf8').on('data', text => bodies.push(JSON.parse(text)));
@@ -241,8 +241,8 @@ describe('an Alertmanager', () => {
   });
 });
 
-describe('an Alertmanager whose agent had its clock set back', () => {
-  it('gets no future times: ends before their start are rejected and sent later', async () => {
+describe('clock of the agent set back', () => {
+  it('an Alertmanager gets no future times after the clock was set back: ends before their start are rejected and sent later', async () => {
     const bodies: { startsAt: string; endsAt: string }[][] = [];
     const post = async (_url: string, { body }: { readonly body: string }) => {
       bodies.push(JSON.parse(body));
@@ -265,7 +265,7 @@ describe('an Alertmanager whose agent had its clock set back', () => {
   });
 });
 
-describe('a webhook', () => {
+describe('webhooks', () => {
   async function deliver(notice: Notice, secret?: () => Promise<Secret>) {
     let text = '';
     const service = await answering((request, response) => {
@@ -284,7 +284,7 @@ describe('a webhook', () => {
     return { told, text, service, headers: service.headers[0] ?? {} };
   }
 
-  it("gets Alertmanager's body, version 4, with its fingerprint as part of an idempotency key", async () => {
+  it("a webhook gets Alertmanager's body, version 4, with its fingerprint as part of an idempotency key", async () => {
     const { service, headers, text } = await deliver(firing);
     expect(service.requests).toEqual(['POST /x?key=1']);
     const fingerprint = fingerprintOf(firing.labels);
@@ -315,7 +315,7 @@ describe('a webhook', () => {
     });
   });
 
-  it("gets a group like Alertmanager's: common labels, all alerts and the number of omitted ones", async () => {
+  it('a webhook gets a group as Alertmanager sends it: common labels, all alerts and the number of omitted ones', async () => {
     const other: Notice = {
       status: 'resolved',
       labels: { ...firing.labels, flow_control_key: 'k' },
@@ -348,13 +348,13 @@ describe('a webhook', () => {
     });
   });
 
-  it('gets the end of resolved alerts and of alerts that end by themselves', async () => {
+  it('a webhook gets the end of resolved alerts and of alerts that end by themselves', async () => {
     const endsAt = async (notice: Notice) => JSON.parse((await deliver(notice)).text).alerts[0].endsAt;
     expect(await endsAt(resolved)).toBe('2026-06-01T11:59:59.000Z');
     expect(await endsAt({ ...firing, lasts: 900_000 })).toBe('2026-06-01T12:14:00.000Z');
   });
 
-  it('can verify sender and time of a request', async () => {
+  it('a webhook can verify the sender and time of a request', async () => {
     const { headers, text } = await deliver(firing, async () => new Secret('hook-secret'));
     const timestamp = String(headers['x-delivery-watch-timestamp']);
     expect(timestamp).toBe(String(NOW / 1000));
@@ -362,13 +362,13 @@ describe('a webhook', () => {
     expect(headers['x-delivery-watch-signature']).toBe(`sha256=${expected}`);
   });
 
-  it('gets no unsigned requests while the secret is missing', async () => {
+  it('a webhook gets no unsigned requests while the secret is missing', async () => {
     const { told, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
     expect(told).toEqual({ kind: 'failed', why: 'no secret', isDown: true });
     expect(service.requests).toEqual([]);
   });
 
-  it.each([401, 404, 410, 413, 422])('treats %d as permanent', async status => {
+  it.each([401, 404, 410, 413, 422])('a webhook notifier treats status %d as a permanent failure', async status => {
     const service = await answering((_request, response) => void response.writeHead(status).end());
     const [, create] = KINDS[1] as (typeof KINDS)[number];
     expect(await create(service.url).send([firing], never)).toEqual({ kind: 'refused', why: `status ${status}` });

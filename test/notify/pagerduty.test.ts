@@ -22,8 +22,8 @@ const payloadOf = (notice: Notice) => {
   return event.event_action === 'trigger' ? event.payload : undefined;
 };
 
-describe('an event for PagerDuty', () => {
-  it('triggers an alert with its summary, source, severity, start, labels, annotations and links', () => {
+describe('events', () => {
+  it('an event triggers an alert with its summary, source, severity, start, labels, annotations and links', () => {
     const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x', dashboard_url: 'nowhere' };
     const notice = { ...firing, labels: { ...labels, queue: 'q', team: 'pay' }, annotations };
     expect(alertEvent.parse(eventOf(notice, 'https://dw.example/'))).toEqual({
@@ -48,7 +48,7 @@ describe('an event for PagerDuty', () => {
     });
   });
 
-  it('resolves an alert by its key alone', () => {
+  it('an event resolves an alert by its key alone', () => {
     const { dedup_key } = eventOf(firing);
     expect(alertEvent.parse(eventOf(resolved))).toEqual({ routing_key: KEY, dedup_key, event_action: 'resolve' });
   });
@@ -66,18 +66,18 @@ describe('an event for PagerDuty', () => {
     expect(payloadOf({ ...firing, labels: given })?.severity).toBe(expected);
   });
 
-  it('is information if the notice ends by itself and has no severity', () => {
+  it('an event has the severity info if its notice ends by itself and has no severity', () => {
     expect(payloadOf({ ...firing, labels: { alertname: 'A' }, lasts: 900_000 })?.severity).toBe('info');
   });
 
-  it('names the agent as its source if the alert has no account', () => {
+  it('an event names the agent as its source if the alert has no account', () => {
     expect(payloadOf({ ...firing, labels: { alertname: 'A' } })).toMatchObject({
       summary: 'A (delivery-watch)',
       source: 'delivery-watch',
     });
   });
 
-  it('conforms to the documented schema for any labels and annotations', () => {
+  it('an event conforms to the documented schema for any labels and annotations', () => {
     const any = fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 5000 }), fc.constant('😀'.repeat(2000)));
     const texts = fc.record({ summary: any, description: any, runbook_url: any, x: any });
     fc.assert(
@@ -95,7 +95,7 @@ it.each([
   ['{"status":"invalid event","errors":["\'payload.summary\' is missing"]}', undefined],
   ['{"status":"success","message":"\'routing_key\'"}', undefined],
   ['canary_7f3a', undefined],
-])('reads from the response %s the error %s', (text, error) => expect(errorOfPagerduty(text)).toBe(error));
+])('the response %s is reported as the error %s', (text, error) => expect(errorOfPagerduty(text)).toBe(error));
 
 async function createScene() {
   const pagerduty = await startPagerduty(KEY);
@@ -121,7 +121,7 @@ const alert = (x: string, more: Partial<Notice> = {}): Notice => ({ ...firing, l
 const id = (x: string) => fingerprintOf(alert(x).labels).slice(-4);
 
 describe('alerts sent to PagerDuty', () => {
-  it('open and close one alert each, in separate requests without a signature', async () => {
+  it('each alert opens and closes one PagerDuty alert, in separate requests without a signature', async () => {
     const { pagerduty, scene, actions } = await createScene();
     await scene.post(alert('1'), alert('2'));
     await scene.tell();
@@ -134,7 +134,7 @@ describe('alerts sent to PagerDuty', () => {
     expect(actions()).toHaveLength(3);
   });
 
-  it('are retried after 429 and 500, each in order, without a repetition of accepted ones', async () => {
+  it('events are retried in order after status 429 and 500, without repeating accepted ones', async () => {
     const { pagerduty, scene, actions } = await createScene();
     await scene.post(alert('1'));
     await scene.tell();
@@ -151,7 +151,7 @@ describe('alerts sent to PagerDuty', () => {
     expect(pagerduty.opened).toBe(2);
   });
 
-  it('are dropped after 400, with a log line that names the routing key but not its value', async () => {
+  it('events are dropped after status 400, with a log line that names the routing key setting but not its value', async () => {
     const { pagerduty, hook, scene } = await createScene();
     const other = 'f'.repeat(32);
     await scene.restart([hook(other)]);
@@ -164,7 +164,7 @@ describe('alerts sent to PagerDuty', () => {
     expect(JSON.stringify(scene.log.lines)).not.toContain(other);
   });
 
-  it('open one alert if the agent dies after the event was accepted', async () => {
+  it('only one PagerDuty alert is opened even if the agent dies after the event was accepted', async () => {
     const { pagerduty, scene, actions } = await createScene();
     pagerduty.isSilent = true;
     await scene.post(alert('1'));
@@ -178,7 +178,7 @@ describe('alerts sent to PagerDuty', () => {
     expect(pagerduty).toMatchObject({ opened: 1, open: new Set(), errors: [] });
   });
 
-  it('are separate events if the notifier had a format with groups before', async () => {
+  it('events are sent per alert even if the notifier previously used a format with groups', async () => {
     const { pagerduty, hook, scene, actions } = await createScene();
     const before = createReceiver('changes', 'pd', 0, { by: [], wait: 0, repeatEvery: HOUR });
     before.answer = () => ({ kind: 'failed', why: 'status 500', isDown: false });

@@ -51,19 +51,19 @@ describe('repeated notices', () => {
     expect(counts).toEqual({ 'ops sent': 6 });
   });
 
-  it('sends an alert that fires again immediately, as a new one', async () => {
+  it('immediately sends an alert that fires again, as a new alert', async () => {
     const { tell } = createScene();
     await tell(0, notice('1'));
     expect(await tell(SECOND, notice('1', { startsAt: 5 }))).toEqual(['firing 1']);
   });
 
-  it('sends batches of 64', async () => {
+  it('sends notices in batches of 64', async () => {
     const { tell, receiver } = createScene();
     await tell(0, ...Array.from({ length: 130 }, (_, x) => notice(String(x))));
     expect(receiver.told.map(text => text.split(',').length)).toEqual([64, 64, 2]);
   });
 
-  it('drops only the alerts of a rejected batch that are rejected individually, and logs them', async () => {
+  it('drops only those alerts of a rejected batch that are rejected individually, and logs them', async () => {
     const { tell, receiver, counts, log } = createScene();
     receiver.answer = notices => (notices.some(({ labels }) => labels.x === 'bad') ? REFUSED : ACCEPTED);
     const all = [notice('1'), notice('bad'), notice('2')];
@@ -77,7 +77,7 @@ describe('repeated notices', () => {
     expect(await tell(0, resolved('bad'))).toEqual(['resolved bad']);
   });
 
-  it('retries with increasing delays of at most a minute and logs the failure once', async () => {
+  it('retries a failed send with increasing delays of at most a minute, and logs the failure once', async () => {
     const { tell, receiver, counts, log } = createScene();
     receiver.answer = () => DOWN;
     const tried: number[] = [];

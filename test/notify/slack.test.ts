@@ -23,8 +23,8 @@ function textsOf(body: ReturnType<typeof slackBody>): Text[] {
   return blocks.flatMap(block => ('text' in block ? [block.text] : block.elements));
 }
 
-describe('a message to Slack', () => {
-  it('has a summary line and, for each alert, its colour, summary, labels and links', () => {
+describe('messages', () => {
+  it('a message has a summary line and, for each alert, its colour, summary, labels and links', () => {
     const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x?a=1&b=2' };
     const resolved = notice({ status: 'resolved', labels: { alertname: 'DlqGrowing' }, endsAt: START + 60_000 });
     expect(slackBody([resolved, notice({ annotations })], group, 'https://dw.example/')).toEqual({
@@ -80,11 +80,11 @@ describe('a message to Slack', () => {
     ['warning', '#e8a33d'],
     ['info', '#439fe0'],
     ['of unknown value', '#d00000'],
-  ])('has for severity %s the colour %s', (severity, color) => {
+  ])('a message with the severity "%s" has the colour %s', (severity, color) => {
     expect(slackBody([notice({ labels: { severity } })], group, '').attachments[0]?.color).toBe(color);
   });
 
-  it('lists firing alerts first and the number of unlisted alerts', () => {
+  it('a message lists firing alerts first and the number of unlisted alerts', () => {
     const all = Array.from({ length: 40 }, (_, index) => notice({ status: index < 30 ? 'resolved' : 'firing' }));
     const body = slackBody(all, { ...group, left: 60 }, '');
     expect(body.text).toBe('[FIRING 10, RESOLVED 30] DlqGrowing account="production"');
@@ -92,7 +92,7 @@ describe('a message to Slack', () => {
     expect(textsOf(body).at(-1)?.text).toBe('85 more alerts are not listed.');
   });
 
-  it('contains no mention, link or format from labels and respects the limits of Slack', () => {
+  it('a message contains no mention, link or format from labels and respects the limits of Slack', () => {
     const hostile = fc.oneof(
       fc.constantFrom(
         '<!channel>',

@@ -106,7 +106,7 @@ const allViolationsOf = (points: readonly OfReplica[]) => [
   ),
 ];
 
-it('only the holder pushes an account: after a handover, series end at the old holder and continue at the new one', async () => {
+it('after a handover, the old holder ends the pushed series and the new one continues them', async () => {
   const { database, of } = await setUp();
   const moves = ['one', 'two', 'one', 'two', 'one'] as const;
   for (const holder of moves) {

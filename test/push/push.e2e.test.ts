@@ -49,7 +49,7 @@ async function start(push: object) {
   return { agent, close, write };
 }
 
-it('after a reload, the push sends queued points to the new receiver', async () => {
+it('after a reload, queued points are pushed to the new receiver', async () => {
   const [old, other] = [await startReceiver(503), await startReceiver(200)];
   const { agent, write } = await start({ enabled: true, every: '1s', endpoint: old.receiver.url });
   await eventually(() => expect(old.timesOf().size).toBeGreaterThan(0));
@@ -88,7 +88,7 @@ it('a family excluded by a reload is no longer pushed, and its series end once',
   expect(points.findLast(({ name }) => name === 'delivery_up')).toMatchObject({ labels: { account: 'a' }, value: 0 });
 });
 
-it('a stopping agent pushes a last time and does not wait for an unresponsive receiver', async () => {
+it('a stopping agent pushes one last time and does not wait for an unresponsive receiver', async () => {
   const good = await startReceiver(200);
   const { close } = await start({ enabled: true, every: '1h', endpoint: good.receiver.url });
   await eventually(() => expect(good.timesOf().size).toBe(1));

@@ -7,7 +7,7 @@ import { json, serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
-it('a push sends a last snapshot when it is closed, but not when it is closed again', async () => {
+it('closing the push sends a final snapshot; closing it again sends none', async () => {
   const requests: string[] = [];
   const receiver = await serve((request, response) => {
     requests.push(request.url ?? '');

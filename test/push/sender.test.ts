@@ -44,8 +44,8 @@ const partial = (rejected: number) => {
 };
 const never = new AbortController().signal;
 
-describe('a push request', () => {
-  it('contains compressed protobuf and the configured headers', async () => {
+describe('push requests', () => {
+  it('a push request contains compressed protobuf and the configured headers', async () => {
     const { sender, sent, counts, lines } = scene();
     expect(await sender.send(packet(), never)).toBe('accepted');
     expect(sent[0]?.[0]).toBe('http://h/SECRET-PATH/v1/metrics');
@@ -59,24 +59,27 @@ describe('a push request', () => {
     expect(lines).toEqual([]);
   });
 
-  it.each([429, 502, 503, 504])('is retried after %i, not before Retry-After', async status => {
-    const { clock, sender, counts } = scene({ status, retryAfter: '7', text: '' });
-    expect(await sender.send(packet(), never)).toBe('failed');
-    expect(counts).toEqual({ 'requests failed': 1 });
-    await clock.advance(6999);
-    expect(sender.isDue()).toBe(false);
-    await clock.advance(1);
-    expect(sender.isDue()).toBe(true);
-  });
+  it.each([429, 502, 503, 504])(
+    'a push request is retried after status %i, but not before Retry-After has passed',
+    async status => {
+      const { clock, sender, counts } = scene({ status, retryAfter: '7', text: '' });
+      expect(await sender.send(packet(), never)).toBe('failed');
+      expect(counts).toEqual({ 'requests failed': 1 });
+      await clock.advance(6999);
+      expect(sender.isDue()).toBe(false);
+      await clock.advance(1);
+      expect(sender.isDue()).toBe(true);
+    },
+  );
 
-  it.each([400, 401, 404, 500])('is not retried after %i', async status => {
+  it.each([400, 401, 404, 500])('a push request is not retried after status %i', async status => {
     const { sender, counts } = scene({ status, text: 'no' });
     expect(await sender.send(packet(), never)).toBe('refused');
     expect(counts).toEqual({ 'requests refused': 1, 'items rejected': 3 });
     expect(sender.isDue()).toBe(false);
   });
 
-  it('counts the rejected items of a partial success', async () => {
+  it('rejected items of a partial success are counted', async () => {
     const { sender, counts } = scene({ status: 200, text: partial(2) });
     await sender.send(packet(), never);
     expect(counts).toMatchObject({ 'items exported': 1, 'items rejected': 2 });
@@ -85,7 +88,7 @@ describe('a push request', () => {
     expect(rejectedItems(Buffer.from('<html>'))).toBe(0);
   });
 
-  it('logs a failing receiver once and its recovery once, without secrets', async () => {
+  it('a failing receiver is logged once, and so is its recovery, without secrets', async () => {
     const refused = Object.assign(new Error('connect SECRET-PATH'), { code: 'ECONNREFUSED' });
     const { sender, lines, clock } = scene(refused, { status: 503, text: 'SECRET' }, { status: 200, text: '' });
     await sender.send(packet(), never);
@@ -105,8 +108,8 @@ describe('a push request', () => {
   });
 });
 
-describe('the queue', () => {
-  it('keeps a failed request for a retry and drops the oldest requests when it is full', async () => {
+describe('queue', () => {
+  it('the queue keeps a failed request for a retry and drops the oldest requests when it is full', async () => {
     const { sender, sent, clock } = scene({ status: 503, text: '' });
     const dropped: number[] = [];
     const queue = createQueue({ maxBytes: 10, dropped: items => void dropped.push(items) });
@@ -125,10 +128,10 @@ describe('the queue', () => {
   });
 });
 
-describe('the push target', () => {
+describe('push targets', () => {
   const options = { endpoint: 'http://here:4318/', headers: { 'X-Key': new Secret('mine') } };
 
-  it('is read from the configuration', () => {
+  it('the push target is read from the configuration', () => {
     expect(targetOf(options, {})).toEqual({
       url: 'http://here:4318/v1/metrics',
       headers: { 'x-key': 'mine' },
@@ -137,7 +140,7 @@ describe('the push target', () => {
     });
   });
 
-  it('is overridden by environment variables; those for metrics take precedence', () => {
+  it('the push target is overridden by environment variables; those for metrics take precedence', () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://there:4318',
       OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-tenant=a%20b, bad',
@@ -176,12 +179,15 @@ describe('the push target', () => {
       { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://there' },
       { 'x-key': 'theirs', 'x-more': 'theirs' },
     ],
-  ])('receives configured headers only at the configured endpoint: the environment names %s', (_what, env, headers) => {
-    const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
-    expect(targetOf(options, all).headers).toEqual(headers);
-  });
+  ])(
+    'configured headers are sent only to the configured endpoint if the environment sets %s',
+    (_what, env, headers) => {
+      const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
+      expect(targetOf(options, all).headers).toEqual(headers);
+    },
+  );
 
-  it('throws for an unsupported protocol', () => {
+  it('a push target with an unsupported protocol is rejected', () => {
     expect(() => targetOf(options, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toThrow(
       'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only',
     );

@@ -47,7 +47,7 @@ function scene(turns: (RenewalResult | undefined)[]) {
   return { replicas: store.replicas, shown };
 }
 
-it('exposes held accounts, but no data of other replicas before the first renewal', () => {
+it('exposes held accounts, but no data about other replicas before the first renewal', () => {
   expect(scene([]).shown()).toEqual([
     'delivery_watch_leader{account="a"} 1',
     'delivery_watch_leader{account="b"} 0',
@@ -74,7 +74,7 @@ it('reports an account as not held once its lease expires, without a renewal', (
   expect(text()).toContain('delivery_watch_leader{account="a"} 0');
 });
 
-it('counts renewals and handovers, each account once, without the agent-wide lease', async () => {
+it('counts renewals and handovers, each account once, excluding the agent-wide lease', async () => {
   const { replicas, shown } = scene([
     { ...NOTHING, gained: ['', 'a', 'b', 'c'] },
     undefined,
@@ -102,7 +102,7 @@ it('counts renewals and handovers, each account once, without the agent-wide lea
   ]);
 });
 
-it('adds nothing to a store that is not shared', () => {
+it('adds no metrics to a store that is not shared', () => {
   const store = createMemoryStore();
   expect(withLeaseMetrics(store, { now: () => 0, monotonic: () => 0 })).toEqual({ store, leases: undefined });
 });

@@ -60,7 +60,7 @@ async function setUp() {
   type Opened = ReturnType<typeof openAccount>;
   interface Running {
     readonly alerting: Alerting;
-    /** Accounts that are open here. */
+    /** Returns the accounts that are open here. */
     readonly opened: Map<string, Opened>;
     held: readonly string[];
   }
@@ -151,7 +151,7 @@ async function setUp() {
   return { clock, sizes, use, turn, shared, store };
 }
 
-it('keeps alerts and histories of unchanged rules and reports changed rules as unknown until they are evaluated', async () => {
+it('keeps the alerts and history of unchanged rules and reports changed rules as unknown until they are evaluated', async () => {
   const { clock, sizes, use } = await setUp();
   sizes.set('a', 5);
   const grows = { name: 'Grows', when: { growth: { metric: 'delivery_dlq_messages', over: '1h', atLeast: 3 } } };
@@ -186,14 +186,14 @@ it('continues the evaluation loop of an account if its configuration is applied 
   await clock.advance(1000);
   expect(alerting.alerts()).toMatchObject([{ state: 'firing' }]);
 
-  // Another interval starts another loop.
+  // A changed interval starts another loop.
   await use(['a'], { ...config, evaluateEvery: '30s' });
   sizes.set('a', 0);
   await clock.advance(0);
   expect(alerting.alerts()).toMatchObject([{ state: 'resolved' }]);
 });
 
-it('resolves alerts of removed rules and accounts and notifies receivers', async () => {
+it('resolves alerts of removed rules and accounts and sends notifications', async () => {
   const { sizes, use, clock } = await setUp();
   const hook = { hook: '/hook' };
   for (const name of ['a', 'b']) sizes.set(name, 1);
@@ -239,11 +239,11 @@ it('sends queued notifications to the new address of a notifier and deletes noti
   ]);
 });
 
-describe('an account that another replica takes over', () => {
+describe('takeovers', () => {
   const rules = { rules: [above('Fires', 0), above('Waits', 0, { for: '1h' })] };
   const hook = { hook: '/hook' };
 
-  it('keeps its alerts, and its previous replica neither resolves them nor sends notifications', async () => {
+  it('an account that another replica takes over keeps its alerts, and its previous replica neither resolves nor sends them', async () => {
     const { sizes, turn, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, 'one');
@@ -271,7 +271,7 @@ describe('an account that another replica takes over', () => {
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
-  it('has its unsent notifications sent by the previous replica when it moves back', async () => {
+  it('the previous replica sends unsent notifications of an account that moves back to it', async () => {
     const { sizes, turn, shared } = await setUp();
     sizes.set('a', 1);
     for (const name of ['', 'a']) shared.place(name, 'one');
@@ -291,7 +291,7 @@ describe('an account that another replica takes over', () => {
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
-  it('has its alerts resolved by its replica when it is removed from the configuration', async () => {
+  it('the replica that holds an account resolves the account’s alerts when the account is removed from the configuration', async () => {
     const { sizes, turn, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, name === 'b' ? 'two' : 'one');

@@ -28,7 +28,7 @@ it('returns no series of a committed counter until this process has read the log
   expect(facts.series(COUNTER)?.map(({ value }) => value)).toEqual([7]);
 });
 
-it('reports a failed filter as partial only for alerts that select it', () => {
+it('reports the data of a failed filter as partial only to alerts that select that filter', () => {
   const rounds = { full: { every: 600_000 } };
   const which = { account: 'a', collector: 'dlq' };
   const state = createCollectorState(which, rounds, stalenessOptions.parse({}), { monotonic: () => 0 });

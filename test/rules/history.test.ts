@@ -5,7 +5,7 @@ import { runs } from '../support/runs.ts';
 
 const HOUR = 3_600_000;
 
-it('returns the first values in the window once the history covers it', () => {
+it('returns the first value of each series in the window once the history covers the window', () => {
   const history = createHistory(HOUR);
   for (let at = 0; at < HOUR; at += 60_000) {
     history.record(at, new Map([['a', at]]));
@@ -42,7 +42,7 @@ it('returns undefined if there is no data for the start of the window', () => {
   expect(history.firsts(HOUR + 120_000)?.get('a')).toEqual({ value: 2, isAtStart: true });
 });
 
-it('stores a long window in few points and returns the last one at or before its start', () => {
+it('stores a long window in few points and returns the last point at or before its start', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 10_000, max: 30 * 24 * HOUR }),
@@ -86,14 +86,14 @@ describe('history of an earlier process', () => {
   const firstAt = (history: ReturnType<typeof createHistory>, minute: number) =>
     history.firsts(minute * MINUTE)?.get('a')?.value;
 
-  it("fills the window with restored points from before this process's monotonic clock started", () => {
+  it('restored history fills the window with points that are older than the monotonic clock of this process', () => {
     const history = createHistory(HOUR);
     history.restore(minutes(-70, 0));
     history.record(MINUTE, new Map([['a', 100]]));
     expect([firstAt(history, 1), firstAt(history, 30), firstAt(history, 61)]).toEqual([-59, -30, 100]);
   });
 
-  it('returns undefined if the window starts in a gap of the restored points or before the first own point', () => {
+  it('restored history returns undefined if the window starts in a gap, also in the gap before the first point of this process', () => {
     const history = createHistory(HOUR);
     history.restore([...minutes(-100, -60), ...minutes(-50, -10)]);
     history.record(0, new Map([['a', 0]]));
@@ -110,17 +110,17 @@ describe('history of an earlier process', () => {
     ]);
   });
 
-  it('spans the reset of a restored counter, but not the decrease of a gauge', () => {
+  it('restored history is used across a counter reset, but not across a decrease of a gauge', () => {
     for (const isCounter of [true, false]) {
       const history = createHistory(HOUR, isCounter);
       history.restore([known(-59 * MINUTE, 10), known(-58 * MINUTE, 30), known(-57 * MINUTE, 4)]);
       history.record(-56 * MINUTE, new Map([['a', 6]]));
-      // 20 before the restart, 6 since.
+      // The counter increased by 20 before the restart and by 6 since.
       expect(6 - (firstAt(history, 1) as number)).toBe(isCounter ? 26 : -4);
     }
   });
 
-  it('treats the time between sparse restored points as a gap', () => {
+  it('restored history treats the time between sparse points as a gap', () => {
     const history = createHistory(HOUR);
     history.restore([known(-90 * MINUTE, 1), known(-60 * MINUTE, 2), known(-30 * MINUTE, 3)]);
     history.record(0, new Map([['a', 4]]));

@@ -139,8 +139,8 @@ function setUp(first: readonly object[]) {
   };
 }
 
-describe('after a restart', () => {
-  it('evaluates growth immediately from the recorded history', async () => {
+describe('restarts', () => {
+  it('growth is evaluated from the recorded history immediately after a restart', async () => {
     const scene = setUp([rule('Grows', { growth }, { for: '30m' })]);
     const grow = () => {
       scene.service.messages += 1;
@@ -157,7 +157,7 @@ describe('after a restart', () => {
     expect(scene.log.lines.filter(({ message }) => message === 'bug')).toEqual([]);
   });
 
-  it('reports a rule as unknown until the account is read', async () => {
+  it('a rule is unknown after a restart until the account is read', async () => {
     const scene = setUp(NEVER);
     expect(await scene.run(70)).toBe('not');
     scene.service.isDown = true;
@@ -167,7 +167,7 @@ describe('after a restart', () => {
     expect(await scene.evaluate()).toBe('not');
   });
 
-  it('continues the ratio of process counters that were reset to 0', async () => {
+  it('a ratio continues after a restart although process counters were reset to 0', async () => {
     const ratio = { part: ofOutcome(['server']), whole: ofOutcome(['ok', 'server']), over: '1h', above: 0.1 };
     const scene = setUp([rule('Failing', { ratio })]);
     const ask = () => {
@@ -182,8 +182,8 @@ describe('after a restart', () => {
   });
 });
 
-describe('a window', () => {
-  it('is unknown only if it starts while the agent was down', async () => {
+describe('windows', () => {
+  it('a growth condition is unknown only if its window starts while the agent was down', async () => {
     const scene = setUp(NEVER);
     expect(await scene.run(90)).toBe('not');
     await scene.restart(20);
@@ -195,7 +195,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('is unknown if it starts before the first sample', async () => {
+  it('a growth condition is unknown if its window starts before the first sample', async () => {
     const scene = setUp(NEVER);
     await scene.run(30);
     await scene.restart();
@@ -203,7 +203,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('is unknown if it starts while rows were unreadable', async () => {
+  it('a growth condition is unknown if its window starts while rows were unreadable', async () => {
     const scene = setUp(NEVER);
     await scene.run(10);
     scene.service.isPartial = true;
@@ -211,13 +211,13 @@ describe('a window', () => {
     scene.service.isPartial = false;
     await scene.run(50);
     await scene.restart();
-    // It starts at minute 20.
+    // The window starts at minute 20.
     expect(await scene.evaluate()).toBe('unknown');
     expect(await scene.run(9)).toBe('unknown');
     expect(await scene.run(3)).toBe('not');
   });
 
-  it('restarts after a process restart if the wall clock was set', async () => {
+  it('the recorded history is discarded at a process restart if the wall clock was changed', async () => {
     const scene = setUp(NEVER);
     await scene.run(80);
     scene.time.wall += 30 * MINUTE;
@@ -229,7 +229,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('is unknown for series that were not recorded', async () => {
+  it('a growth condition is unknown after a restart if its series was not recorded', async () => {
     const scene = setUp(NEVER);
     await scene.run(70);
     await scene.restart(0, [rule('Another', { growth: { ...growth, ...ofOutcome(['ok']) } })]);
@@ -238,7 +238,7 @@ describe('a window', () => {
     expect(await scene.evaluate()).toBe('not');
   });
 
-  it('starts empty if the history cannot be read', async () => {
+  it('a window starts empty if the history cannot be read', async () => {
     const scene = setUp(NEVER);
     await scene.run(70);
     await scene.restart();

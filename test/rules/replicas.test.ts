@@ -45,8 +45,8 @@ async function live(stopAt: number, wakes: boolean) {
 const distinct = (sent: readonly SentNotice[]) =>
   [...new Map([...sent].reverse().map(each => [each.key, each])).values()].reverse();
 
-describe('an alert of an account that another replica takes over', () => {
-  it('is sent when it fires, repeats and resolves if no replica fails', async () => {
+describe('alerts across takeovers', () => {
+  it('if no replica fails, an alert is sent when it fires, at each repeat and when it resolves', async () => {
     const { sent, rows } = await live(Number.POSITIVE_INFINITY, false);
     expect(sent.map(({ by, status }) => `${by} ${status}`)).toEqual([
       'one firing',
@@ -61,55 +61,61 @@ describe('an alert of an account that another replica takes over', () => {
   it.each([
     ['is killed', false],
     ['is stopped for longer than its lease', true],
-  ])('fires and resolves once and repeats on schedule, at whichever step the first replica %s', async (_, wakes) => {
-    const { steps } = await live(Number.POSITIVE_INFINITY, false);
-    expect(steps).toBeGreaterThan(30);
-    const seen = new Set<string>();
-    for (let step = 1; step <= steps; step += 1) {
-      const { sent, rows, stoppedAt = '', woken } = await live(step, wakes);
-      const where = `stopped ${stoppedAt} (step ${step})`;
-      seen.add(stoppedAt.replace(/\d+/g, '#'));
-      const once = distinct(sent);
-      // At least once: an unconfirmed notice is sent again with the same key and body.
-      const again = sent.length - once.length;
-      const wasSent = sent.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
-      expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);
-      for (const { key, text } of sent) expect(once.find(each => each.key === key)?.text, where).toBe(text);
-      // One start and one end, in this order.
-      const begins = new Set(sent.map(({ text }) => JSON.parse(text)[0][1]));
-      expect(begins.size, where).toBe(1);
-      expect(once.at(0)?.status, where).toBe('firing');
-      expect(
-        once.filter(({ status }) => status === 'resolved'),
-        where,
-      ).toHaveLength(1);
-      expect(once.at(-1)?.status, where).toBe('resolved');
-      // Failovers do not restart the repetition, which counts from when a notification was created.
-      const firing = once.filter(({ status }) => status === 'firing');
-      for (const [index, { at }] of firing.slice(1).entries()) {
-        const since = at - (firing[index]?.at ?? 0);
-        expect(since, where).toBeGreaterThanOrEqual(REPEAT_EVERY - TAKEOVER);
-        expect(since, where).toBeLessThanOrEqual(REPEAT_EVERY + TAKEOVER);
+  ])(
+    'an alert fires and resolves once and repeats on schedule, regardless of the step at which the first replica %s',
+    async (_, wakes) => {
+      const { steps } = await live(Number.POSITIVE_INFINITY, false);
+      expect(steps).toBeGreaterThan(30);
+      const seen = new Set<string>();
+      for (let step = 1; step <= steps; step += 1) {
+        const { sent, rows, stoppedAt = '', woken } = await live(step, wakes);
+        const where = `stopped ${stoppedAt} (step ${step})`;
+        seen.add(stoppedAt.replace(/\d+/g, '#'));
+        const once = distinct(sent);
+        // At least once: an unconfirmed notice is sent again with the same key and body.
+        const again = sent.length - once.length;
+        const wasSent = sent.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
+        expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);
+        for (const { key, text } of sent) expect(once.find(each => each.key === key)?.text, where).toBe(text);
+        // One start and one end, in this order.
+        const begins = new Set(sent.map(({ text }) => JSON.parse(text)[0][1]));
+        expect(begins.size, where).toBe(1);
+        expect(once.at(0)?.status, where).toBe('firing');
+        expect(
+          once.filter(({ status }) => status === 'resolved'),
+          where,
+        ).toHaveLength(1);
+        expect(once.at(-1)?.status, where).toBe('resolved');
+        // Failovers do not restart the repetition, which counts from when a notification was created.
+        const firing = once.filter(({ status }) => status === 'firing');
+        for (const [index, { at }] of firing.slice(1).entries()) {
+          const since = at - (firing[index]?.at ?? 0);
+          expect(since, where).toBeGreaterThanOrEqual(REPEAT_EVERY - TAKEOVER);
+          expect(since, where).toBeLessThanOrEqual(REPEAT_EVERY + TAKEOVER);
+        }
+        expect(rows, where).toEqual([]);
+        expect(woken, where).toEqual([]);
       }
-      expect(rows, where).toEqual([]);
-      expect(woken, where).toEqual([]);
-    }
-    expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(3);
-  });
+      expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(3);
+    },
+  );
 
-  it.each([2, 3, 5])('is sent exactly once if the account moves back and forth every %i intervals', async every => {
-    const scene = createReplicaScene();
-    const replicas = [scene.join('one'), scene.join('two')];
-    for (let tick = 0; tick < TICKS; tick += 1) {
-      scene.pass(TICK);
-      scene.holds = tick >= BEGINS && tick < ENDS;
-      scene.shared.place('a', Math.floor(tick / every) % 2 === 0 ? 'one' : 'two');
-      for (const replica of replicas) await replica.tick();
-    }
-    expect(scene.sent).toEqual(distinct(scene.sent));
-    expect(scene.sent.map(({ status }) => status).join(' ')).toMatch(/^(firing ){3,4}resolved$/);
-    expect(new Set(scene.sent.map(({ by }) => by)).size).toBe(2);
-    const left = [...(await scene.shared.rows.scan('a', 'alerts/')).keys()];
-    expect(left.filter(key => !key.startsWith('alerts/state/'))).toEqual([]);
-  });
+  it.each([2, 3, 5])(
+    'an alert is sent exactly once if the account moves back and forth every %i intervals',
+    async every => {
+      const scene = createReplicaScene();
+      const replicas = [scene.join('one'), scene.join('two')];
+      for (let tick = 0; tick < TICKS; tick += 1) {
+        scene.pass(TICK);
+        scene.holds = tick >= BEGINS && tick < ENDS;
+        scene.shared.place('a', Math.floor(tick / every) % 2 === 0 ? 'one' : 'two');
+        for (const replica of replicas) await replica.tick();
+      }
+      expect(scene.sent).toEqual(distinct(scene.sent));
+      expect(scene.sent.map(({ status }) => status).join(' ')).toMatch(/^(firing ){3,4}resolved$/);
+      expect(new Set(scene.sent.map(({ by }) => by)).size).toBe(2);
+      const left = [...(await scene.shared.rows.scan('a', 'alerts/')).keys()];
+      expect(left.filter(key => !key.startsWith('alerts/state/'))).toEqual([]);
+    },
+  );
 });

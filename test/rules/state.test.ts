@@ -24,21 +24,21 @@ const T = true;
 const F = false;
 const U = 'unknown';
 
-describe('an alert', () => {
-  it('fires immediately without `for`, otherwise after holding for that time', () => {
+describe('states of an alert', () => {
+  it('an alert without `for` fires immediately, any other once its condition has held for that time', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [F, T, F])).toBe('inactive firing resolved');
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, T, T])).toBe('pending pending firing firing');
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, F, T, T])).toBe('pending pending inactive pending pending');
   });
 
-  it('keeps firing for keepFiringFor, which restarts if the condition holds again', () => {
+  it('an alert keeps firing for keepFiringFor, which restarts whenever the condition holds again', () => {
     expect(phases({ for: 0, keepFiringFor: 2000 }, [T, F, F, F])).toBe('firing firing firing resolved');
     expect(phases({ for: 0, keepFiringFor: 2000 }, [T, F, F, T, F, F, F])).toBe(
       'firing firing firing firing firing firing resolved',
     );
   });
 
-  it('neither fires nor resolves while its condition is unknown', () => {
+  it('an alert neither fires nor resolves while its condition is unknown', () => {
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, U, U, U, T, T, T])).toBe(
       'pending pending pending pending pending pending firing',
     );
@@ -48,7 +48,7 @@ describe('an alert', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [U, U, T, U])).toBe('inactive inactive firing firing');
   });
 
-  it('is kept for fifteen minutes after it is resolved, or until its condition holds again', () => {
+  it('a resolved alert is kept for 15 minutes, or until its condition holds again', () => {
     const durations = { for: SECOND, keepFiringFor: 0 };
     const resolved: AlertState = { phase: 'resolved', startsAt: BORN, endsAt: BORN + MINUTE };
     const at = (now: number, holds: Holds) => advance(resolved, durations, { holds, now: BORN + now, monotonic: 0 });
@@ -59,7 +59,7 @@ describe('an alert', () => {
     expect(at(2 * MINUTE, T)).toEqual({ phase: 'pending', heldFor: 0, seenAt: 0 });
   });
 
-  it('never ends before its start, even if the clock is set', () => {
+  it('an alert never ends before its start, even if the clock is changed', () => {
     const firing: AlertState = { phase: 'firing', startsAt: BORN };
     expect(advance(firing, { for: 0, keepFiringFor: 0 }, { holds: F, now: BORN - MINUTE, monotonic: 0 })).toEqual({
       phase: 'resolved',
@@ -84,7 +84,7 @@ const durations = fc.record({
   keepFiringFor: fc.integer({ min: 0, max: 60 }).map(seconds => seconds * SECOND),
 });
 
-it('fires after `for` of positive evaluations and resolves after keepFiringFor of negative ones, across restarts', () => {
+it('an alert fires after positive evaluations for `for` and resolves after negative ones for keepFiringFor, even across restarts', () => {
   let fired = 0;
   fc.assert(
     fc.property(durations, steps, (durations, steps) => {

@@ -26,7 +26,7 @@ function slotWith(every: number) {
 }
 
 describe('board', () => {
-  it('shows no data before the first complete round, and marks the round as stale after a while', () => {
+  it('shows no data before the first complete round, and marks a round that never completes as stale', () => {
     const { slot, round, at } = slotWith(MINUTE);
     expect(slot.visible().now).toBeUndefined();
     at(3);
@@ -37,7 +37,7 @@ describe('board', () => {
     expect(slot.status().withdrawn).toBe(false);
   });
 
-  it('is down before the first success, after a failed round and while data is stale', () => {
+  it('an account is down before the first success, after a failed round and while data is stale', () => {
     const { slot, round, at, succeed, fail } = slotWith(MINUTE);
     const up = () => accountStatus('a', [slot]).up;
     expect(up()).toBe(false);
@@ -53,7 +53,7 @@ describe('board', () => {
     expect(up()).toBe(false);
   });
 
-  it('keeps data that is no longer refreshed, marks it stale, withdraws it, and restores it', () => {
+  it('keeps data that is no longer refreshed, marks it as stale, withdraws it, and shows data again after a success', () => {
     const { slot, round, at, succeed, fail } = slotWith(MINUTE);
     succeed();
     fail();
@@ -72,7 +72,7 @@ describe('board', () => {
     expect(round()).toMatchObject({ stale: false, success: true, consecutiveFailures: 0, dataAt: 1000 });
   });
 
-  it('withdraws after withdrawAtMost if that is shorter, but never before data is stale', () => {
+  it('withdraws data after withdrawAtMost if that is shorter, but never before the data is stale', () => {
     const hourly = slotWith(60 * MINUTE);
     hourly.succeed();
     hourly.at(180);
@@ -87,7 +87,7 @@ describe('board', () => {
     expect(quarter.slot.visible().now).toBeUndefined();
   });
 
-  it('allows a round the time of its last duration if that exceeds its interval', () => {
+  it('allows a round to take as long as the previous one if that exceeded the interval', () => {
     const { slot, round, at, succeed } = slotWith(MINUTE);
     at(40);
     succeed('after a walk of forty minutes', 40 * 60);
@@ -98,7 +98,7 @@ describe('board', () => {
     expect([slot.visible().now, round()?.stale]).toEqual([undefined, true]);
   });
 
-  it('keeps counters when gauges are withdrawn, as the same object while unchanged', () => {
+  it('keeps counters when gauges are withdrawn, and returns the same object while they are unchanged', () => {
     const { slot, at, succeed } = slotWith(MINUTE);
     succeed();
     const before = slot.visible();
@@ -109,7 +109,7 @@ describe('board', () => {
     expect(slot.visible()).toBe(slot.visible());
   });
 
-  it('does not withdraw because of an auxiliary round', () => {
+  it('does not withdraw data because of an auxiliary round', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const which = { account: 'a', collector: 'x', auxiliary: ['watch'] };
@@ -125,7 +125,7 @@ describe('board', () => {
     ]);
   });
 
-  it('uses a shorter markAfter of a round, but not a longer one', () => {
+  it('applies the markAfter of a round only if it is shorter than the configured one', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const rounds = { sooner: { every: MINUTE, markAfter: 2 }, later: { every: MINUTE, markAfter: 9 } };

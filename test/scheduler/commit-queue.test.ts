@@ -32,7 +32,7 @@ function create() {
 
 describe('a commit queue', () => {
   it.each(['away', 'slow', 'io'] as const)(
-    'commits the delete of a row if its commit ended with %s, because it may have been written',
+    'deletes a row even if its commit failed with %s, because the commit may have written it',
     async reason => {
       const { queue, fails, add } = create();
       await add('old', 'v');
@@ -48,7 +48,7 @@ describe('a commit queue', () => {
     },
   );
 
-  it('commits such a delete even if earlier commits were certainly not written', async () => {
+  it('deletes a row that may have been written, even if earlier commits of it certainly wrote nothing', async () => {
     const { queue, fails, add } = create();
     fails.reason = 'full';
     await add('other', 'v');

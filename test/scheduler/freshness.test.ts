@@ -59,7 +59,7 @@ function createAgents() {
 }
 
 describe('freshness of data across restarts', () => {
-  it('stays stale during an outage across restarts', () => {
+  it('data stays stale during an outage across restarts', () => {
     const agents = createAgents();
     agents.succeed();
     agents.pass(4 * MINUTE);
@@ -77,7 +77,7 @@ describe('freshness of data across restarts', () => {
     expect(agents.isStale()).toBe(false);
   });
 
-  it('becomes stale in a crash loop in which no process completes a round', () => {
+  it('data becomes stale during a crash loop in which no process completes a round', () => {
     const agents = createAgents();
     for (let life = 0; life < 6; life += 1) {
       agents.pass(10_000);
@@ -88,7 +88,7 @@ describe('freshness of data across restarts', () => {
     expect(agents.isStale()).toBe(true);
   });
 
-  it('does not count time without an agent: the first attempt gets time, and its failure makes data stale', () => {
+  it('agent downtime does not make data stale; after a restart, data becomes stale when the first attempt fails or is overdue', () => {
     const agents = createAgents();
     agents.succeed();
     agents.restart(HOUR);
@@ -104,7 +104,7 @@ describe('freshness of data across restarts', () => {
     expect(untried.isStale()).toBe(true);
   });
 
-  it('shows data for the usual time once this process has read it', () => {
+  it('data read after a restart is withdrawn no earlier and no later than usual', () => {
     const agents = createAgents();
     agents.succeed();
     agents.restart(HOUR);
@@ -115,7 +115,7 @@ describe('freshness of data across restarts', () => {
     expect(agents.shown()).toBeUndefined();
   });
 
-  it('allows a long round its last duration in the next process, too', () => {
+  it('a long round may take as long as the previous one, even after a restart', () => {
     const agents = createAgents();
     agents.succeed(10 * 60);
     agents.fail();
@@ -126,7 +126,7 @@ describe('freshness of data across restarts', () => {
     expect(agents.isStale()).toBe(true);
   });
 
-  it('ignores wall clock changes while the process runs', () => {
+  it('wall clock changes while the process runs do not affect freshness', () => {
     for (const step of [-HOUR, HOUR]) {
       const agents = createAgents();
       agents.succeed();
@@ -142,7 +142,7 @@ describe('freshness of data across restarts', () => {
     }
   });
 
-  it('is not in the future after the clock was set back between two processes', () => {
+  it('data becomes stale on time even if the wall clock was set back between two processes', () => {
     const agents = createAgents();
     agents.succeed();
     agents.set(-HOUR);
@@ -153,7 +153,7 @@ describe('freshness of data across restarts', () => {
     expect(agents.isStale()).toBe(true);
   });
 
-  it('is unaffected while no round is due, but affected while a round waits for another or has failed', () => {
+  it('data stays fresh while no round is due, but not while a round is waiting for another one or has failed', () => {
     const agents = createAgents();
     for (let round = 0; round < 60; round += 1) {
       agents.idle('not_due');

@@ -29,7 +29,7 @@ function setUp() {
   };
 }
 
-it('continues a loop with the same key and interval and ignores the new body', async () => {
+it('continues a loop with the same key and interval, and ignores the new body', async () => {
   const { slot, specOf, logAfter } = setUp();
   await slot.run('key', specOf('first'));
   expect(await logAfter(0)).toEqual(['first']);
@@ -47,7 +47,7 @@ it('replaces a loop when its interval changes', async () => {
   expect(await logAfter(999)).toEqual([]);
 });
 
-it('aborts the body of another key and starts the next loop only after it has ended', async () => {
+it('aborts the body of a loop with another key and starts the new loop only after that body has ended', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   await slot.run('old', specOf('old', { gate }));
@@ -59,7 +59,7 @@ it('aborts the body of another key and starts the next loop only after it has en
   expect(await logAfter(0)).toEqual(['old ended', 'new']);
 });
 
-it('ends the loop when there is no work, and starts the same key again afterwards', async () => {
+it('ends the loop when there is no work, and starts a loop with the same key afterwards', async () => {
   const { slot, specOf, logAfter } = setUp();
   await slot.run('key', specOf('first'));
   await logAfter(0);
@@ -69,7 +69,7 @@ it('ends the loop when there is no work, and starts the same key again afterward
   expect(await logAfter(0)).toEqual(['second']);
 });
 
-it('waits for the running body when it is closed, and starts none afterwards', async () => {
+it('waits for the running body when closed, and starts no loop afterwards', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   await slot.run('key', specOf('gated', { gate }));
@@ -86,7 +86,7 @@ it('waits for the running body when it is closed, and starts none afterwards', a
   expect(await logAfter(100)).toEqual(['gated aborted', 'gated ended']);
 });
 
-it('waits for a replaced body that is still ending when it is closed, and starts nothing', async () => {
+it('waits for a replaced body that is still ending when closed, and does not start the new loop', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   await slot.run('old', specOf('old', { gate }));

@@ -21,7 +21,7 @@ function setUp(options: { every: number; takes?: number; random?: number }) {
       try {
         if (options.takes) await clock.sleep(options.takes, signal);
       } catch {
-        // Aborted: the body ends, like a runner.
+        // The body is aborted and ends, as a runner does.
       } finally {
         running -= 1;
       }
@@ -31,7 +31,7 @@ function setUp(options: { every: number; takes?: number; random?: number }) {
 }
 
 describe('loop', () => {
-  it('starts after the first delay, then every interval', async () => {
+  it('a loop starts its body after the first delay, then every interval', async () => {
     const { clock, stop, starts, loop } = setUp({ every: 1000 });
     await clock.advance(3500);
     expect(starts).toEqual([100, 1100, 2100, 3100]);
@@ -39,7 +39,7 @@ describe('loop', () => {
     await loop;
   });
 
-  it('starts up to a tenth of the interval early, never late', async () => {
+  it('a loop starts its body up to 10 % of the interval early, but never late', async () => {
     const { clock, stop, starts, loop } = setUp({ every: 1000, random: 0.999 });
     await clock.advance(1100);
     expect(starts[1]).toBeCloseTo(100 + 900.1);
@@ -47,7 +47,7 @@ describe('loop', () => {
     await loop;
   });
 
-  it('never overlaps: a slow body delays the next start, and missed starts are skipped', async () => {
+  it('bodies of a loop never overlap: a slow body delays the next start, and missed starts are skipped', async () => {
     const { clock, stop, starts, loop, mostRunning } = setUp({ every: 1000, takes: 2500 });
     await clock.advance(8000);
     expect(starts).toEqual([100, 2600, 5100, 7600]);
@@ -56,7 +56,7 @@ describe('loop', () => {
     await loop;
   });
 
-  it('ends after the running body when aborted, and leaves no sleeper', async () => {
+  it('an aborted loop ends after the running body and leaves no timer', async () => {
     const { clock, stop, loop, running } = setUp({ every: 1000, takes: 500 });
     await clock.advance(200);
     expect(running()).toBe(1);

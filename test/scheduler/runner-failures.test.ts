@@ -37,8 +37,8 @@ describe('a runner with failing rounds', () => {
     expect(slot.visible().now).toBe('better');
     expect(round()).toMatchObject({ success: true, consecutiveFailures: 0, failure: undefined });
     expect(log.lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => [level, message])).toEqual([
-      ['warn', 'collecting failed'],
-      ['info', 'collecting recovered'],
+      ['warn', 'collection failed'],
+      ['info', 'collection recovered'],
     ]);
     expect(tracer.spans).toEqual(Array(4).fill('collect x'));
   });
@@ -55,7 +55,7 @@ describe('a runner with failing rounds', () => {
     });
   });
 
-  it('does not count a round that is aborted', async () => {
+  it('does not count an aborted round', async () => {
     const stop = new AbortController();
     const { run, round, log } = await setUp(async () => {
       stop.abort(new Error('stopping'));
@@ -67,7 +67,7 @@ describe('a runner with failing rounds', () => {
     expect(log.lines).toEqual([]);
   });
 
-  it('counts an idle round neither as success nor as failure, and folds nothing', async () => {
+  it('counts an idle round as neither success nor failure, and folds nothing', async () => {
     let idle: 'waiting' | 'not_due' | undefined = 'waiting';
     const { run, round, slot, log } = await setUp(async () => ({ ...done('facts'), idle }));
     await run();
@@ -98,7 +98,7 @@ describe('a runner with failing rounds', () => {
     expect(reasons).toEqual(['timeout', 'rate_limited', 'timeout', 'rate_limited']);
   });
 
-  it('logs a persistent failure every five minutes with the age of the data, and its end once', async () => {
+  it('logs a persistent failure every five minutes with the age of the data, and logs the recovery once', async () => {
     let isHealthy = true;
     const { run, log, clock } = await setUp(async () => {
       if (!isHealthy) throw new Refusal('slow down');
@@ -116,10 +116,10 @@ describe('a runner with failing rounds', () => {
     const fields = { account: 'a', collector: 'x', round: 'list' };
     const failing = { ...fields, reason: 'rate_limited', error: 'slow down' };
     expect(log.lines.filter(({ level }) => level !== 'debug')).toEqual([
-      { level: 'warn', message: 'collecting failed', fields: { ...failing, ageSeconds: 60 } },
-      { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 360 } },
-      { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 660 } },
-      { level: 'info', message: 'collecting recovered', fields },
+      { level: 'warn', message: 'collection failed', fields: { ...failing, ageSeconds: 60 } },
+      { level: 'warn', message: 'collection still fails', fields: { ...failing, ageSeconds: 360 } },
+      { level: 'warn', message: 'collection still fails', fields: { ...failing, ageSeconds: 660 } },
+      { level: 'info', message: 'collection recovered', fields },
     ]);
   });
 });

@@ -49,7 +49,7 @@ it('logs warnings of a step after its commit and discards warnings of repeated s
   ]);
 });
 
-it('keeps 10,000 warnings while the store refuses commits and reports how many it omitted', async () => {
+it('keeps 10,000 warnings while the store rejects commits and reports how many it dropped', async () => {
   const lines = Array.from({ length: 6000 }, (_, id) => ({ fields: { id }, message: 'found' }));
   const many = done('many', { changes: [{ key: 'n', value: '1' }], log: { lines, omitted: 5 } });
   const { run, found, accept, log } = await createScene([many, many]);

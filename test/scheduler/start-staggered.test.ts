@@ -23,7 +23,7 @@ function setUp(takes: readonly number[]) {
   return { clock, stop, started, starting, isDone: () => isDone };
 }
 
-it('starts the configured number concurrently and in order, and the next one when one has started', async () => {
+it('starts a limited number of items concurrently and in order, and the next item when one has finished starting', async () => {
   const { clock, started, starting, isDone } = setUp([100, 300, 500, 100, 100, 100]);
   await clock.advance(550);
   expect(started).toEqual([
@@ -40,7 +40,7 @@ it('starts the configured number concurrently and in order, and the next one whe
   await starting;
 });
 
-it('continues after the timeout of an item', async () => {
+it('continues with the next item when an item times out', async () => {
   const never = 1e9;
   const { clock, started } = setUp([never, never, never, 10, 10]);
   await clock.advance(999);
@@ -52,7 +52,7 @@ it('continues after the timeout of an item', async () => {
   ]);
 });
 
-it('starts no further item once aborted, and ends', async () => {
+it('ends when aborted, without starting further items', async () => {
   const { clock, stop, started, starting } = setUp([100, 100, 100, 100]);
   await clock.advance(50);
   stop.abort();
@@ -61,7 +61,7 @@ it('starts no further item once aborted, and ends', async () => {
   expect(started).toHaveLength(3);
 });
 
-it('extends the timeout while the process is busy and its timers are late', async () => {
+it('extends the timeout while the process is so busy that timers fire late', async () => {
   const clock = createManualClock();
   const started: [item: number, at: number][] = [];
   const never = Promise.withResolvers<void>();

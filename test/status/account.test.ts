@@ -95,7 +95,7 @@ it('shows only the configuration and stored state before the first read', async 
   expect(schedules).toMatchObject([{ name: 'nightly', state: 'unknown', next: null, missed: 0 }]);
 });
 
-it('shows the same numbers as the exposition', async () => {
+it('shows the same numbers of an account as the exposition', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();

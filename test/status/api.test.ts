@@ -139,7 +139,7 @@ async function startBusyAgent(described: Described) {
     async get(path: string, of = path.replace(/\?.*/, '')): Promise<unknown> {
       return described.check('get', of, await fetch(agent.url + path, { headers }));
     },
-    /** Includes the status code. */
+    /** The text includes the status code. */
     async post(path: string, body?: object): Promise<number> {
       const json = body ? { 'content-type': 'application/json' } : {};
       const init = {
@@ -168,7 +168,7 @@ async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
 /** Performs operators' actions and requests all routes in between. */
 async function operate(agent: BusyAgent): Promise<void> {
   const { get, post, write, learnPlan, autoCancel } = agent;
-  // Before the first read.
+  // These requests precede the first read.
   await askAll(agent);
   for (const path of ['/-/healthy', '/-/ready', '/api/v1/openapi.json']) await get(path);
   const waiting = await eventually(async () => {
@@ -333,7 +333,7 @@ async function refuse(described: Described): Promise<void> {
   }
 }
 
-it('returns the described responses in every state, and describes no response that never occurs', async () => {
+it('API responses match their description in every state, and every described response occurs', async () => {
   const described = createDescribed();
   const agent = await startBusyAgent(described);
   await operate(agent);

@@ -26,7 +26,7 @@ function viewOf(recorded: RecordedSeries) {
 
 const query = { family: ['delivery_dlq_messages'], over: '1h', points: 10 };
 
-it('requests the wanted families and returns them in the format of the API', async () => {
+it('requests the selected families and returns them in the format of the API', async () => {
   const { view, asked } = viewOf({
     times: [NOW - MINUTE, NOW],
     series: new Map([['delivery_dlq_messages_by_url_host{url_host="a\\"b"}', [5, null]]]),
@@ -43,7 +43,7 @@ it('requests the wanted families and returns them in the format of the API', asy
   expect(await view('b', query)).toBeUndefined();
 });
 
-it('thins points evenly, and keeps the newest and the start of each gap', async () => {
+it('thins points evenly, and keeps the newest point and the start of each gap', async () => {
   const times = Array.from({ length: 100 }, (_, index) => NOW - (99 - index) * MINUTE);
   const values = times.map((_, index) => (index >= 41 && index < 44 ? null : index));
   const { view } = viewOf({ times, series: new Map([['delivery_dlq_messages', values]]) });

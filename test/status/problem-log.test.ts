@@ -12,8 +12,8 @@ function sinceAfter(looks: readonly (readonly [minute: number, isThere: boolean]
   return since === undefined ? undefined : since / MINUTE;
 }
 
-describe('a problem', () => {
-  it('starts at its first sighting', () => {
+describe('starts of problems', () => {
+  it('a problem starts at its first sighting', () => {
     expect(
       sinceAfter([
         [1, false],
@@ -25,7 +25,7 @@ describe('a problem', () => {
     expect(createProblemLog(0).firstSeen(OLD)).toBeUndefined();
   });
 
-  it('continues after an absence of up to five minutes', () => {
+  it('a problem continues after an absence of up to five minutes', () => {
     expect(
       sinceAfter([
         [1, true],
@@ -44,7 +44,7 @@ describe('a problem', () => {
     ).toBe(7);
   });
 
-  it('starts now, as a lower bound, after a longer time without checks', () => {
+  it('a problem starts now, as a lower bound, after a longer time without checks', () => {
     expect(
       sinceAfter([
         [1, true],
@@ -61,7 +61,7 @@ describe('a problem', () => {
     ).toBe(8);
   });
 
-  it('starts now if the clock was set back before its first sighting', () => {
+  it('a problem starts now if the clock was set back before its first sighting', () => {
     expect(
       sinceAfter([
         [100, true],
@@ -70,7 +70,7 @@ describe('a problem', () => {
     ).toBe(10);
   });
 
-  it('continues in another replica with a clock slightly behind', () => {
+  it('a problem continues in another replica with a clock slightly behind', () => {
     const [first, later, now] = [2 * MINUTE, 20 * MINUTE, 20 * MINUTE - 3000];
     const before = createProblemLog(0);
     for (const at of [first, ...Array.from({ length: 18 }, (_, n) => (n + 3) * MINUTE)]) before.saw([OLD], at);
@@ -80,14 +80,14 @@ describe('a problem', () => {
     expect([log.firstSeen(OLD), log.firstSeen(GROWING)]).toEqual([first, now]);
   });
 
-  it('is identified by kind and any subject', () => {
+  it('a problem is identified by its kind and any subject', () => {
     const log = createProblemLog(0);
     log.saw([OLD], MINUTE);
     log.saw([OLD, GROWING], 2 * MINUTE);
     expect([OLD, GROWING, { ...GROWING, subject: null }].map(log.firstSeen)).toEqual([MINUTE, 2 * MINUTE, undefined]);
   });
 
-  it('continues after a restart of up to five minutes', () => {
+  it('a problem continues after a restart of up to five minutes', () => {
     const before = createProblemLog(0);
     expect(before.stored()).toBeUndefined();
     before.saw([OLD, GROWING], MINUTE);
@@ -102,7 +102,7 @@ describe('a problem', () => {
   });
 });
 
-it('keeps notifications of the last 15 minutes', () => {
+it('counts the notifications of the last 15 minutes', () => {
   const log = createAgentLog();
   const sent = (count: number) => [{ notifier: 'ops', outcome: 'sent', count }];
   const lately = (value: number, minute: number) => log.lately(sent(value), minute * MINUTE).map(({ count }) => count);

@@ -79,7 +79,7 @@ async function setUp() {
 const valueAt = ({ account: { history } }: RunningAccount, series: string) =>
   history.recent(series, 10 * MINUTE).at(-1)?.value;
 
-it('records the values exposed at the same time, and restores them after a kill', async () => {
+it('records the values that are exposed at the same time, and restores them after a kill', async () => {
   const scene = await setUp();
   const first = await scene.open({});
   const account = first.account();
@@ -123,7 +123,7 @@ it('records the values exposed at the same time, and restores them after a kill'
   expect(recorded.length).toBeGreaterThan(20);
 });
 
-it('continues the history through reloads, applies new limits, and deletes it if `keep` is 0', async () => {
+it('continues the history across reloads, applies new limits, and deletes it if `keep` is 0', async () => {
   const scene = await setUp();
   const agent = await scene.open({ keep: '6h' });
   afterThisTest(() => agent.end());
@@ -187,7 +187,7 @@ it('limits each account to an equal share of the history', () => {
   expect(historyLimits(config)).toEqual({ keep: config.store.history.keep, maxBytes: 50e6 });
 });
 
-it('samples started accounts at different times', async () => {
+it('staggers the first samples of accounts that start together', async () => {
   const clock = createManualClock();
   const { config } = parseConfig(
     JSON.stringify({

@@ -4,7 +4,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
-it('account record in PostgreSQL: is an agent-wide row, re-read every five minutes', async () => {
+it('the account record is read again from PostgreSQL after five minutes', async () => {
   const [store, clock] = [createMemoryStore(), createManualClock()];
   const read = accountRecordReader({ kind: 'postgres', path: '' }, 'a', { store, clock });
   const write = (plan: string) =>

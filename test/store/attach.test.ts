@@ -32,8 +32,8 @@ async function openAttached() {
   return store;
 }
 
-describe('an attached store next to a running agent', () => {
-  it('reads commits of the agent immediately, and the agent reads its commits', async () => {
+describe('attached stores next to a running agent', () => {
+  it('an attached store reads commits of the agent immediately, and the agent reads its commits', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('', row('theirs'));
@@ -45,7 +45,7 @@ describe('an attached store next to a running agent', () => {
     expect([...(await attached.scan('', '')).keys()].sort()).toEqual(['answer', 'theirs']);
   });
 
-  it('leaves the files of the agent unchanged when it is opened and closed repeatedly', async () => {
+  it('an attached store leaves the files of the agent unchanged when it is opened and closed repeatedly', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('a', row('k'));
@@ -63,7 +63,7 @@ describe('an attached store next to a running agent', () => {
     expect((await agent.scan('a', '')).length).toBe(5);
   });
 
-  it('takes no process lock, so an agent can start while it is open', async () => {
+  it('an attached store takes no process lock, so that an agent can start while it is open', async () => {
     await makeStore(path);
     const attached = await openAttached();
     const agent = startRemote();
@@ -79,7 +79,7 @@ describe('an attached store next to a running agent', () => {
     expect((await next.scan('', '')).map(([key]) => key).sort()).toEqual(['k', 'l', 'm']);
   });
 
-  it('waits for a write lock of the agent, longer than the agent itself would', async () => {
+  it('an attached store waits for a write lock of the agent longer than the agent itself would', async () => {
     await makeStore(path);
     const [agent, attached] = [startRemote(), startRemote()];
     await attached.openAttached(path);
@@ -96,7 +96,7 @@ describe('an attached store next to a running agent', () => {
     expect(await attached.scan('', '')).toEqual([['k', 'v']]);
   });
 
-  it('loses no commit when both processes write concurrently', async () => {
+  it('an attached store and the agent lose no commit when they write concurrently', async () => {
     const [agent, attached] = [startRemote(), startRemote()];
     await agent.open(path);
     await attached.openAttached(path);
@@ -113,7 +113,7 @@ describe('an attached store next to a running agent', () => {
     expect((await agent.scan('', '')).length).toBe(200);
   });
 
-  it('rejects a commit after the file was replaced, because the agent would not find the row', async () => {
+  it('an attached store rejects a commit after its file was replaced, because the agent would not find the row', async () => {
     await makeStore(path);
     const attached = await openAttached();
     const other = join(newFolder(), 'rows.db');
@@ -124,8 +124,8 @@ describe('an attached store next to a running agent', () => {
   });
 });
 
-describe('a process killed with SIGKILL', () => {
-  it('keeps commits of a killed attached process complete, and the agent continues', async () => {
+describe('processes killed with SIGKILL', () => {
+  it('commits of an attached process that is killed stay complete, and the agent continues', async () => {
     const agent = startRemote();
     await agent.open(path);
     for (let round = 0; round < 5; round += 1) {
@@ -149,7 +149,7 @@ describe('a process killed with SIGKILL', () => {
     expect((await (await openAttached()).scan('a', '')).size).toBe(10);
   });
 
-  it('keeps commits of a killed agent readable and writable for attached stores and the next agent', async () => {
+  it('commits of an agent that is killed stay readable and writable for attached stores and the next agent', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('a', row('agent'));
@@ -167,7 +167,7 @@ describe('a process killed with SIGKILL', () => {
   });
 });
 
-describe('attaching refuses and leaves unchanged:', () => {
+describe('refused attaching', () => {
   const contents = () => readdirSync(dirname(path)).map(name => [name, lstatSync(join(dirname(path), name)).size]);
 
   async function expectRefusal(reason: string, words: RegExp): Promise<void> {
@@ -186,7 +186,7 @@ describe('attaching refuses and leaves unchanged:', () => {
     db.close();
   };
 
-  it('a store in memory', async () => {
+  it('attaching refuses a store in memory', async () => {
     await expect(attachStore({ kind: 'memory', path })).rejects.toMatchObject({
       reason: 'unshared',
       message:
@@ -194,14 +194,14 @@ describe('attaching refuses and leaves unchanged:', () => {
     });
   });
 
-  it('a missing file and a missing folder', async () => {
+  it('attaching refuses a missing file and a missing folder without creating them', async () => {
     await expectRefusal('missing', /rows\.db does not exist: start the agent first/);
     path = join(dirname(path), 'new', 'rows.db');
     await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
     expect(existsSync(dirname(path))).toBe(false);
   });
 
-  it('a dangling link, a folder and a text file', async () => {
+  it('attaching refuses a dangling link, a folder and a text file, and leaves them unchanged', async () => {
     symlinkSync(join(dirname(path), 'nothing'), path);
     await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
     path = join(dirname(path), 'folder');
@@ -212,7 +212,7 @@ describe('attaching refuses and leaves unchanged:', () => {
     await expectRefusal('corrupt', /damaged or not a database/);
   });
 
-  it('an empty file, an older and a newer schema, and the database of another program', async () => {
+  it("attaching refuses an empty file, another schema and another program's database, and leaves them unchanged", async () => {
     writeFileSync(path, '');
     await expectRefusal('missing', /does not exist \(the file is empty\): start the agent first/);
     await makeStore(path);

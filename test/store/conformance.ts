@@ -120,11 +120,11 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect(await found('')).toEqual([]);
   });
 
-  describe('a guarded commit', () => {
+  describe('guarded commits', () => {
     const guard = { account: '', key: 'guard', value: 'go' };
     const setGuard = (value: string | null) => store.commit('', [{ key: 'guard', value }]);
 
-    it('is written while the guard row has the required value', async () => {
+    it('a guarded commit is written while the guard row has the required value', async () => {
       await setGuard('go');
       await store.commit('a', put('1'), guard);
       await store.commit('b', put('1'), { account: 'a', key: '1', value: 'value of 1' });
@@ -136,7 +136,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
       ]);
     });
 
-    it.each([null, 'stop', 'go '])('is rejected when the guard row is %j', async value => {
+    it.each([null, 'stop', 'go '])('a guarded commit is rejected when the guard row is %j', async value => {
       await setGuard(value);
       await expect(store.commit('a', put('1', '2'), guard)).rejects.toMatchObject({
         name: 'StoreError',
@@ -148,7 +148,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
       expect(await found('')).toEqual(['3']);
     });
 
-    it('is rejected alone: concurrent commits are written in order', async () => {
+    it('a rejected guarded commit does not affect concurrent commits, which are written in order', async () => {
       await setGuard('go');
       const guarded = (key: string) =>
         store.commit('a', put(key, 'both'), guard).then(
@@ -169,7 +169,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
       expect([...(await store.scan('b', '')).keys()].sort()).toEqual(['1', '2']);
     });
 
-    it('is rejected as invalid when no store can contain the guard value', async () => {
+    it('a guarded commit is rejected as invalid when no store can contain the guard value', async () => {
       await expect(store.commit('a', put('1'), { ...guard, value: '\ud800' })).rejects.toMatchObject({
         reason: 'invalid',
       });
@@ -189,7 +189,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     await expect(store.create('k', 'late')).rejects.toMatchObject({ reason: 'closed' });
   });
 
-  it('returns the value of one key of every account that has it', async () => {
+  it('returns the value of a key for every account that has it', async () => {
     expect(await store.valuesOf('k')).toEqual(new Map());
     for (const account of ['', 'a', 'c'])
       await store.commit(account, [...put('k2'), { key: 'k', value: `${account}!` }]);

@@ -12,7 +12,7 @@ import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const ACCOUNTS = ['a', 'b', 'c'];
-const NOT_EMPTY = 'the store that is copied to is not empty: name another, or another schema\n';
+const NOT_EMPTY = 'the target store is not empty: choose another store or schema\n';
 const large = 'x'.repeat(2 ** 20);
 const ROWS: Record<string, readonly (readonly [string, string])[]> = {
   [NO_ACCOUNT]: [['heartbeat', '1']],
@@ -25,7 +25,7 @@ const ROWS: Record<string, readonly (readonly [string, string])[]> = {
   b: [['events/checkpoint', '{}']],
 };
 
-describe.skipIf(!postgresIsThere())('store copy', () => {
+describe.skipIf(!postgresIsThere())('copies between stores', () => {
   const postgres = postgresForTests();
 
   async function scene() {
@@ -75,7 +75,7 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     await store.close();
   }
 
-  it('copies every row from SQLite to PostgreSQL and back, and refuses a store that is not empty', async () => {
+  it('store copy copies every row from SQLite to PostgreSQL and back, and refuses a store that is not empty', async () => {
     const { path, from, to, copy, inSqlite, inPostgres } = await scene();
     expect(await copy(from, to)).toMatchObject({ code: 1, stderr: expect.stringContaining('store.db') });
     await fill(path);
@@ -93,7 +93,7 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     await back.close();
   });
 
-  it('refuses while an agent uses the source store, and creates nothing in the destination', async () => {
+  it('store copy refuses while an agent uses the source store, and creates nothing in the destination', async () => {
     const { path, from, to, copy, inPostgres } = await scene();
     await fill(path);
     const agent = await openSqliteStore({ path });
@@ -104,7 +104,7 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     await expect(inPostgres()).rejects.toThrow('schema');
   });
 
-  it('takes no account from running replicas and leaves no lease behind', async () => {
+  it('store copy takes no account from running replicas and leaves no lease behind', async () => {
     const { path, from, to, copy, open } = await scene();
     await fill(path);
     const agent = await open();
@@ -121,7 +121,7 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     const refused = await copy(from, to);
     renewals.abort();
     await renewing;
-    const stderr = 'an agent uses the store that is copied to: stop all of them first\n';
+    const stderr = 'an agent uses the target store: stop all of them first\n';
     expect(refused).toEqual({ code: 1, stdout: '', stderr });
     expect([...excess]).toEqual([]);
     await agent.replicas?.renew(wanted);

@@ -14,7 +14,7 @@ beforeEach(() => {
   path = join(folder, 'rows.db');
 });
 
-describe('an open sqlite store', () => {
+describe('open sqlite stores', () => {
   it.each(['rows.db', 'rows.db-wal', 'rows.db-lock'])(
     'rejects commits that would be lost because %s was removed',
     async name => {
@@ -32,7 +32,7 @@ describe('an open sqlite store', () => {
     },
   );
 
-  it('reports damage as corrupt when it reads a damaged page', async () => {
+  it('reports a damaged page as corrupt when it is read', async () => {
     await makeStore(path);
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
@@ -42,7 +42,7 @@ describe('an open sqlite store', () => {
     await expect(store.commit('a', [{ key: '7', value: null }])).rejects.toMatchObject(corrupt);
   });
 
-  it('does not wait long for a lock of another program, and continues once it is free', async () => {
+  it('does not wait long for a lock of another program, and continues once the lock is released', async () => {
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
     const other = new DatabaseSync(path);
@@ -54,12 +54,12 @@ describe('an open sqlite store', () => {
   });
 });
 
-describe('StoreError', () => {
-  it.each(Object.keys(PROBLEMS) as StoreReason[])('names the problem and the remedy for %s', reason => {
+describe('messages of StoreError', () => {
+  it.each(Object.keys(PROBLEMS) as StoreReason[])('StoreError names the problem and the remedy for %s', reason => {
     expect(new StoreError(reason, '/x/rows.db', 'why').message).toMatch(/^\/x\/rows\.db [^:]+.* \(why\): .{10,}$/);
   });
 
-  it('returns errors that are bugs unchanged', () => {
+  it('StoreError leaves errors that are bugs unchanged', () => {
     const bug = new TypeError('undefined is not a function');
     expect(toStoreError(bug, 'x')).toBe(bug);
     expect(toStoreError('text', 'x')).toBe('text');

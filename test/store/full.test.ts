@@ -10,7 +10,7 @@ const row = (key: string, length: number) => [
 ];
 const MB = 2 ** 20;
 
-describe('the sqlite store on a full disk', () => {
+describe('full disks', () => {
   let folder: string;
   let path: string;
   beforeEach(() => {
@@ -18,7 +18,7 @@ describe('the sqlite store on a full disk', () => {
     path = join(folder, 'rows.db');
   });
 
-  it('rejects only the commit that does not fit; the next one that fits succeeds', async () => {
+  it('a full disk rejects only the commit that does not fit; the next one that fits succeeds', async () => {
     // Limits files of this process to 4096 blocks: 2 or 4 MB, depending on the shell's block size.
     const remote = startRemote('ulimit -S -f 4096');
     await remote.open(path);
@@ -39,7 +39,9 @@ describe('the sqlite store on a full disk', () => {
     await store.close();
   });
 
-  it('continues with all acknowledged rows once there is space again', async ({ skip }) => {
+  it('a store that filled the disk continues with all acknowledged rows once there is space again', async ({
+    skip,
+  }) => {
     const why = whyNoMounts(folder);
     if (why) skip(why);
     const remote = startRemote(`mount -t tmpfs -o size=6m tmpfs ${folder}`, UNSHARED);
@@ -76,7 +78,7 @@ describe('the sqlite store on a full disk', () => {
     expect((await remote.scan('a', '')).map(([key]) => key)).toEqual(keys);
   });
 
-  it('fails to open, and opens once there is space', async ({ skip }) => {
+  it('a store does not open on a full disk, and opens once there is space', async ({ skip }) => {
     const why = whyNoMounts(folder);
     if (why) skip(why);
     const remote = startRemote(`mount -t tmpfs -o size=1m tmpfs ${folder}`, UNSHARED);

@@ -23,7 +23,7 @@ function setUp(limit = 100, bad: readonly string[] = [], affectsAll = () => fals
 }
 
 describe('group commit', () => {
-  it('writes items added in one turn together, and later items in a later group', async () => {
+  it('writes items added in one turn together, and items added later in another group', async () => {
     const { groupCommit, writes } = setUp();
     await Promise.all(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
     await groupCommit.add('d', 1);
@@ -64,7 +64,7 @@ describe('group commit', () => {
     expect(writes.slice(3)).toEqual([['e', 'f'], ['g']]);
   });
 
-  it('writes nothing before the turn ends', async () => {
+  it('writes no items before the turn ends', async () => {
     const { groupCommit, writes } = setUp();
     const added = groupCommit.add('a', 1);
     await Promise.resolve();
@@ -81,7 +81,7 @@ describe('group commit', () => {
     expect(writes).toEqual([['a', 'b'], ['c'], ['d']]);
   });
 
-  it('retries the items of a failed group one by one, so that only the bad one fails', async () => {
+  it('retries the items of a failed group one by one, so that only the invalid one fails', async () => {
     const { groupCommit, writes, failed } = setUp(100, ['b']);
     const results = await Promise.allSettled(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
@@ -92,7 +92,7 @@ describe('group commit', () => {
     expect(writes.at(-1)).toEqual(['d', 'e']);
   });
 
-  it('retries no item alone when the error concerns the whole group', async () => {
+  it('retries no single items if the error concerns the whole group', async () => {
     const bad = ['b'];
     const { groupCommit, writes, failed } = setUp(100, bad, () => true);
     const results = await Promise.allSettled(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
@@ -112,14 +112,14 @@ describe('group commit', () => {
     ]);
   });
 
-  it('rejects all waiting items when the error would be the same for each', async () => {
+  it('rejects all waiting items if the error would be the same for each', async () => {
     const { groupCommit, failed } = setUp(1, ['a'], () => true);
     const results = await Promise.allSettled(['a', 'b'].map(item => groupCommit.add(item, 1)));
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(failed).toEqual([['a']]);
   });
 
-  it('is settled between groups and ended when no item waits', async () => {
+  it('is settled between groups, and ended when no item waits', async () => {
     const events: string[] = [];
     const groupCommit = createGroupCommit<string, string>(
       async items => {
@@ -142,7 +142,7 @@ describe('group commit', () => {
     await groupCommit.ended();
   });
 
-  it('writes every good item once and in order, regardless of failures', async () => {
+  it('writes every valid item once and in order, regardless of failures', async () => {
     const item = fc.record({ bad: fc.boolean(), weight: fc.nat(12), turn: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(fc.array(item, { maxLength: 30 }), async items => {

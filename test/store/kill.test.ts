@@ -34,8 +34,8 @@ async function runAndKill(
   return lines;
 }
 
-describe('a process killed with SIGKILL', () => {
-  it('keeps every acknowledged commit, each one complete', async () => {
+describe('processes killed with SIGKILL', () => {
+  it('every acknowledged commit of a killed process is kept, and each one is complete', async () => {
     const path = join(newFolder(), 'rows.db');
     const chance = createChance();
     let first = 0;
@@ -72,7 +72,7 @@ describe('a process killed with SIGKILL', () => {
     }
   });
 
-  it('leaves a file that opens, even if it was killed while creating the file', async () => {
+  it('a killed process leaves a file that opens, even if it was killed while creating the file', async () => {
     const folder = newFolder();
     for (let round = 0; round < 6; round += 1) {
       const path = join(folder, String(round), 'rows.db');

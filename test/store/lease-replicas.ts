@@ -41,7 +41,7 @@ export interface TestReplicas {
   start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestReplica>;
   /** Advances time: in each process on the monotonic clock, in the database by moving lease ends earlier. */
   pass(ms: number): Promise<void>;
-  /** Executes the statements that were delayed as `executed later`. */
+  /** Executes the statements that the mishap `executed later` delayed. */
   executeLate(): Promise<void>;
   /** Holders as listed in the database, whether or not they renewed in time. */
   holders(): Promise<Map<string, { holder: string; epoch: bigint }>>;

@@ -187,7 +187,7 @@ class Course {
 describe.skipIf(!postgresIsThere())('leases after random sequences of events', () => {
   const postgres = postgresForTests({ settings: { max_connections: '250' } });
 
-  it('are held by at most one replica at any time, and by exactly one in the end', async () => {
+  it('each lease is held by at most one replica at any time, and by exactly one in the end', async () => {
     const cluster = createTestReplicas(await postgres().createDatabase());
     const first = await cluster.start('makes the tables');
     await first.replicas.leave();
@@ -209,7 +209,7 @@ describe.skipIf(!postgresIsThere())('leases after random sequences of events', (
     }
   });
 
-  it('do not depend on the wall clock', async () => {
+  it('leases do not depend on the wall clock', async () => {
     const cluster = createTestReplicas(await postgres().createDatabase());
     afterThisTest(() => cluster.close());
     const now = Date.now;
@@ -226,7 +226,7 @@ describe.skipIf(!postgresIsThere())('leases after random sequences of events', (
     expect(one.replicas.remaining([...one.open][0] ?? '?')).toBeGreaterThan(LEASE / 2);
   });
 
-  it('are shared evenly when fifty replicas renew at the same moment', async () => {
+  it('leases are shared evenly when fifty replicas renew at the same moment', async () => {
     const cluster = createTestReplicas(await postgres().createDatabase());
     afterThisTest(() => cluster.close());
     const accounts = Array.from({ length: 200 }, (_, n) => `account-${n}`);

@@ -59,7 +59,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(one.replicas.remaining([...two.open][0] ?? '?')).toBe(0);
   });
 
-  it('lets only the holder write account rows, and every process agent-wide rows', async () => {
+  it('only the holder writes account rows, and every process writes agent-wide rows', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     for (const account of ALL.slice(1)) {
       const [holder, other] = one.open.has(account) ? [one, two] : [two, one];
@@ -75,7 +75,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     );
   });
 
-  it('is taken over within the lease time plus one renewal after its holder died', async () => {
+  it('a lease is taken over within the lease time plus one renewal after its holder died', async () => {
     const [, two] = await startAll('dies', 'two');
     await cluster.pass(INTERVAL);
     await two?.renew(ALL);
@@ -88,7 +88,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two?.replicas.sharing()?.replicas).toHaveLength(1);
   });
 
-  it('is acquired at the next renewal after its release', async () => {
+  it('a lease is acquired at the next renewal after its release', async () => {
     const [ends, two] = (await startAll('ends', 'two')) as [TestReplica, TestReplica];
     // Requests no accounts, so that no share is reserved for it.
     await ends.renew([]);
@@ -100,7 +100,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two.replicas.sharing()?.replicas.map(({ url }) => url)).toEqual(['http://two']);
   });
 
-  it('is free immediately if its holder left without releasing it', async () => {
+  it('a lease is free immediately if its holder left without releasing it', async () => {
     const [ends, two] = (await startAll('ends', 'two')) as [TestReplica, TestReplica];
     await ends.replicas.leave();
     expect(ends.replicas.remaining([...ends.open][0] ?? '?')).toBe(0);
@@ -108,7 +108,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two.open.size).toBe(ALL.length);
   });
 
-  it('is lost if the outcome of its release is unknown', async () => {
+  it('a lease is lost if the outcome of its release is unknown', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const [account = ''] = [...one.open].filter(Boolean);
     one.mishap = { kind: 'executed later', after: 0 };
@@ -121,7 +121,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect([...one.open, ...two.open].sort()).toEqual(ALL);
   });
 
-  it('moves only after its holder closed it, and is written by its holder until then', async () => {
+  it('an account moves only after its holder has closed it, and its holder can write until then', async () => {
     const one = await cluster.start('one');
     await one.renew(ALL);
     const two = await cluster.start('two');
@@ -137,7 +137,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect([...two.open].sort()).toEqual([...excess].sort());
   });
 
-  it('is released when no longer configured, and taken by a replica that has it configured', async () => {
+  it('an account is released when it is no longer configured, and taken by a replica that has it configured', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const fewer = ALL.slice(0, 2);
     for (let round = 0; round < 4; round += 1) {
@@ -153,8 +153,8 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect([one.open.size, two.open.size]).toEqual([1, 1]);
   });
 
-  describe('a replica that was paused', () => {
-    it('holds nothing according to its own clock, and keeps accounts that no replica took', async () => {
+  describe('paused replicas', () => {
+    it('a paused replica holds nothing according to its own clock, and keeps accounts that no replica took', async () => {
       const [one] = await startAll('one');
       const [account = ''] = [...(one?.open ?? [])].filter(Boolean);
       await cluster.pass(LEASE + 1);
@@ -167,7 +167,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one?.replicas.remaining(account)).toBeGreaterThan(0);
     });
 
-    it('cannot write to accounts that another replica took, and detects that it lost all accounts', async () => {
+    it('a paused replica cannot write to accounts that another replica took, and detects that it lost all accounts', async () => {
       const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
       const [account = ''] = [...one.open].filter(Boolean);
       await put(one, account, 'before');
@@ -186,7 +186,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.log.lines.map(({ message }) => message).join()).toContain('ended before they were renewed');
     });
 
-    it('detects that it lost all accounts even if it cannot join again immediately', async () => {
+    it('a paused replica detects that it lost all accounts even if it cannot join again immediately', async () => {
       const [one] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
       await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas WHERE id = $1`, [one.replicas.self.id]);
@@ -199,7 +199,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       await one.replicas.release(lost);
     });
 
-    it('regains no account before it has closed it', async () => {
+    it('a paused replica regains no account before it has closed it', async () => {
       const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
       for (let n = 0; n < 4; n += 1) {
         await cluster.pass(INTERVAL);
@@ -218,7 +218,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     });
   });
 
-  it('is not taken over right after a database outage longer than a lease', async () => {
+  it('a lease is not taken over right after a database outage longer than the lease', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const before = [...one.open].sort();
     await cluster.pass(10 * LEASE);
@@ -228,7 +228,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(one.log.lines).toEqual([]);
   });
 
-  it('ends if its holder does not return after a database outage', async () => {
+  it('a lease ends if its holder does not return after a database outage', async () => {
     const [, two] = await startAll('dies', 'two');
     await cluster.pass(10 * LEASE);
     for (let n = 0; n < 3; n += 1) {
@@ -238,10 +238,10 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two?.open.size).toBe(ALL.length);
   });
 
-  describe('the fence', () => {
+  describe('concurrent commits and takeovers', () => {
     const take = leaseStatements(SCHEMA).take;
 
-    it('makes a commit wait for a takeover in flight, and fail after it', async () => {
+    it('a commit waits for a takeover in flight, and fails after it', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       await put(one, 'a', 'before');
       await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas`);
@@ -254,7 +254,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(await written('a')).toBe('before');
     });
 
-    it('makes a takeover skip an account while its commit is in flight', async () => {
+    it('a takeover skips an account while a commit for it is in flight', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const { id } = one.replicas.self;
       const end = await leaveOpen(
@@ -271,7 +271,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(two.open.has('a')).toBe(true);
     });
 
-    it('takes no account that moved since it was read', async () => {
+    it('a takeover skips an account that moved since it was read', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const epoch = BigInt(one.epochOf('a') ?? 0);
       await one.replicas.leave();
@@ -280,7 +280,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(await taken(epoch)).toEqual([{ account: 'a', epoch: String(epoch + 1n) }]);
     });
 
-    it('distinguishes two leases of the same replica', async () => {
+    it('commits distinguish two leases of the same replica', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const held = (epoch: string | undefined) =>
         cluster.database.query(
@@ -301,10 +301,10 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     });
   });
 
-  describe('a slow database', () => {
+  describe('slow database', () => {
     const lock = `SELECT FROM ${SCHEMA}.replicas FOR UPDATE`;
 
-    it('fails a renewal in time without changing leases', async () => {
+    it('a slow database fails a renewal in time without changing leases', async () => {
       const one = await cluster.start('one', { connect: 5000, statement: 300 });
       await one.renew(ALL);
       const before = one.epochOf('a');
@@ -319,7 +319,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.epochOf('a')).toBe(before);
     });
 
-    it('does not extend leases with a renewal that took longer than a lease', async () => {
+    it('a renewal that took longer than a lease does not extend leases', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const end = await leaveOpen(lock);
       const renewal = one.renew(ALL);
@@ -332,7 +332,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.replicas.remaining('a')).toBeGreaterThan(0);
     });
 
-    it('makes a replica renew before it takes over accounts', async () => {
+    it('a replica renews before it takes over accounts if the database is slow', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       await two.replicas.leave();
       const end = await leaveOpen(lock);
@@ -347,10 +347,10 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.open.size).toBe(ALL.length);
     });
 
-    it('does not let a replica take over accounts if it could not renew itself', async () => {
+    it('a replica takes over no accounts if it could not renew itself', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
-      // Expired by the database's clock, but two had not renewed for as long.
+      // The lease has expired by the database's clock, but two had not renewed for as long.
       await cluster.pass(LEASE + 1);
       await two.renew(ALL);
       await cluster.pass(INTERVAL);

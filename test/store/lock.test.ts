@@ -10,13 +10,13 @@ const LOCKED = {
 };
 const ROW = [{ key: 'k', value: 'v' }];
 
-describe('a file of the sqlite store', () => {
+describe('lock of the sqlite file', () => {
   let path: string;
   beforeEach(() => {
     path = join(newFolder(), 'new', 'rows.db');
   });
 
-  it('is used by one process only; the next one can open it once it is closed', async () => {
+  it('only one process uses the file; the next one can open it once it is closed', async () => {
     const [first, second] = [startRemote(), startRemote()];
     await first.open(path);
     await expect(second.open(path)).rejects.toMatchObject(LOCKED);
@@ -27,7 +27,7 @@ describe('a file of the sqlite store', () => {
     await expect(first.open(path)).rejects.toMatchObject(LOCKED);
   });
 
-  it('is opened by exactly one of several processes that start concurrently', async () => {
+  it('exactly one of several processes that start concurrently opens the file', async () => {
     const remotes = Array.from({ length: 4 }, () => startRemote());
     const results = await Promise.allSettled(remotes.map(remote => remote.open(path)));
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -35,7 +35,7 @@ describe('a file of the sqlite store', () => {
     expect(refused.map(({ reason }) => reason)).toEqual(['locked', 'locked', 'locked']);
   });
 
-  it('is released when its process is killed', async () => {
+  it('the file is released when its process is killed', async () => {
     const first = startRemote();
     await first.open(path);
     await first.commit('a', ROW);
@@ -45,7 +45,7 @@ describe('a file of the sqlite store', () => {
     expect(await second.scan('a', '')).toEqual([['k', 'v']]);
   });
 
-  it('is not kept locked by a process that failed to open it', async () => {
+  it('a process that failed to open the file does not keep it locked', async () => {
     const [first, second] = [startRemote(), startRemote()];
     await first.open(path);
     await expect(second.open(path)).rejects.toMatchObject(LOCKED);
@@ -54,7 +54,7 @@ describe('a file of the sqlite store', () => {
     await store.close();
   });
 
-  it('can be read by another process, which reads the committed rows', async () => {
+  it('another process can open the file for reading and reads the committed rows', async () => {
     const [writer, reader] = [startRemote(), startRemote()];
     await writer.open(path);
     await writer.commit('a', ROW);
@@ -65,7 +65,7 @@ describe('a file of the sqlite store', () => {
     expect(await reader.count(path, 'a')).toBe(2);
   });
 
-  it('can be opened only once per process, and a second attempt does not unlock it for others', async () => {
+  it('the file can be opened only once per process, and a second attempt does not unlock it for others', async () => {
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
     await expect(openSqliteStore({ path })).rejects.toMatchObject(LOCKED);

@@ -38,7 +38,7 @@ const step = fc.oneof(
 );
 
 describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
-  it('behaves like a plain map', async () => {
+  it('a store behaves like a plain map', async () => {
     const folder = newFolder();
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async steps => {
@@ -72,10 +72,10 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
   });
 });
 
-describe('the end of a prefix', () => {
+describe('ends of prefixes', () => {
   const compare = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-  it('separates texts with the prefix from greater ones, compared by bytes', () => {
+  it('the end of a prefix separates texts with the prefix from greater ones, compared by bytes', () => {
     fc.assert(
       fc.property(key, key, (prefix, text) => {
         const end = endOfPrefix(prefix);
@@ -95,7 +95,7 @@ describe('the end of a prefix', () => {
     ['a\u{10ffff}\u{10ffff}', 'b'],
     ['a\ud7ff', 'a\ue000'],
     ['dlq/', 'dlq0'],
-  ])('of %j is %j', (prefix, end) => {
+  ])('the end of the prefix %j is %j', (prefix, end) => {
     expect(endOfPrefix(prefix)).toBe(end);
   });
 });

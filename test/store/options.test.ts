@@ -6,7 +6,7 @@ const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
 describe('store options', () => {
-  it('default to a file', () => {
+  it('the store defaults to a file', () => {
     expect(storeOptions.parse({})).toEqual({
       kind: 'sqlite',
       path: './data/delivery-watch.db',
@@ -23,7 +23,7 @@ describe('store options', () => {
     'postgresql://h:5433/d?sslmode=verify-full&sslrootcert=/ca.pem',
     'postgres:///d?host=/run/postgresql',
     'postgres://u@[::1]:5432/d',
-  ])('accept the URL %s and redact it', url => {
+  ])('the store URL %s is accepted and redacted', url => {
     const options = storeOptions.parse({ kind: 'postgres', url });
     expect(JSON.stringify(options)).toContain('"url":{"literal":"<secret>"}');
   });
@@ -63,7 +63,7 @@ describe('store options', () => {
       'must be a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h, at most 366d',
     ],
     [{ file: 'x' }, 'Unrecognized key: "file"'],
-  ])('reject %j', (options, message) => {
+  ])('the store options %j are rejected', (options, message) => {
     expect(storeOptions.safeParse(options).error?.issues.map(issue => issue.message)).toEqual([message]);
   });
 });
@@ -85,7 +85,7 @@ it.each([
   ['postgres://127.0.0.1/d?sslmode=require', undefined],
   ['postgres://[::1]/d', undefined],
   ['postgres:///d?host=/var/run/postgresql', undefined],
-])('store.url %s without a verified certificate for a remote host: warns %s', (url, warning) => {
+])('warns about store.url %s if it does not verify the certificate of a remote host: %s', (url, warning) => {
   const text = JSON.stringify({
     store: { kind: 'postgres', url: { env: 'URL' } },
     accounts: [{ name: 'a', baseUrl: 'https://h.example', token: { env: 'T' } }],

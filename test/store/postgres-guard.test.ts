@@ -14,7 +14,7 @@ const outcomeOf = (work: Promise<unknown>) =>
     error => error.reason,
   );
 
-describe.skipIf(!postgresIsThere())('a guarded commit in PostgreSQL', () => {
+describe.skipIf(!postgresIsThere())('guarded commits in PostgreSQL', () => {
   const postgres = postgresForTests();
 
   async function setUp() {
@@ -32,26 +32,29 @@ describe.skipIf(!postgresIsThere())('a guarded commit in PostgreSQL', () => {
   it.each([
     ['COMMIT', 'guard_failed', 0],
     ['ROLLBACK', 'written', 1],
-  ])('waits for a transaction that changes its guard, and after %s is %s', async (end, outcome, rows) => {
-    const { url, agent } = await setUp();
-    const other = new Client(url);
-    await other.connect();
-    onTestFinished(() => other.end());
-    await other.query('BEGIN');
-    await other.query(`UPDATE delivery_watch.rows SET value = 'paused' WHERE account = '' AND key = 'brake'`);
-    const guarded = outcomeOf(agent.commit('a', [{ key: 'intent', value: '1' }], GUARD));
-    // The other lane continues: accounts a and b are in different lanes.
-    await agent.commit('b', [{ key: 'k', value: '1' }]);
-    await eventually(async () => {
-      const waiting = await other.query('SELECT 1 FROM pg_locks WHERE NOT granted');
-      expect(waiting.rowCount).toBeGreaterThan(0);
-    });
-    await other.query(end);
-    expect(await guarded).toBe(outcome);
-    expect((await agent.scan('a', 'intent')).size).toBe(rows);
-  });
+  ])(
+    'a guarded commit waits for a transaction that changes its guard, and after %s is %s',
+    async (end, outcome, rows) => {
+      const { url, agent } = await setUp();
+      const other = new Client(url);
+      await other.connect();
+      onTestFinished(() => other.end());
+      await other.query('BEGIN');
+      await other.query(`UPDATE delivery_watch.rows SET value = 'paused' WHERE account = '' AND key = 'brake'`);
+      const guarded = outcomeOf(agent.commit('a', [{ key: 'intent', value: '1' }], GUARD));
+      // The other lane continues: accounts a and b are in different lanes.
+      await agent.commit('b', [{ key: 'k', value: '1' }]);
+      await eventually(async () => {
+        const waiting = await other.query('SELECT 1 FROM pg_locks WHERE NOT granted');
+        expect(waiting.rowCount).toBeGreaterThan(0);
+      });
+      await other.query(end);
+      expect(await guarded).toBe(outcome);
+      expect((await agent.scan('a', 'intent')).size).toBe(rows);
+    },
+  );
 
-  it('is never written after a change of its guard has returned, regardless of concurrent commits', async () => {
+  it('a guarded commit is never written after a change of its guard has returned, regardless of concurrent commits', async () => {
     const { agent, operator } = await setUp();
     const chance = createChance();
     let [written, refused] = [0, 0];

@@ -12,7 +12,7 @@ const certificate = (name: string) => join('test/support/certificates', name);
 const text = (name: string) => readFileSync(certificate(name), 'utf8');
 const CANARY = 'canary-of-the-database';
 
-describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', () => {
+describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () => {
   const postgres = postgresForTests({
     settings: { ssl: 'on', ssl_cert_file: 'server.pem', ssl_key_file: 'server.key' },
     files: { 'server.pem': text('server.pem'), 'server.key': text('server.key') },
@@ -40,7 +40,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     return 'none';
   }
 
-  it('names the server in the message, but no user or password', async () => {
+  it('error messages name the server, but no user or password', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -62,7 +62,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     );
   });
 
-  it('verifies the certificate according to sslmode', async () => {
+  it('the certificate is verified according to sslmode', async () => {
     const url = await postgres().createDatabase();
     const authority = (name: string) => `sslrootcert=${encodeURIComponent(join(process.cwd(), certificate(name)))}`;
     const named = url.replace('127.0.0.1', 'localhost');
@@ -84,7 +84,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     expect(row).toEqual({ ssl: 'on' });
   });
 
-  it('reads the URL from the environment or from a file', async () => {
+  it('the URL is read from the environment or from a file', async () => {
     const url = await postgres().createDatabase();
     const file = join(newFolder(), 'url');
     writeFileSync(file, `${url}\n`);
@@ -102,7 +102,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     );
   });
 
-  it('refuses schemas of other programs or versions and other encodings, and leaves them unchanged', async () => {
+  it('schemas of other programs or versions and other encodings are refused and left unchanged', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -129,7 +129,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     expect(await refusal(server.url('latin'))).toMatch(/can't store all text \(LATIN1\): create the database with/);
   });
 
-  it('needs few privileges: a dedicated schema, or the right to create one', async () => {
+  it('the store needs few privileges: its own schema, or the right to create one', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -143,7 +143,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     expect(await refusal(own, { schema: 'other' })).toBe('none');
   });
 
-  it('rejects commits while the server is a standby, and writes again afterwards', async () => {
+  it('commits are rejected while the server is a standby, and written again afterwards', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);

@@ -3,10 +3,10 @@ import { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 
-describe.skipIf(!postgresIsThere())('the PostgreSQL server for tests', () => {
+describe.skipIf(!postgresIsThere())('PostgreSQL server for tests', () => {
   const postgres = postgresForTests();
 
-  it('creates databases, keeps committed rows after every kind of stop, and does not respond while paused', async () => {
+  it('the server for tests creates databases, keeps committed rows after every kind of stop, and does not respond while paused', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     expect(await server.createDatabase()).not.toBe(url);

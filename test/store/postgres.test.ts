@@ -19,7 +19,7 @@ const reasonOf = (work: Promise<unknown>) =>
     },
   );
 
-describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
+describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
   const postgres = postgresForTests();
 
   async function open(accounts?: readonly string[]) {
@@ -101,7 +101,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     },
   );
 
-  it('fails in bounded time when the server does not respond, even with a thousand callers', async () => {
+  it('requests fail in bounded time when the server does not respond, even with a thousand callers', async () => {
     const { store } = await openWithTimeouts(500);
     await store.commit('a', row('k'));
     postgres().pause();
@@ -120,17 +120,17 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     expect(await store.scan('a', '')).toEqual(new Map([['k', 'after']]));
   });
 
-  it('never executes a commit late after it timed out', async () => {
+  it('a commit that timed out is never executed later', async () => {
     const { store, url } = await openWithTimeouts(500);
     const name = new URL(url).pathname.slice(1);
-    // Concurrently, so that each commit uses its own connection.
+    // Commit concurrently, so that each commit uses its own connection.
     await Promise.all([store.commit('a', row('k', '1')), store.commit('', row('k', '1'))]);
     const paused = await backends(name);
     expect(paused.length).toBeGreaterThan(0);
     for (const pid of paused) process.kill(pid, 'SIGSTOP');
     const late = await Promise.all([store.commit('a', row('k', '2')), store.commit('', row('k', '2'))].map(reasonOf));
     expect(late).toEqual(['slow', 'slow']);
-    // Uses new connections.
+    // The next commits use new connections.
     await eventually(() => store.commit('a', row('k', '3')));
     await eventually(() => store.commit('', row('k', '3')));
     for (const pid of paused) process.kill(pid, 'SIGCONT');
@@ -140,7 +140,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     await store.commit('a', row('k', '4'));
   });
 
-  it('does not write a timed-out commit after a later scan has returned', async () => {
+  it('a commit that timed out is not written after a later scan has returned', async () => {
     const { store, url } = await openWithTimeouts(500);
     const name = new URL(url).pathname.slice(1);
     await Promise.all([store.commit('a', row('k', '1')), store.commit('', row('k', '1'))]);
@@ -149,7 +149,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     const late = await Promise.all([store.commit('a', row('k', '2')), store.commit('', row('k', '2'))].map(reasonOf));
     expect(late).toEqual(['slow', 'slow']);
     const scanAll = () => Promise.all(['a', ''].map(account => store.scan(account, '')));
-    // Uses new connections.
+    // The next commits use new connections.
     const before = await eventually(scanAll);
     for (const pid of paused) process.kill(pid, 'SIGCONT');
     await eventually(async () => expect((await backends(name)).filter(pid => paused.includes(pid))).toEqual([]));
@@ -157,7 +157,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     expect(before[0]?.get('k')).toBe('1');
   });
 
-  it('commits in a new lane after its lane was removed', async () => {
+  it('an account whose lane was removed commits in a new lane', async () => {
     const { store, name } = await open();
     await store.commit('a', row('k', '1'));
     await postgres().query('DELETE FROM delivery_watch.lanes', name);
@@ -170,13 +170,13 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     ]);
   });
 
-  it('writes no row of an account that another replica holds', async () => {
+  it('a row of an account that another replica holds is not written', async () => {
     const { store, url } = await open(['a']);
     const other = await openHeld(url, ['a']);
     onTestFinished(() => other.close());
     await store.commit('a', row('k', 'ours'));
     expect(await reasonOf(other.commit('a', row('k', 'theirs')))).toBe('not_held');
-    // A replica that has not yet detected the loss of its lease.
+    // This replica has not yet detected the loss of its lease.
     await postgres().query('UPDATE delivery_watch.leases SET epoch = epoch + 1', new URL(url).pathname.slice(1));
     const [ofAccount, agentWide] = await Promise.all([
       reasonOf(store.commit('a', row('k', 'late'))),
@@ -186,7 +186,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     expect(await other.scan('a', '')).toEqual(new Map([['k', 'ours']]));
   });
 
-  it('lets an attached process write agent-wide rows only', async () => {
+  it('an attached process writes only agent-wide rows', async () => {
     const { store, url } = await open();
     const attached = await attachPostgresStore(settingsOf(url), { env: {} });
     onTestFinished(() => attached.close());
@@ -198,7 +198,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     expect(attached.replicas).toBeUndefined();
   });
 
-  it('can be opened by ten replicas concurrently', async () => {
+  it('ten replicas can open the store concurrently', async () => {
     const url = await postgres().createDatabase();
     const opened = await Promise.allSettled(Array.from({ length: 10 }, () => openHeld(url, [])));
     const stores = opened.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));

@@ -5,8 +5,8 @@ import { assignAccounts, type Member } from '../../src/store/shares.ts';
 const names = (count: number, prefix = 'a') => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 const member = (id: string, accounts: Iterable<string>): Member => ({ id, accounts: new Set(accounts) });
 
-describe('fair shares', () => {
-  it('assigns everything to a single replica', () => {
+describe('shares', () => {
+  it('fair shares assign everything to a single replica', () => {
     expect(assignAccounts([member('x', ['b', 'a', ''])], new Map())).toEqual(
       new Map([
         ['', 'x'],
@@ -16,7 +16,7 @@ describe('fair shares', () => {
     );
   });
 
-  it('moves only the accounts that a joining replica receives', () => {
+  it('fair shares move only the accounts that a joining replica receives', () => {
     const all = ['1', '2', '3', '4', '5'];
     const holders = new Map([...all.slice(0, 3).map(a => [a, 'x'] as const), ['4', 'y'], ['5', 'y']]);
     const plan = assignAccounts(
@@ -26,19 +26,19 @@ describe('fair shares', () => {
     expect(Object.fromEntries(plan)).toEqual({ 1: 'x', 2: 'x', 3: 'z', 4: 'y', 5: 'y' });
   });
 
-  it('does not assign accounts of a holder that is not a member', () => {
+  it('fair shares do not assign accounts of a holder that is not a member', () => {
     const plan = assignAccounts([member('x', ['1', '2'])], new Map([['1', 'gone']]));
     expect(Object.fromEntries(plan)).toEqual({ 2: 'x' });
   });
 
-  it('assigns an account only to replicas that have it configured', () => {
+  it('fair shares assign an account only to replicas that have it configured', () => {
     const [old, next] = [member('old', ['1', '2']), member('next', ['1', '2', '3', '4', '5', '6'])];
     const plan = assignAccounts([old, next], new Map());
     expect([...plan].filter(([, id]) => id === 'old')).toHaveLength(2);
     expect(plan.size).toBe(6);
   });
 
-  it('assigns nothing to a replica that requests no accounts', () => {
+  it('fair shares assign nothing to a replica that requests no accounts', () => {
     const plan = assignAccounts([member('ends', []), member('stays', ['1', '2'])], new Map([['1', 'ends']]));
     expect(Object.fromEntries(plan)).toEqual({ 1: 'stays', 2: 'stays' });
   });
@@ -129,7 +129,7 @@ function apply(cluster: Cluster, next: { join?: string; leave?: string }, accoun
 }
 
 describe('random sequences of joining and leaving replicas', () => {
-  it('end in an even distribution with the fewest moves when all have the same configuration', () => {
+  it('replicas share accounts evenly, with the fewest moves, after any sequence of joins and leaves', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 12 }), fc.integer(), (events, seed) => {
         const cluster = new Cluster();
@@ -153,7 +153,7 @@ describe('random sequences of joining and leaving replicas', () => {
     );
   });
 
-  it('end with no free account even when configurations differ', () => {
+  it('no account stays free after any sequence of joins and leaves, even if configurations differ', () => {
     const step = fc.record({ id: fc.constantFrom(...IDS), accounts: fc.option(fc.subarray(POOL)) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), fc.integer(), (steps, seed) => {

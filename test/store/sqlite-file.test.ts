@@ -36,8 +36,8 @@ const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 /** Copies in another process: closing a file here would release this process's locks on it. */
 const copy = (from: string, to: string) => execFileSync('cp', [from, to]);
 
-describe('the file of the sqlite store', () => {
-  it('is created with access for its user only, as is its folder; existing folders stay unchanged', async () => {
+describe('sqlite file', () => {
+  it('the file and its folder are created with access for their user only; existing folders stay unchanged', async () => {
     const folder = newFolder();
     chmodSync(folder, 0o755);
     const path = join(folder, 'one', 'two', 'rows.db');
@@ -50,7 +50,7 @@ describe('the file of the sqlite store', () => {
     expect(files.map(file => modeOf(join(folder, 'one', 'two', file)))).toEqual(['600', '600', '600', '600']);
   });
 
-  it('is complete without its WAL once closed', async () => {
+  it('the file is complete without its WAL once closed', async () => {
     const path = join(newFolder(), 'rows.db');
     const store = await open(path);
     await store.commit('a', [{ key: 'k', value: 'v' }]);
@@ -62,7 +62,7 @@ describe('the file of the sqlite store', () => {
     db.close();
   });
 
-  it('is complete once closed, even while another process reads it', async () => {
+  it('the file is complete once closed, even while another process reads it', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);
@@ -75,14 +75,14 @@ describe('the file of the sqlite store', () => {
     expect(await (await open(join(folder, 'alone.db'))).scan('a', '')).toEqual(new Map([['k', 'v']]));
   });
 
-  it('is synced at every commit', () => {
+  it('the file is synced at every commit', () => {
     const { db, close } = openDatabase(join(newFolder(), 'rows.db'));
     expect(db.prepare('PRAGMA journal_mode').get()?.journal_mode).toBe('wal');
     expect(db.prepare('PRAGMA synchronous').get()?.synchronous).toBe(2);
     close();
   });
 
-  it('does not let the WAL grow without bound', async () => {
+  it('the WAL of the file does not grow without bound', async () => {
     const path = join(newFolder(), 'rows.db');
     const store = await open(path);
     for (let n = 0; n < 60; n += 1) {
@@ -94,7 +94,7 @@ describe('the file of the sqlite store', () => {
     expect(statSync(`${path}-wal`).size).toBeLessThan(17 * 2 ** 20);
   });
 
-  it('is scanned by its primary key', async () => {
+  it('the file is scanned by its primary key', async () => {
     const path = join(newFolder(), 'rows.db');
     await open(path);
     const db = new DatabaseSync(path, { readOnly: true });
@@ -107,7 +107,7 @@ describe('the file of the sqlite store', () => {
     ['left empty', ''],
     ['left with a header alone', 'PRAGMA journal_mode = WAL'],
     ['left before its settings', 'PRAGMA application_id = 0; VACUUM'],
-  ])('is completed if its creation was interrupted: %s', async (_what, sql) => {
+  ])('the file is completed if its creation was interrupted: %s', async (_what, sql) => {
     const path = join(newFolder(), 'rows.db');
     writeFileSync(path, '');
     const db = new DatabaseSync(path);
@@ -118,7 +118,7 @@ describe('the file of the sqlite store', () => {
     expect(await store.scan('a', '')).toEqual(new Map([['k', 'v']]));
   });
 
-  it('is the same file through a link', async () => {
+  it('the file can be opened through a symbolic link', async () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'real'));
     symlinkSync(join(folder, 'real'), join(folder, 'linked'));
@@ -132,7 +132,7 @@ describe('the file of the sqlite store', () => {
     expect(await (await open(join(folder, 'link.db'))).scan('a', '')).toEqual(new Map([['k', 'v']]));
   });
 
-  it('contains a prefix of the commits, each complete, wherever its WAL is cut off', async () => {
+  it('the file contains a prefix of the commits, each complete, wherever its WAL is cut off', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);
@@ -164,7 +164,7 @@ describe('the file of the sqlite store', () => {
     );
   });
 
-  it('writes a large commit in slices, yields between them, and shows the rows only when complete', async () => {
+  it('a large commit is written in slices, yields between them, and shows its rows only when complete', async () => {
     const path = join(newFolder(), 'rows.db');
     const store = await open(path);
     await store.commit('a', [{ key: 'total', value: '1' }]);
@@ -191,7 +191,7 @@ describe('the file of the sqlite store', () => {
     expect(await small).toBe(true);
   });
 
-  it('never exposes a partly written commit, and leaves no trace of one that fails', async () => {
+  it('a partly written commit is never visible, and a failed one leaves no trace', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);

@@ -6,24 +6,24 @@ import { newFolder } from './folder.ts';
 import { type ParsedFamily, parseExposition } from './parse-exposition.ts';
 
 export interface Agent {
-  /** Contains the configuration and the store. */
+  /** Folder with the configuration and the store. */
   readonly folder: string;
   readonly configFile: string;
   readonly store: string;
-  /** Its address from the log; empty before it listens. */
+  /** Address of the agent, from its log; empty before it listens. */
   readonly url: string;
   /** The latest process. */
   readonly process: CliProcess;
-  /** Starts the agent, or restarts it after its end. Returns its address. */
+  /** Starts or restarts the agent and returns its address. */
   start(): Promise<string>;
   /** Starts the agent without waiting. */
   launch(): CliProcess;
-  /** Ends the agent. Returns the exit code or the signal. */
+  /** Stops the agent. Returns the exit code, or the signal that ended it. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
-  /** The body of a response. */
+  /** Returns the body of a response. */
   get(path: string): Promise<string>;
   scrape(): Promise<Scrape>;
-  /** The value of the first sample in /metrics with this name and at least these labels. */
+  /** Returns the value of the first sample in /metrics with this name and at least these labels. */
   value(name: string, labels?: Labels): Promise<number | undefined>;
 }
 
@@ -31,9 +31,9 @@ type Labels = Readonly<Record<string, string>>;
 
 export interface Scrape {
   readonly families: readonly ParsedFamily[];
-  /** The samples with this name and at least these labels. */
+  /** Returns the samples with this name and at least these labels. */
   samples(name: string, labels?: Labels): ParsedFamily['samples'];
-  /** The sum of their values; undefined without samples. */
+  /** Returns the sum of the samples with this name and at least these labels; undefined if there are none. */
   sum(name: string, labels?: Labels): number | undefined;
 }
 
@@ -105,7 +105,7 @@ export async function startAgent(config: object, token = 'token-canary'): Promis
   return agent;
 }
 
-/** Settings of an account with an effectively unlimited budget and the token from DELIVERY_TOKEN. */
+/** Account settings with an effectively unlimited budget and the token from DELIVERY_TOKEN. */
 export const unlimited = (name: string, baseUrl: string) => ({
   name,
   baseUrl,

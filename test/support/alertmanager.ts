@@ -7,7 +7,7 @@ import { eventually } from './eventually.ts';
 import { newFolder } from './folder.ts';
 import { freePort } from './prometheus.ts';
 
-/** Debian's program name. */
+/** Name of the program in Debian. */
 export const ALERTMANAGER = 'prometheus-alertmanager';
 
 export interface AlertmanagerAlert {
@@ -20,13 +20,13 @@ export interface AlertmanagerAlert {
 
 export interface Alertmanager {
   readonly url: string;
-  /** Firing alerts. */
+  /** Returns the firing alerts. */
   alerts(): Promise<AlertmanagerAlert[]>;
-  /** When Alertmanager last saved its notification log (ms since the Unix epoch). */
+  /** Returns when Alertmanager last saved its notification log (ms since the Unix epoch). */
   savedAt(): number;
   /** Kills the process but keeps its data and address. */
   kill(): Promise<void>;
-  /** Restarts it after a kill. */
+  /** Restarts the killed process. */
   startAgain(): Promise<void>;
 }
 
@@ -37,7 +37,8 @@ const notifyImmediately = (webhookUrl: string) => ({
 });
 
 /**
- * Starts a real Alertmanager with an empty store until the test ends. By default it notifies the webhook immediately.
+ * Starts a real Alertmanager with an empty store, which is stopped after the test. By default it sends each alert to
+ * the webhook immediately.
  */
 export async function startAlertmanager(
   webhookUrl: string,
@@ -45,7 +46,7 @@ export async function startAlertmanager(
 ): Promise<Alertmanager> {
   const folder = newFolder();
   const file = join(folder, 'alertmanager.yml');
-  // JSON is YAML.
+  // Alertmanager reads YAML, which includes JSON.
   writeFileSync(file, JSON.stringify(config));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;

@@ -24,7 +24,7 @@ export interface AuditedService {
   advance(ms: number): Promise<void>;
   audited(key: string): ReturnType<NonNullable<FlowControlFacts['audited']>['get']>;
   facts(): FlowControlFacts | undefined;
-  /** Restarts the process with its store after `awayMs`. */
+  /** Restarts the process on the same store after a downtime of `awayMs`. */
   restart(awayMs: number): Promise<void>;
   /** Makes the reads of both collectors fail until `time`. */
   failUntil(time: number): void;
@@ -37,7 +37,7 @@ export interface AuditedOptions {
   readonly scenario?: string;
 }
 
-/** A destination with a flow-control key. */
+/** Returns a destination with a flow-control key. */
 export function keyed(key: string, fields: Partial<Destination['fields']>, rest: Partial<Destination>): Destination {
   const common = { url: `https://example.com/${key}`, method: 'POST', header: {}, maxRetries: 1, topicId: '' };
   return {
@@ -130,7 +130,7 @@ export function createAuditedService(options: AuditedOptions): AuditedService {
   };
 }
 
-/** Lists the emulated service's data, with the client's mapping of rows. */
+/** Reads the emulated service's data and maps rows like the client. */
 function readerOf(state: EmulatorState): Reader {
   return {
     async *eventPages({ fromDate: from = 0, toDate: to = 0 }) {

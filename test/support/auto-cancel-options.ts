@@ -24,7 +24,7 @@ const NEVER_TRIPS = {
   lostRaces: { percent: 100, ofLast: 1000 },
 };
 
-/** The parsed section, with limits and breakers that never apply unless `section` sets them. */
+/** Parses an auto-cancel section. Limits and breakers never apply unless `section` sets them. */
 export function optionsOf(section: object) {
   return autoCancelOptions.parse({ mode: 'enforce', limits: WIDE, breaker: NEVER_TRIPS, ...section });
 }

@@ -14,51 +14,51 @@ import type { createTestLog } from './silent.ts';
 export interface Scene {
   /** Completes a walk in which these callbacks were in progress. */
   list(words: string): void;
-  /** Like `list` one minute later. Returns the new journal lines and skipped callbacks. */
+  /** Like `list`, but one minute later. Returns the new journal lines and skipped callbacks. */
   walk(words: string): Promise<string>;
   /** Advances time and runs due work. */
   wait(ms: number): Promise<string>;
-  /** The next complete walk, one minute later, with the same callbacks. */
+  /** Completes the next walk, one minute later, with the same callbacks. */
   again(): Promise<string>;
-  /** Three walks, after which the start-up phase is over. */
+  /** Completes three walks, which end the startup phase. */
   warm(): Promise<void>;
   /** Starts a new process on the same store, optionally with other rules. */
   restart(section?: object): Promise<void>;
-  /** Responses to the next cancels, in words. */
+  /** Keywords of the responses to the next cancels. */
   answers: string[];
-  /** Callback states listed by the service; the default is in progress. */
+  /** Callback states listed by the service. Default: in progress. */
   readonly states: Map<string, CallbackState | 'gone' | undefined>;
   /** States reported by the workflow source. An empty map means that no such source exists. */
   readonly workflowStates: Map<string, CallbackState>;
-  /** Other fields of an entry. */
+  /** Overridden fields by entry. */
   readonly rows: Map<string, Partial<DlqEntry>>;
   /** Message of the entry's callback, if the service reports it. */
   readonly messages: Map<string, string>;
-  /** Newest event time by message; undefined if the log is unreadable. */
+  /** Time of the newest event by message; undefined if the log is unreadable. */
   readonly events: Map<string, number | undefined>;
   /** Requests to the service with their priority. */
   readonly asked: string[];
-  /** Runs during each request, with its text as in `asked`. */
+  /** Runs during each request. `what`: the request, as in `asked`. */
   onAsked: (what: string, messageId: string) => unknown;
   /** Runs during each look-up of events. */
   onEvents: (messageId: string) => unknown;
   /** Number of unreadable rows in each response. */
   readonly rejected: { dlq: number; events: number };
-  /** Error of all following requests. */
+  /** Error thrown by all following requests. */
   failing: Error | undefined;
   /** Lets `count` more commits succeed; undefined removes the limit. */
   failCommitsAfter(count: number | undefined): void;
   /** Whether failing commits are written nevertheless. */
   failedCommitsAreWritten: boolean;
   isStopped: boolean;
-  /** Lease of the newest process, which took over the account. Undefined without replicas. */
+  /** Lease of the newest process; undefined without replicas. */
   lease: Lease | undefined;
   readonly firing: Set<string>;
   /** Alerts with an unknown state. */
   readonly unknownAlerts: Set<string>;
   /** Hash of the rules, read by a process when it starts. */
   policy: string;
-  /** Difference to the service's clock (ms), or undefined if it is unknown. */
+  /** Clock skew to the service (ms), or undefined if unknown. */
   clockSkew: number | undefined;
   isFresh: boolean;
   eventsAreFresh: boolean;
@@ -71,12 +71,12 @@ export interface Scene {
   /** Runs before each cancel is sent. */
   onSend: (id: string) => void;
   readonly clock: Clock & { step(ms: number): void };
-  /** Total elapsed time (ms), independent of the wall clock and of restarts. */
+  /** Returns the total elapsed time (ms), independent of the wall clock and of restarts. */
   passed(): number;
   readonly store: Store;
   journal(): Journal;
   autoCancel(): AccountAutoCancel;
-  /** All callbacks of the last walk. */
+  /** Returns all callbacks of the last walk. */
   sightings(): readonly CallbackSighting[];
   /** Executes an order like a separate process and runs the agent. Returns `obeyed` or the reason for a refusal. */
   order(order: Order): Promise<string>;

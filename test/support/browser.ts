@@ -9,7 +9,7 @@ export const hasChromium = requireProgram('chromium');
 
 const TIMEOUT_MS = 60_000;
 
-/** Evaluated in the page, so that no DOM types are needed. */
+/** Source text that is evaluated in the page, so that no DOM types are needed. */
 const OVERFLOWING = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth <= clientWidth) return [];
@@ -25,15 +25,15 @@ export interface Visited {
   readonly page: Page;
   /** Console errors and warnings, exceptions, and blocked or failed requests. */
   readonly complaints: readonly string[];
-  /** Requested addresses outside of its origin. */
+  /** Requested URLs outside the page's origin. */
   readonly foreign: readonly string[];
-  /** Serious and critical findings of axe-core. */
+  /** Returns serious and critical findings of axe-core. */
   accessibilityFaults(): Promise<string[]>;
-  /** Elements wider than the page. */
+  /** Returns elements that are wider than the page. */
   overflowing(): Promise<string[]>;
-  /** Machine-readable values of all numbers and times; `''` if unknown. */
+  /** Returns the machine-readable values of all numbers and times; `''` if unknown. */
   values(): Promise<string[]>;
-  /** Stops it before the end of the test; until then the page follows changes. */
+  /** Closes the page before the test ends. An open page keeps updating. */
   close(): Promise<void>;
 }
 
@@ -41,12 +41,12 @@ export interface VisitOptions {
   readonly width?: number;
   readonly colorScheme?: 'light' | 'dark';
   readonly javaScriptEnabled?: boolean;
-  /** For basic authentication. */
+  /** Credentials for basic authentication. */
   readonly httpCredentials?: { readonly username: string; readonly password: string };
 }
 
 export function launchBrowser(): Promise<Browser> {
-  // Debian's Chromium. Its sandbox is unavailable to root and in most containers.
+  // Start Debian's Chromium without a sandbox, which is unavailable to root and in most containers.
   return chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--disable-sync'],
@@ -82,7 +82,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
     complaints,
     foreign,
     async accessibilityFaults() {
-      // Not added as a script element, because the page's policy blocks foreign scripts.
+      // Evaluate the source instead of adding a script element, because the page's policy blocks foreign scripts.
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate<axe.AxeResults>("axe.run({ resultTypes: ['violations'] })");
       return violations

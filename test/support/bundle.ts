@@ -8,13 +8,13 @@ import config from '../../rolldown.config.ts';
 const NAME = 'DELIVERY_WATCH_BUNDLE';
 
 /**
- * Builds the command line once for all tests that start it, like the package, in a folder without node_modules above
- * it. It starts twice as fast as the sources.
+ * Bundles the command line once for all tests that start it, as the package does, into a folder without node_modules
+ * above it. The bundle starts twice as fast as the sources.
  */
 export async function setup(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bundle-'));
   const main = join(folder, 'dist', 'main.js');
-  // Does not run the build command, which writes next to the configuration: a checkout may be read-only.
+  // The build command would write next to its configuration, but a checkout may be read-only.
   const { output, ...input } = config;
   const { output: files } = await build({
     ...input,

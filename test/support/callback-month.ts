@@ -8,18 +8,18 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A period with missing or wrong responses of the service. */
+/** A period in which responses of the service are missing or wrong. */
 export interface Incident {
   readonly from: number;
   readonly to: number;
-  /** The agent is down, or the service fails, ends its list with an error, lists nothing, or omits entries. */
+  /** The agent is down; or the service fails, ends its list with an error, lists nothing, or omits entries. */
   readonly kind: 'down' | 'errors' | 'partial' | 'empty' | 'short';
 }
 
 /** One message of the callback, from its first attempt to the end of its last. */
 export interface Run {
   readonly from: number;
-  /** Infinity if an attempt hangs forever. */
+  /** End of the run; infinity if an attempt hangs forever. */
   readonly to: number;
   readonly end: 'SUCCESS' | 'FAIL' | undefined;
   readonly messageId: string;
@@ -29,7 +29,7 @@ export interface Run {
 
 export interface Callback {
   readonly dlqId: string;
-  /** Constant fields of its row. */
+  /** Fields of its row that never change. */
   readonly row: Readonly<Record<string, unknown>>;
   readonly enteredAt: number;
   readonly shape: 'failureCallbackInfo' | 'failureFunctionState';
@@ -40,12 +40,12 @@ export interface Callback {
   readonly leavesAt: number;
   /** Whether its last attempt hangs. */
   readonly isStuck: boolean;
-  /** Whether the enforcing rule matches: not excepted, and not matched by another rule. */
+  /** Whether the enforcing rule matches and neither an exception nor another rule does. */
   readonly isMeant: boolean;
 }
 
 const RETENTION = 14 * DAY;
-/** Limit of the plan. */
+/** Maximum duration of an attempt that the plan allows. */
 const LONGEST_ATTEMPT = 15 * MINUTE;
 const WORKFLOWS = [
   { url: 'https://api.example.com/jobs/nightly', retries: 3 },
@@ -55,7 +55,7 @@ const WORKFLOWS = [
   { url: 'https://api.example.com/payout', retries: 5 },
 ] as const;
 
-/** Documented delay: e^(2.5 n) seconds before retry n, at most a day. */
+/** Returns the documented delay: e^(2.5 n) seconds before retry n, at most a day. */
 const delayBefore = (retry: number) => Math.min(DAY, Math.exp(2.5 * retry) * 1000);
 
 function attemptLasts(random: Random): number {
@@ -64,7 +64,7 @@ function attemptLasts(random: Random): number {
     : Math.min(LONGEST_ATTEMPT, random.exponential(5000));
 }
 
-/** One message that starts at `from`. `stuckAt`: the attempt (0 is the first) that never ends. */
+/** Creates a message that starts at `from`. `stuckAt`: the attempt (0 is the first) that never ends. */
 function course(
   random: Random,
   from: number,
@@ -87,7 +87,7 @@ function course(
   }
 }
 
-/** When an operator reruns a failed callback: minutes to days later, and sometimes during an incident. */
+/** Returns when an operator reruns a failed callback: minutes to days later, and sometimes during an incident. */
 function rerunAt(random: Random, failedAt: number, soonest: number, incidents: readonly Incident[]): number {
   const hidden = incidents.filter(
     ({ from, to }) => to - from > 2 * soonest && to > failedAt + soonest && from < failedAt + 2 * DAY,
@@ -107,8 +107,8 @@ export interface MonthOptions {
   readonly end: number;
   readonly incidents: readonly Incident[];
   /**
-   * Gap between two walks (ms) that resets tracking. A rerun within it is undetectable unless the service reports the
-   * message, so it is not generated.
+   * Gap between two walks (ms) that resets tracking. Reruns within such a gap are not generated, because they are
+   * undetectable unless the service reports the message.
    */
   readonly maxGap: number;
 }
@@ -177,7 +177,7 @@ export function createMonth({ seed, callbacks, start, end, incidents, maxGap }: 
         labels: [label],
         createdAt: enteredAt - random.between(MINUTE, 5 * DAY),
         responseStatus: 500,
-        // From the failed message; the callback may have another value.
+        // `maxRetries` belongs to the failed message; the callback may have a different limit.
         ...(random.chance(0.7) && { maxRetries: random.pick([retries, 3]) }),
       },
     });

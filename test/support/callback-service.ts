@@ -32,7 +32,7 @@ export interface CallbackServiceOptions {
   readonly callbacks: readonly Callback[];
   readonly seed: number;
   now(): number;
-  /** Simulates the duration of a request, which may be the agent's last. */
+  /** Simulates the duration of a request, during which the agent may be killed. */
   pass<T>(ms: number, work: () => T): Promise<T>;
   incident(): Incident['kind'] | undefined;
 }
@@ -45,9 +45,9 @@ export function createCallbackService({
   incident,
 }: CallbackServiceOptions): CallbackService {
   const random = createRandom(seed + 7);
-  /** When they are reported as cancelled. */
+  /** Times when callbacks are reported as cancelled. */
   const cancelledAt = new Map<Callback, number>();
-  /** Callbacks with one lost cancel; the second cancel always succeeds. */
+  /** Callbacks whose first cancel was lost; the second one always succeeds. */
   const unlucky = new Set<Callback>();
   const heard: Heard[] = [];
   const known = new Map<string, Callback>(callbacks.map(callback => [callback.dlqId, callback]));
@@ -61,7 +61,7 @@ export function createCallbackService({
   const rows = new Map<Callback, { run: Run | undefined; state: string; entry: DlqEntry }>();
   const places = new Map(callbacks.map((callback, index) => [callback, index]));
   const place = (callback: Callback) => places.get(callback) as number;
-  /** Entered and not removed callbacks, updated as time advances. */
+  /** Callbacks that are currently in the queue, updated as time advances. */
   let listed: Callback[] = [];
   let next = 0;
 

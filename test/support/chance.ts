@@ -1,8 +1,8 @@
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 
 /**
- * Random numbers for a test with a printed seed, which SEED=… in the environment repeats. Tests with several processes
- * may still vary in order.
+ * Creates random numbers for a test and prints their seed; SEED=… in the environment repeats them. In tests with
+ * several processes the order of events may still vary.
  */
 export function createChance(): Random {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));

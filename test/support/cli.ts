@@ -11,12 +11,12 @@ export interface CliProcess {
    * Resolves with the match once standard output or standard error contains it; rejects if the process ends without it.
    */
   says(pattern: RegExp): Promise<RegExpExecArray>;
-  /** The address in the agent's log once it listens. */
+  /** Returns the address in the agent's log once it listens. */
   listensAt(): Promise<string>;
   /** Writes a line to standard input, which must be a pipe. */
   type(line: string): void;
   kill(signal: NodeJS.Signals): void;
-  /** The exit code or the signal that ended it. */
+  /** Resolves with the exit code, or with the signal that ended the process. */
   readonly ended: Promise<number | NodeJS.Signals>;
 }
 

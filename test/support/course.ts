@@ -1,6 +1,6 @@
 /**
- * Runs an agent and an emulated service for hours or days of simulated time in one process. The duration depends only
- * on the number of requests.
+ * Runs an agent and an emulated service for hours or days of simulated time in one process. The real duration depends
+ * only on the number of requests.
  */
 import { setImmediate } from 'node:timers/promises';
 import { openAccounts } from '../../src/agent/parts.ts';
@@ -34,14 +34,14 @@ export function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
   };
 }
 
-/** Series with all labels except the target's, and their values at each scrape; undefined if missing. */
+/** Values at each scrape, undefined if missing, by series with all labels except the target's. */
 export type Course = ReadonlyMap<string, readonly (number | undefined)[]>;
 
 export interface CourseOptions {
   readonly scenario: string;
   readonly seed?: number;
   readonly minutes: number;
-  /** Destinations of the emulator; default the usual ones. */
+  /** Returns the destinations of the emulator. Default: the built-in ones. */
   destinations?(clock: Clock): readonly Destination[];
   /** Configuration of the agent without its account. */
   readonly config?: Readonly<Record<string, unknown>>;
@@ -52,8 +52,8 @@ export interface CourseOptions {
 const MINUTE = 60_000;
 
 /**
- * Runs an agent and an emulator for `minutes` and scrapes the agent every minute. Timestamp values count from the
- * start.
+ * Runs an agent and an emulator for `minutes` and scrapes the agent every minute. Values that are timestamps are relative to
+ * the start.
  */
 export function runCourse({
   scenario,

@@ -37,7 +37,7 @@ export interface Described {
    * `body`: the body of a valid request.
    */
   check(method: 'get' | 'post', path: string, response: Response, body?: object): Promise<unknown>;
-  /** Described but not yet returned: responses as `get /path 404` and properties as `Component.list[].name`. */
+  /** Described responses (`get /path 404`) and properties (`Component.list[].name`) that were not yet returned. */
   missing(): { readonly answers: readonly string[]; readonly properties: readonly string[] };
 }
 

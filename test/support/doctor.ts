@@ -30,7 +30,7 @@ export function configFile({ url }: Service, more: object = {}, account: object 
   return file;
 }
 
-/** The findings, one line per check: `status check: detail → todo`. */
+/** Returns the findings, one line per check: `status check: detail → todo`. */
 export async function diagnose(file: string, deps: Partial<DoctorDeps> = {}) {
   const { lines, isConfigValid } = await examine(file, {
     env: { DELIVERY_TOKEN: TOKEN },
@@ -48,12 +48,12 @@ export async function diagnose(file: string, deps: Partial<DoctorDeps> = {}) {
     isConfigValid,
     all,
     statuses: Object.fromEntries(lines.map(({ status, check }) => [check, status])),
-    /** Lines of one check. */
+    /** Returns the lines of one check. */
     of: (check: string) => all.filter((_, index) => lines[index]?.check === check),
   };
 }
 
-/** A service with one row in each list. */
+/** Serves one row in each list. */
 export const answers = (change: (path: string, response: ServerResponse) => boolean = () => false) =>
   serve((request, response) => {
     const path = new URL(request.url ?? '', NOWHERE).pathname;

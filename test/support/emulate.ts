@@ -1,7 +1,7 @@
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import { afterThisTest } from './client.ts';
 
-/** An emulated service that is closed after the test. */
+/** Starts an emulated service that is closed after the test. */
 export async function emulate(options: EmulatorOptions = {}): Promise<Emulator> {
   const emulator = await startEmulator(options);
   afterThisTest(() => emulator.close());

@@ -23,12 +23,12 @@ export interface Truth {
 
 const ON_TIME = 300_000;
 const ENDS = ['delivered', 'failed', 'cancelled'];
-/** Possible order within the same millisecond. */
+/** Order of events within the same millisecond. */
 const ORDER = ['created', 'active', 'error', 'retry', 'cancel_requested', 'failed', 'delivered', 'cancelled'];
 
 /**
- * Expected metrics of a log of complete lives, implemented independently of the code under test. `until`: deadline for
- * on-time deliveries.
+ * Computes the expected metrics of a log of complete life cycles, independently of the code under test. `until`:
+ * deadline for on-time deliveries.
  */
 export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   const truth: Truth = {
@@ -79,7 +79,7 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   return { ...truth, inFlight: truth.inFlight.sort(), overdue };
 }
 
-/** Cumulative counts of a Prometheus histogram. `unit`: number of value units per unit of the bounds. */
+/** Returns the cumulative counts of a Prometheus histogram. `unit`: number of value units per unit of the bounds. */
 export function bucketsOf(values: readonly number[], bounds: readonly number[], unit = 1000): number[] {
   return [...bounds, Number.POSITIVE_INFINITY].map(bound => values.filter(value => value / unit <= bound).length);
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 
 export interface FrontRequest {
   readonly method: string;
-  /** Path and query. */
+  /** Path and query of the request. */
   readonly path: string;
 }
 
@@ -29,7 +29,7 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Forwards every request to the service at `target` and returns its response. Resets are forwarded too. */
+/** Forwards every request to the service at `target` and returns its response. Connection resets are forwarded too. */
 export async function startFront(target: string, hooks: FrontHooks): Promise<Front> {
   const server = createServer(async (incoming, response) => {
     const { method = '', url: path = '', headers } = incoming;

@@ -4,7 +4,7 @@ import { afterThisTest } from './client.ts';
 
 export interface HttpService {
   readonly url: string;
-  /** `METHOD path?query` of every request, in order. */
+  /** All requests in order, as `METHOD path?query`. */
   readonly requests: string[];
   readonly headers: IncomingMessage['headers'][];
   close(): Promise<void>;

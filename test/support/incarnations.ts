@@ -3,7 +3,7 @@ import type { Opening } from './supervised.ts';
 
 type Work = 'open' | 'start' | 'request' | 'commit' | 'lingering request';
 
-/** One opened account of the supervisor until its end. */
+/** An account opened by the supervisor, until it is closed. */
 export interface Incarnation {
   readonly number: number;
   readonly name: string;
@@ -13,10 +13,10 @@ export interface Incarnation {
   readonly work: Set<{ readonly kind: Work }>;
   isStarted: boolean;
   isStopped: boolean;
-  /** Whether its lease was lost, or released, since it was opened. */
+  /** Whether its lease was lost or released since it was opened. */
   isLost: boolean;
   isReleased: boolean;
-  /** Whether the process began to stop before it was opened. */
+  /** Whether the process had started to stop before it was opened. */
   isAbandoned: boolean;
 }
 
@@ -87,7 +87,7 @@ export class Witness {
     for (const name of names) this.#lost.delete(name);
   }
 
-  /** Called after the supervisor was informed. */
+  /** Must be called after the supervisor was informed of the loss. */
   async lost(names: readonly string[]): Promise<void> {
     for (const name of names) this.#lost.add(name);
     const affected = this.#incarnations.filter(each => names.includes(each.name) && !each.isReleased);
@@ -113,7 +113,7 @@ export class Witness {
     for (const each of this.#incarnations) each.isAbandoned ||= [...each.work].some(({ kind }) => kind === 'open');
   }
 
-  /** Called by the store. */
+  /** Records that a probe has reached the store. */
   reached(probe: string): void {
     this.#reached.add(probe);
   }
@@ -121,7 +121,7 @@ export class Witness {
   #offence(incarnation: Incarnation, kind: Work): string | undefined {
     const what = `${label(incarnation)}: ${kind}`;
     if (this.#phase === 'closed' || (this.#phase === 'stopped' && kind !== 'commit')) return `${what} after the end`;
-    // An opening in progress may read if it is revoked.
+    // An opening in progress may still read if it is revoked.
     const isRevoked = incarnation.opening.deps.holding?.remaining(incarnation.name) === 0;
     if (incarnation.isAbandoned && !(kind === 'open' && isRevoked)) return `${what} after the stop began`;
     if (incarnation.isReleased) return `${what} after the lease was released`;

@@ -1,7 +1,7 @@
 /**
- * Loaded into a process before its program (`--import`). Kills it with SIGKILL `before` or `after` the Nth commit with
- * a certain step in auto-cancel's journal (JOURNAL_CRASH: `before answered 1`). Appends each committed journal line to
- * JOURNAL_TRACE: key, blank, value.
+ * Loaded into a process before its program (`--import`). Kills it with SIGKILL `before` or `after` the Nth commit of a
+ * journal step of auto-cancel (JOURNAL_CRASH: `before answered 1`). Appends each committed journal line to
+ * JOURNAL_TRACE: key, space, value.
  */
 import { appendFileSync } from 'node:fs';
 import { DatabaseSync, StatementSync } from 'node:sqlite';

@@ -1,6 +1,6 @@
 import type { JournalEntry } from '../../src/model/journal.ts';
 
-/** A short form of a journal line: `ended a confirmed read_canceled`. */
+/** Returns a short form of a journal line: `ended a confirmed read_canceled`. */
 export function told(entry: JournalEntry, nameOf: (action: string) => string): string {
   const words = (...all: unknown[]) => all.filter(word => word !== undefined).join(' ');
   switch (entry.step) {

@@ -72,7 +72,7 @@ export interface DecodedHistogram {
   readonly createdTimestamp: Timestamp | null;
 }
 
-/** Exactly one of the three values is not null. */
+/** A sample. Exactly one of the three values is not null. */
 interface DecodedMetric {
   readonly label: readonly LabelPair[];
   readonly gauge: { readonly value: number } | null;
@@ -101,12 +101,12 @@ export function decodeFamilies(bytes: Uint8Array): DecodedFamily[] {
   return families;
 }
 
-/** A series name with its labels. */
+/** Formats a series name with its labels. */
 function seriesOf(name: string, labels: readonly LabelPair[]): string {
   return JSON.stringify([name, ...labels.map(({ name, value }) => [name, value])]);
 }
 
-/** Values by series, as in the text format. */
+/** Returns values by series, as in the text format. */
 export function seriesOfFamily({ name, metric }: DecodedFamily): Map<string, number> {
   const series = new Map<string, number>();
   const put = (suffix: string, labels: readonly LabelPair[], value: number) => {

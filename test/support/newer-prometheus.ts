@@ -21,8 +21,8 @@ function find(variable: string, name: string): string | undefined {
   }
 }
 
-/** A Prometheus with features that Debian stable may lack, such as start timestamps of series. */
+/** Finds a Prometheus with features that Debian stable may lack, such as start timestamps of series. */
 export const findNewerPrometheus = () => find('NEWER_PROMETHEUS', 'prometheus');
 
-/** A VictoriaMetrics. It accepts OTLP, which Debian's Prometheus is built without, and answers the same queries. */
+/** Finds a VictoriaMetrics. It has the same query API and accepts OTLP, which Debian's Prometheus does not. */
 export const findVictoriaMetrics = () => find('VICTORIA_METRICS', 'victoria-metrics');

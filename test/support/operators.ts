@@ -42,7 +42,7 @@ export async function giveOrder(order: Order, { store, accounts, clock, waitMs }
   return refused?.refused ?? (results.includes('waiting') ? 'waiting' : 'obeyed');
 }
 
-/** A clock for an operator: time passes only in `sleep`, which runs `work`. */
+/** Creates an operator's clock: time passes only in `sleep`, which runs `work`. */
 export function operatorClock(
   { now }: Pick<Clock, 'now'>,
   work: () => Promise<unknown> = async () => undefined,

@@ -6,12 +6,12 @@ export interface ReceivedPoint {
   readonly name: string;
   readonly unit: string;
   readonly description: string;
-  /** `sum`: not monotonic; all types except gauges are cumulative. */
+  /** A `sum` is not monotonic. All types except gauges are cumulative. */
   readonly type: 'counter' | 'sum' | 'gauge' | 'histogram';
   readonly labels: Readonly<Record<string, string>>;
   readonly since: number | undefined;
   readonly time: number;
-  /** The count of a histogram. Undefined: the series has ended. */
+  /** The value, or the count of a histogram. Undefined: the series has ended. */
   readonly value: number | undefined;
   readonly sum?: number;
   readonly counts?: readonly number[];
@@ -70,7 +70,7 @@ const ms = (nanos: string) => Number(BigInt(nanos) / 1000n) / 1000;
 const textsOf = (pairs: readonly KeyValue[] = []) =>
   Object.fromEntries(pairs.map(({ key, value }) => [key, value.stringValue ?? '']));
 
-/** The data points of a request body. Throws if a sum or histogram is not cumulative. */
+/** Returns the data points of a request body. Throws if a sum or histogram is not cumulative. */
 export function decodeMetrics(body: Buffer): ReceivedPoint[] {
   const decoded = ExportMetricsServiceRequest.toObject(ExportMetricsServiceRequest.decode(body), {
     longs: String,
@@ -117,7 +117,7 @@ export function decodeMetrics(body: Buffer): ReceivedPoint[] {
   );
 }
 
-/** The points as lines of the text format: `name{labels}` with sorted labels, and the value. */
+/** Formats points as in the text format: `name{labels}` with sorted labels, and the value. */
 export function linesOf(points: readonly ReceivedPoint[]): Map<string, number> {
   const lines = new Map<string, number>();
   const add = (name: string, labels: Readonly<Record<string, string>>, value: number) =>

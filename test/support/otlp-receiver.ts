@@ -100,14 +100,14 @@ export interface OtlpReceiver {
   /** All accepted spans, in order of arrival. */
   readonly spans: readonly ReceivedSpan[];
   readonly requests: readonly { readonly path: string; readonly headers: NodeJS.Dict<string | string[]> }[];
-  /** Decompressed bytes of every request, accepted or not. */
+  /** Returns the decompressed bytes of every request, whether it was accepted or not. */
   raw(): Buffer;
   /** Sets the response to all following requests; `hang` sends none. */
   answer(status: number | 'hang'): void;
   close(): Promise<void>;
 }
 
-/** A receiver of traces by OTLP over HTTP, in protobuf or JSON. */
+/** Starts a receiver of traces by OTLP over HTTP, in protobuf or JSON. */
 export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const requests: OtlpReceiver['requests'][number][] = [];

@@ -35,20 +35,20 @@ export type AlertEvent = z.output<typeof alertEvent>;
 /** Largest documented event (bytes). */
 const MAX_BYTES = 512 * 1024;
 
-/** Starts the receiver of events. It ends with the test and answers as documented, or with `status` if that is set. */
+/** Starts the receiver of events, which is closed after the test. Responds as documented, or with `status` if it is set. */
 export async function startPagerduty(routingKey: string) {
   const pagerduty = {
     url: '',
     /** Accepted events in order. */
     events: [] as AlertEvent[],
-    /** Explanations of rejected events. */
+    /** Reasons for rejected events. */
     errors: [] as string[],
-    /** Keys of open alerts, and how many were ever opened. */
+    /** Keys of open alerts, and the number of alerts ever opened. */
     open: new Set<string>(),
     opened: 0,
     requests: 0,
     status: undefined as number | undefined,
-    /** Does not answer accepted events. */
+    /** Whether accepted events get no response. */
     isSilent: false,
   };
   function accept(event: AlertEvent): void {

@@ -3,11 +3,11 @@
  * that the project never writes: timestamps, summaries, and exemplars outside of buckets.
  */
 interface ParsedSample {
-  /** As written, including the suffix. */
+  /** Name as written, including the suffix. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Only on buckets in OpenMetrics. */
+  /** Exemplar; only in OpenMetrics and only on buckets. */
   readonly exemplar?: {
     readonly labels: Readonly<Record<string, string>>;
     readonly value: number;
@@ -62,7 +62,7 @@ function unescapeText(text: string, allowed: string): string {
 /** Maximum total length of an exemplar's label names and values (characters). */
 const LONGEST_EXEMPLAR = 128;
 
-/** A sample line of OpenMetrics with an optional exemplar. */
+/** Parses a sample line of OpenMetrics with an optional exemplar. */
 function parseExemplified(line: string): ParsedSample {
   const [, series, label = '', text = '', value = '', at = ''] =
     /^(.*) # \{([a-zA-Z_]\w*)="([^"\\]*)"\} (\S+) (\S+)$/s.exec(line) ?? [];

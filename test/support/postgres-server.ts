@@ -21,7 +21,7 @@ import { freePort } from './prometheus.ts';
 /** A separate real PostgreSQL server on a free loopback port, independent of Debian's clusters. */
 export interface Postgres {
   readonly port: number;
-  /** URL with user and password; the superuser by default. */
+  /** Returns a URL with user and password; by default of the superuser. */
   url(database: string, user?: string): string;
   /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
@@ -35,7 +35,7 @@ export interface Postgres {
    */
   stop(mode?: StopMode): Promise<void>;
   restart(mode?: StopMode): Promise<void>;
-  /** The server's process first, then its current children. */
+  /** Returns the id of the server's process, followed by those of its current children. */
   pids(): number[];
   /** Freezes all of its processes: connections stay open without responses. */
   pause(): void;
@@ -49,7 +49,7 @@ export type StopMode = 'fast' | 'immediate' | 'kill';
 export interface PostgresOptions {
   /** Additional settings of postgresql.conf by name. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Files by name that only the server can read, in the base folder for paths in settings. */
+  /** Files that only the server can read, by name. Paths in `settings` are relative to their folder. */
   readonly files?: Readonly<Record<string, string>>;
 }
 
@@ -60,7 +60,7 @@ const SETTINGS = {
   unix_socket_directories: '',
   shared_buffers: '16MB',
   max_connections: '60',
-  // The system keeps data that a killed process has written.
+  // Tests do not need fsync: the operating system keeps data that a killed process has written.
   fsync: 'off',
   max_wal_senders: '0',
   wal_level: 'minimal',
@@ -69,7 +69,7 @@ const SETTINGS = {
   log_timezone: 'UTC',
 };
 
-/** The folder of the programs: Debian's newest version, or on PATH; undefined if missing. */
+/** Returns the folder of the programs: Debian's newest version, or on PATH; undefined if missing. */
 function programs(): string | undefined {
   const version = (folder: string) => Number(folder.split('/').at(-2));
   const debian = globSync('/usr/lib/postgresql/*/bin').sort((one, other) => version(other) - version(one));
@@ -117,7 +117,7 @@ function newDataFolder({ uid, gid }: ReturnType<typeof identity>): string {
   return folder;
 }
 
-/** A command prefix that ends a program when this process is killed; requires util-linux. */
+/** Returns a command prefix that ends a program when this process is killed. It requires util-linux. */
 const withParent = () => (existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pdeathsig', 'QUIT'] : []);
 
 async function runToEnd(child: ChildProcess): Promise<void> {
@@ -149,7 +149,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
   const isRunning = () => server !== undefined && server.exitCode === null && server.signalCode === null;
 
   function cleanUp(): void {
-    // SIGKILL would leak shared memory. SIGQUIT also resumes paused processes.
+    // Send SIGQUIT, which also resumes paused processes: SIGKILL would leak shared memory.
     if (isRunning()) signal('SIGQUIT');
     initializing?.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -167,7 +167,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
       try {
         process.kill(pid, name);
       } catch {
-        // The backend has just ended.
+        // Ignore a backend that has just ended.
       }
     }
   }

@@ -1,4 +1,4 @@
-/** Problems on the page, minute by minute, while the demo plays a scenario in simulated time. */
+/** Records the problems on the page, minute by minute, while the demo plays a scenario in simulated time. */
 import { openBase } from '../../src/agent/parts.ts';
 import { createServing } from '../../src/agent/served.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
@@ -9,21 +9,21 @@ import { withClosing } from '../../src/kit/closing.ts';
 import type { Problem } from '../../src/status/api/parts.ts';
 import { createDrivenClock, drive } from './course.ts';
 
-/** Problems at a minute. */
+/** Problems shown in one minute. */
 export interface Said {
   readonly minute: number;
   readonly problems: readonly Problem[];
 }
 
-/** Backfill of the demo (ms). */
+/** Time range of the event log that the demo reads at startup (ms). */
 const BACKFILL = 3_600_000;
 
-/** Default intervals instead of the demo's few seconds, which cost five times as much. */
+/** Default intervals. The demo polls every few seconds, which costs five times as much. */
 export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '30s' } };
 
 /**
- * Runs an agent and an emulator like `demo`, without loops that only send. `collect`: other rounds; `seed`: another
- * workload.
+ * Runs an agent and an emulator like `demo`, without loops that only send. `collect`: overrides rounds; `seed`: selects
+ * another workload.
  */
 export function problemCourse(
   scenario: string,
@@ -50,7 +50,7 @@ export function problemCourse(
     const { served } = await createServing(supervisor, base);
     const { running } = supervisor.state();
     const { signal } = new AbortController();
-    // No loop reads the auto-cancel brake here, but a command does.
+    // No loop here reads auto-cancel's brake, so a command does.
     await served.command({ kind: 'resume', by: 'test', reason: 'start' }, signal);
     const said: Said[] = [];
     await drive(
@@ -67,7 +67,7 @@ export function problemCourse(
   });
 }
 
-/** The first occurrence of each severity and kind. */
+/** Returns the first occurrence of each severity and kind. */
 export function firstSaid(
   said: readonly Said[],
 ): ReadonlyMap<string, { readonly minute: number; readonly text: string }> {

@@ -28,9 +28,9 @@ export function requireProgram(name: string): boolean {
 
 export interface Prometheus {
   readonly url: string;
-  /** The series of an instant query. */
+  /** Returns the series of an instant query. */
   query(promql: string): Promise<{ readonly metric: Readonly<Record<string, string>>; readonly value: number }[]>;
-  /** `data` of an HTTP API response, such as `/api/v1/targets`. */
+  /** Returns `data` of an HTTP API response, such as `/api/v1/targets`. */
   get(path: string): Promise<unknown>;
   /** Stops the process and deletes its data. */
   stop(): Promise<void>;
@@ -64,14 +64,14 @@ export const asVictoriaMetrics = (program: string): Pick<PrometheusOptions, 'pro
     '-promscrape.config.strictParse=false',
     `-storageDataPath=${data}`,
     `-httpListenAddr=${listen}`,
-    // Like Prometheus. By default samples are delayed by half a minute and names are not translated.
+    // Behave like Prometheus: by default, samples are delayed by half a minute and names are not translated.
     '-search.latencyOffset=0s',
     '-search.disableCache',
     '-opentelemetry.usePrometheusNaming',
   ],
 });
 
-/** A port that was free a moment ago. */
+/** Returns a port that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -115,7 +115,7 @@ export async function startPrometheus({
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
   const file = join(folder, 'prometheus.yml');
   const global = { scrape_interval: '1s', evaluation_interval: '1s' };
-  // JSON is YAML.
+  // Prometheus reads YAML, which includes JSON.
   writeFileSync(file, JSON.stringify({ global, ...config, scrape_configs: scrapeConfigs }));
   const data = join(folder, 'data');
   await prepare?.(data);

@@ -19,7 +19,10 @@ interface Config {
 
 export const shipped = (): Config => parse(readFileSync('deploy/alertmanager.yml', 'utf8'));
 
-/** Returns the shipped configuration with all times divided by `factor` and webhook receivers at URLs with their names. */
+/**
+ * Returns the shipped configuration with all times divided by `factor` and each receiver replaced by a webhook whose
+ * URL contains its name.
+ */
 export function faster(factor: number, url: string): object {
   const { route, receivers, ...config } = shipped();
   const inRoute = ({ routes = [], ...own }: Route): Route => ({
@@ -61,7 +64,7 @@ export async function startReceivers() {
   });
   return {
     url: service.url,
-    /** All notifications, in order. */
+    /** Returns all notifications in order. */
     all: (): readonly string[] => sent.map(({ text }) => text),
     inJob: (name: string) => sent.flatMap(({ job, text }) => (job === name ? [text] : [])).sort(),
   };

@@ -19,7 +19,7 @@ import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 export interface Guillotine {
   /** Performs an external effect. Never resolves in a dead process or when the process dies at it. */
   pass<T>(work: () => Promise<T>): Promise<T>;
-  /** Kills the process at the effect number `left`; `isDone`: after performing it. */
+  /** Kills the process at its effect number `left` from now; `isDone`: only after performing that effect. */
   arm(left: number, isDone: boolean): void;
   readonly isDead: boolean;
   /** Resolves when the process dies. */
@@ -54,9 +54,9 @@ export function createGuillotine(): Guillotine {
 }
 
 export interface SimulatedAgent {
-  /** One complete walk of the dead-letter queue. */
+  /** Performs one complete walk of the dead-letter queue. */
   walk(): Promise<void>;
-  /** One step of auto-cancel, run every second: executes commands, reads back, decides. */
+  /** Performs one step of auto-cancel, which the agent runs every second: executes commands, reads back, decides. */
   act(): Promise<void>;
   readonly autoCancel: AutoCancel;
   /** Whether this breaker is open. */
@@ -116,7 +116,7 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   const common = { store, clock, random: () => 0, log, tracer, outbox: noOutbox };
   const intervals = { act: 1000, orders: 1000 };
   const accounts = new AutoCancelAccounts(config, { ...common, alertStates: () => new Map(), intervals });
-  // Auto-cancel uses no other part of an account.
+  // Auto-cancel uses no other parts of an account.
   const acting = await accounts.open(account as unknown as Parameters<typeof accounts.open>[0], undefined);
   const autoCancel = accounts.view();
   if (!acting || !autoCancel) throw new Error('auto-cancel is off');

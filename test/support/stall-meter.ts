@@ -1,12 +1,12 @@
 /** Measures how long this process was prevented from running, by the delay of its timer (ms). */
 export interface StallMeter {
-  /** Total delay between two times of the monotonic clock. */
+  /** Returns the total delay between two times of the monotonic clock. */
   between(from: number, to: number): number;
   close(): void;
 }
 
 const EVERY = 20;
-/** Delay on an idle machine. */
+/** Delay of the timer on an idle machine. */
 const USUAL = 5;
 
 export function startStallMeter(): StallMeter {

@@ -1,5 +1,5 @@
 /**
- * An auto-cancel section that cancels failure callbacks of https://stuck.example.com/ after two walks. `limits`: limits
+ * Returns an auto-cancel section that cancels failure callbacks of https://stuck.example.com/ after two walks. `limits`: limits
  * of the rule.
  */
 export function cancelStuck(

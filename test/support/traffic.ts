@@ -2,8 +2,8 @@ import type { Random } from '../../src/emulator/random.ts';
 import type { TrueEvent } from './event-truth.ts';
 
 /**
- * Lives of messages that start within `span` milliseconds from `start`, finished or not. Many events share a
- * millisecond. `prefix`: prefix of message ids.
+ * Generates message life cycles, finished or not, that start within `span` milliseconds after `start`. Many events
+ * share a millisecond. `prefix`: prefix of message ids.
  */
 export function traffic(
   chance: Random,

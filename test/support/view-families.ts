@@ -17,7 +17,7 @@ interface Place {
   readonly as?: 'time' | 'truth';
   /** Value in the view if the sample is missing. Default: null. */
   readonly otherwise?: 0;
-  /** A family that exists once the data was read; a missing sample then means 0. */
+  /** A family that exists once the data has been read; a missing sample then means 0. */
   readonly readBy?: string;
 }
 
@@ -28,7 +28,7 @@ const text = (item: Item | undefined, key: string) => String(item?.[key]);
 const own = (label: string, key: string) => (items: readonly Item[]) => ({ [label]: text(items.at(-1), key) });
 const round = ([item]: readonly Item[]) => ({ collector: text(item, 'collector'), round: text(item, 'round') });
 const otherKind = () => ({ group: '__other__' });
-/** `urlHost` → `url_host` */
+/** Converts `urlHost` to `url_host`. */
 const snake = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
 const dimension = (items: readonly Item[]) => snake(text(items[0], 'dimension'));
 const perKey = own('flow_control_key', 'key');
@@ -216,10 +216,10 @@ function find(view: Item, place: Place): ShownNumber[] {
   return found;
 }
 
-/** All numbers of the view that also occur in the exposition. */
+/** Returns all numbers of the view that also occur in the exposition. */
 export const shownNumbers = (view: object): ShownNumber[] => PLACES.flatMap(place => find({ ...view }, place));
 
-/** The expected value in the view according to the exposition. */
+/** Returns the expected value in the view according to the exposition. */
 export function exposedValue(families: readonly ParsedFamily[], account: string, number: ShownNumber): unknown {
   const { name, labels, as, otherwise, readBy } = number;
   const own = families.flatMap(({ samples }) => samples).filter(sample => sample.labels.account === account);

@@ -58,74 +58,77 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
 }
 
 describe('spans of the agent', () => {
-  it.each(['http/protobuf', 'http/json'])('form one trace per round with its requests, sent by %s', async protocol => {
-    const [emulator, receiver] = [await emulateWithKey(), await receive()];
-    const agent = startTraced(
-      emulator.url,
-      emulator.token,
-      { endpoint: receiver.url, headers: { 'x-key': HEADER } },
-      { OTEL_EXPORTER_OTLP_PROTOCOL: protocol, OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test' },
-    );
-    const ofRounds = ['collect dlq', 'collect events', 'collect flow_control'];
-    await eventually(async () => {
-      const names = new Set(receiver.spans.map(({ name }) => name));
-      for (const name of [...ofRounds, 'GET /v2/dlq', 'GET /v2/flowControl/{flowControlKey}']) {
-        expect(names).toContain(name);
-      }
-    });
-    agent.kill('SIGTERM');
-    expect(await agent.ended).toBe(0);
-
-    expect(receiver.requests.every(({ path }) => path === '/v1/traces')).toBe(true);
-    expect(receiver.requests.every(({ headers }) => headers['x-key'] === HEADER)).toBe(true);
-    expect(receiver.requests[0]?.headers['content-type']).toBe(
-      protocol === 'http/json' ? 'application/json' : 'application/x-protobuf',
-    );
-    const bySpanId = new Map(receiver.spans.map(span => [span.spanId, span]));
-    for (const span of receiver.spans) {
-      expect(span.traceId).toMatch(/^[0-9a-f]{32}$/);
-      expect(span.resource).toMatchObject({
-        'service.name': 'delivery-watch',
-        'deployment.environment.name': 'test',
+  it.each(['http/protobuf', 'http/json'])(
+    'spans form one trace per round with its requests, sent by %s',
+    async protocol => {
+      const [emulator, receiver] = [await emulateWithKey(), await receive()];
+      const agent = startTraced(
+        emulator.url,
+        emulator.token,
+        { endpoint: receiver.url, headers: { 'x-key': HEADER } },
+        { OTEL_EXPORTER_OTLP_PROTOCOL: protocol, OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test' },
+      );
+      const ofRounds = ['collect dlq', 'collect events', 'collect flow_control'];
+      await eventually(async () => {
+        const names = new Set(receiver.spans.map(({ name }) => name));
+        for (const name of [...ofRounds, 'GET /v2/dlq', 'GET /v2/flowControl/{flowControlKey}']) {
+          expect(names).toContain(name);
+        }
       });
-      expect(Object.keys(span.resource).filter(key => key.startsWith('process.'))).toEqual([]);
-      if (span.attributes.outcome === 'stopped') continue;
-      if (span.kind === 'client') {
-        const parent = bySpanId.get(span.parentSpanId);
-        const [, resource = ''] = /^GET \/v2\/(\w+)/.exec(span.name) ?? [];
-        expect(parent?.name).toBe(`collect ${resource === 'flowControl' ? 'flow_control' : resource}`);
-        expect(parent?.traceId).toBe(span.traceId);
-        expect(span.attributes).toMatchObject({
-          'http.request.method': 'GET',
-          'server.address': '127.0.0.1',
-          'server.port': Number(new URL(emulator.url).port),
-          'url.full': expect.stringMatching(
-            /^http:\/\/127\.0\.0\.1:\d+\/v2\/\w+(\/REDACTED)?(\?\w+=REDACTED(&\w+=REDACTED)*)?$/,
-          ),
-          'http.response.status_code': 200,
-          outcome: 'ok',
-        });
-      } else expect(span.parentSpanId).toBe('');
-    }
-    const rounds = receiver.spans.filter(({ kind }) => kind === 'internal');
-    expect(new Set(rounds.map(({ traceId }) => traceId)).size).toBe(rounds.length);
-    // Spans contain no token, header value, message content or key.
-    const raw = receiver.raw();
-    for (const secret of [emulator.token, HEADER, KEY, 'Bearer']) expect(raw.includes(secret), secret).toBe(false);
-    // Log lines refer to their spans.
-    const lines = agent
-      .stderr()
-      .split('\n')
-      .filter(line => line.includes('"collected"'))
-      .map(line => JSON.parse(line));
-    expect(lines.length).toBeGreaterThan(3);
-    for (const { trace_id, span_id, collector } of lines) {
-      expect(bySpanId.get(span_id)).toMatchObject({ traceId: trace_id, name: `collect ${collector}` });
-    }
-    expect(agent.stderr()).not.toContain(HEADER);
-  });
+      agent.kill('SIGTERM');
+      expect(await agent.ended).toBe(0);
 
-  it('are sampled and sent as OpenTelemetry variables configure, which override the configuration', async () => {
+      expect(receiver.requests.every(({ path }) => path === '/v1/traces')).toBe(true);
+      expect(receiver.requests.every(({ headers }) => headers['x-key'] === HEADER)).toBe(true);
+      expect(receiver.requests[0]?.headers['content-type']).toBe(
+        protocol === 'http/json' ? 'application/json' : 'application/x-protobuf',
+      );
+      const bySpanId = new Map(receiver.spans.map(span => [span.spanId, span]));
+      for (const span of receiver.spans) {
+        expect(span.traceId).toMatch(/^[0-9a-f]{32}$/);
+        expect(span.resource).toMatchObject({
+          'service.name': 'delivery-watch',
+          'deployment.environment.name': 'test',
+        });
+        expect(Object.keys(span.resource).filter(key => key.startsWith('process.'))).toEqual([]);
+        if (span.attributes.outcome === 'stopped') continue;
+        if (span.kind === 'client') {
+          const parent = bySpanId.get(span.parentSpanId);
+          const [, resource = ''] = /^GET \/v2\/(\w+)/.exec(span.name) ?? [];
+          expect(parent?.name).toBe(`collect ${resource === 'flowControl' ? 'flow_control' : resource}`);
+          expect(parent?.traceId).toBe(span.traceId);
+          expect(span.attributes).toMatchObject({
+            'http.request.method': 'GET',
+            'server.address': '127.0.0.1',
+            'server.port': Number(new URL(emulator.url).port),
+            'url.full': expect.stringMatching(
+              /^http:\/\/127\.0\.0\.1:\d+\/v2\/\w+(\/REDACTED)?(\?\w+=REDACTED(&\w+=REDACTED)*)?$/,
+            ),
+            'http.response.status_code': 200,
+            outcome: 'ok',
+          });
+        } else expect(span.parentSpanId).toBe('');
+      }
+      const rounds = receiver.spans.filter(({ kind }) => kind === 'internal');
+      expect(new Set(rounds.map(({ traceId }) => traceId)).size).toBe(rounds.length);
+      // Spans contain no token, header value, message content or key.
+      const raw = receiver.raw();
+      for (const secret of [emulator.token, HEADER, KEY, 'Bearer']) expect(raw.includes(secret), secret).toBe(false);
+      // Log lines refer to their spans.
+      const lines = agent
+        .stderr()
+        .split('\n')
+        .filter(line => line.includes('"collected"'))
+        .map(line => JSON.parse(line));
+      expect(lines.length).toBeGreaterThan(3);
+      for (const { trace_id, span_id, collector } of lines) {
+        expect(bySpanId.get(span_id)).toMatchObject({ traceId: trace_id, name: `collect ${collector}` });
+      }
+      expect(agent.stderr()).not.toContain(HEADER);
+    },
+  );
+
+  it('spans are sampled and sent as OpenTelemetry variables configure, which override the configuration', async () => {
     const [emulator, receiver, other] = [await emulateWithKey(), await receive(), await receive()];
     const agent = startTraced(
       emulator.url,
@@ -148,7 +151,7 @@ describe('spans of the agent', () => {
     expect(await agent.ended).toBe(0);
   });
 
-  it('are not exported with sampleRatio 0, and not created with OTEL_SDK_DISABLED', async () => {
+  it('spans are not exported with sampleRatio 0, and not created with OTEL_SDK_DISABLED', async () => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     const unsampled = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, sampleRatio: 0 });
     const disabled = startTraced(
@@ -170,7 +173,7 @@ describe('spans of the agent', () => {
   it.each([
     [true, 'requests contain a traceparent'],
     [false, 'requests contain no traceparent'],
-  ])('are propagated as configured: with propagate: %s, %s', async propagate => {
+  ])('trace context is propagated as configured: with propagate: %s, %s', async propagate => {
     const receiver = await receive();
     const traceparents: string[] = [];
     const service = await serve((request, response) => {
@@ -187,7 +190,7 @@ describe('spans of the agent', () => {
     });
   });
 
-  it('have a fixed error reason and contain no text of the service', async () => {
+  it('spans have a fixed error reason and contain no text of the service', async () => {
     const receiver = await receive();
     const service = await serve((_request, response) => response.writeHead(403, { 'x-secret': HEADER }).end(HEADER));
     startTraced(service.url, 'token', { endpoint: receiver.url });
@@ -203,8 +206,8 @@ describe('spans of the agent', () => {
   });
 });
 
-describe('a failing receiver', () => {
-  it('does not delay the shutdown of the agent', async () => {
+describe('failing receivers', () => {
+  it('a failing trace receiver does not delay the shutdown of the agent', async () => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     receiver.answer('hang');
     const lifecycle = { enabled: true, sampleRatio: 1 };
@@ -222,33 +225,36 @@ describe('a failing receiver', () => {
     ['fails', 503],
     ['hangs', 'hang'],
     ['is down', undefined],
-  ] as const)('that %s delays no round, and failed or dropped spans are counted', async (_what, answer) => {
-    const [emulator, receiver] = [await emulateWithKey(), await receive()];
-    if (answer === undefined) await receiver.close();
-    else receiver.answer(answer);
-    const agent = startTraced(
-      emulator.url,
-      emulator.token,
-      { endpoint: receiver.url },
-      { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4' },
-    );
-    const url = await agent.listensAt();
-    await eventually(async () => {
-      const counted = await spansCounted(url);
-      expect(counted.failed).toBeGreaterThan(3);
-      // If the receiver responds at once, no spans are waiting to be dropped.
-      if (answer === 'hang') expect(counted.dropped).toBeGreaterThan(3);
-      expect(counted.exported).toBe(0);
-      const text = await (await fetch(`${url}/metrics`)).text();
-      expect(text).toContain('delivery_up{account="a"} 1');
-    });
-    expect(agent.stderr().match(/the trace receiver does not accept spans/g)).toHaveLength(1);
-    if (answer !== undefined) {
-      receiver.answer(200);
-      await agent.says(/the trace receiver accepts spans again/);
-      await eventually(async () => expect((await spansCounted(url)).exported).toBeGreaterThan(0));
-    }
-    agent.kill('SIGTERM');
-    expect(await agent.ended).toBe(0);
-  });
+  ] as const)(
+    'a trace receiver that %s delays no round, and failed or dropped spans are counted',
+    async (_what, answer) => {
+      const [emulator, receiver] = [await emulateWithKey(), await receive()];
+      if (answer === undefined) await receiver.close();
+      else receiver.answer(answer);
+      const agent = startTraced(
+        emulator.url,
+        emulator.token,
+        { endpoint: receiver.url },
+        { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4' },
+      );
+      const url = await agent.listensAt();
+      await eventually(async () => {
+        const counted = await spansCounted(url);
+        expect(counted.failed).toBeGreaterThan(3);
+        // If the receiver responds at once, no spans are waiting to be dropped.
+        if (answer === 'hang') expect(counted.dropped).toBeGreaterThan(3);
+        expect(counted.exported).toBe(0);
+        const text = await (await fetch(`${url}/metrics`)).text();
+        expect(text).toContain('delivery_up{account="a"} 1');
+      });
+      expect(agent.stderr().match(/the trace receiver does not accept spans/g)).toHaveLength(1);
+      if (answer !== undefined) {
+        receiver.answer(200);
+        await agent.says(/the trace receiver accepts spans again/);
+        await eventually(async () => expect((await spansCounted(url)).exported).toBeGreaterThan(0));
+      }
+      agent.kill('SIGTERM');
+      expect(await agent.ended).toBe(0);
+    },
+  );
 });

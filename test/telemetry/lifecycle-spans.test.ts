@@ -45,8 +45,8 @@ const show = (text: string, more?: Partial<LifecycleTrace>) => {
   return { lines: spans.map(line), root: spans[0] as ReadableSpan, spans };
 };
 
-describe('the trace of a message', () => {
-  it('has a root, a wait and one attempt if the message was delivered immediately', () => {
+describe('traces of messages', () => {
+  it('the trace of a message has a root, a wait and one attempt if the message was delivered immediately', () => {
     const { lines, root, spans } = show('created@0 active@20 delivered@150=200');
     expect(lines).toEqual(['deliver api.example.com 0-150', 'wait 0-20', 'POST 20-150']);
     expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.INTERNAL, SpanKind.INTERNAL, SpanKind.CLIENT]);
@@ -69,7 +69,7 @@ describe('the trace of a message', () => {
     expect(root.status.code).toBe(SpanStatusCode.UNSET);
   });
 
-  it('has a backoff between attempts and an error status if the message was retried and dead-lettered', () => {
+  it('the trace of a message has a backoff between attempts and an error status if it was retried and dead-lettered', () => {
     const { lines, root, spans } = show(
       'created@0 active@10 error@50=500 retry@50>1050 active@1100 error@1200=0 failed@1200',
       { queue: 'emails' },
@@ -88,7 +88,7 @@ describe('the trace of a message', () => {
     expect(spans[4]?.attributes).toEqual({ 'delivery.planned_seconds': 1 });
   });
 
-  it('has no attempt if the message was cancelled before its due time', () => {
+  it('the trace of a message has no attempt if the message was cancelled before its due time', () => {
     const { lines, root, spans } = show('created@0>900 cancel_requested@100 cancelled@900');
     expect(lines).toEqual(['deliver api.example.com 0-900', 'wait 0-900']);
     expect(root.events.map(({ name }) => name)).toEqual(['cancel.requested', 'cancelled']);
@@ -101,7 +101,7 @@ describe('the trace of a message', () => {
     ['created@0 delivered@20', ['missing_events']],
     ['created@0 active@10 active@30 delivered@40', ['missing_events']],
     ['created@0 active@10 error@20', ['no_end']],
-  ])('is marked as partial if the log lacks events: %s', (events, reasons) => {
+  ])('the trace of a message is marked as partial if the log lacks events: %s', (events, reasons) => {
     const { root } = show(events);
     expect(root.attributes).toMatchObject({
       'delivery.trace.partial': true,
@@ -109,13 +109,13 @@ describe('the trace of a message', () => {
     });
   });
 
-  it('ignores events after the first final event', () => {
+  it('the trace of a message ignores events after the first final event', () => {
     const { lines, root } = show('created@0 active@10 delivered@20=200 active@30 error@40=500 failed@50');
     expect(lines).toEqual(['deliver api.example.com 0-20', 'wait 0-10', 'POST 10-20']);
     expect(root.attributes['delivery.outcome']).toBe('delivered');
   });
 
-  it('is linked to the span that published the message', () => {
+  it('the trace of a message is linked to the span that published the message', () => {
     const { root } = show('created@0 active@1 delivered@2', {
       traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
     });
@@ -124,7 +124,7 @@ describe('the trace of a message', () => {
     ]);
   });
 
-  it('contains at most 64 attempts and is then marked as partial', () => {
+  it('the trace of a message contains at most 64 attempts and is then marked as partial', () => {
     const events = Array.from({ length: 80 }, (_, turn) => `active@${turn * 10} error@${turn * 10 + 5}=500`);
     const { spans, root } = show(`created@0 ${events.join(' ')} failed@900`);
     expect(spans.filter(({ name }) => name === 'POST')).toHaveLength(64);
@@ -134,7 +134,7 @@ describe('the trace of a message', () => {
   });
 });
 
-describe('a trace of arbitrary events', () => {
+describe('traces of arbitrary events', () => {
   const event = fc.record({
     state: fc.constantFrom(...EVENT_STATES),
     time: fc.oneof(fc.integer({ min: T, max: T + 50 }), fc.integer({ min: 0, max: 8.64e15 })),
@@ -142,7 +142,7 @@ describe('a trace of arbitrary events', () => {
     status: fc.option(fc.integer({ min: 0, max: 599 }), { nil: undefined }),
   });
 
-  it('has one root that contains all other spans, and no span with a negative duration', () => {
+  it('a trace of arbitrary events has one root that contains all other spans, and no span with a negative duration', () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 1, maxLength: 60 }), fc.boolean(), (events, hasQueue) => {
         const spans = lifecycleSpans(traceOf(events, hasQueue ? { queue: 'q' } : {}), ORIGIN);
@@ -169,7 +169,7 @@ describe('a trace of arbitrary events', () => {
     );
   });
 
-  it('is the same, including its ids, if events are reordered or repeated', () => {
+  it('a trace of arbitrary events is the same, including its ids, if events are reordered or repeated', () => {
     const spansOf = (events: readonly TracedEvent[]) =>
       lifecycleSpans(traceOf(events), ORIGIN).map(span => [
         span.spanContext().spanId,

@@ -58,8 +58,8 @@ async function setUp(traces: number, endpoint?: string) {
   return { receiver, rows, counted, clock, log, run, failStore, close: lifecycles.close };
 }
 
-describe('a trace in the outbox', () => {
-  it('is sent in requests of 100 traces and then removed', async () => {
+describe('outbox', () => {
+  it('traces in the outbox are sent in requests of 100 traces and then removed', async () => {
     const { receiver, rows, counted, run } = await setUp(250);
     await run();
     expect(receiver.requests).toHaveLength(3);
@@ -70,7 +70,7 @@ describe('a trace in the outbox', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  it('is kept while the receiver rejects it, with increasing delays between retries', async () => {
+  it('a trace stays in the outbox while the receiver rejects it, with increasing delays between retries', async () => {
     const { receiver, rows, clock, log, run } = await setUp(1);
     receiver.answer(403);
     const waits: number[] = [];
@@ -90,7 +90,7 @@ describe('a trace in the outbox', () => {
     expect(log.lines.map(({ message }) => message)).toEqual(['the trace receiver does not accept spans']);
   });
 
-  it('is sent again with the same ids if the store could not remove it', async () => {
+  it('a trace is sent again with the same ids if the store could not remove it', async () => {
     const { receiver, run, failStore, rows } = await setUp(1);
     failStore(true);
     await expect(run()).rejects.toThrow('the store is full');
@@ -101,7 +101,7 @@ describe('a trace in the outbox', () => {
     expect(rows.size).toBe(0);
   });
 
-  it('is not sent again if only a later batch could not be removed', async () => {
+  it('a trace is not sent again if only a later batch could not be removed', async () => {
     const { receiver, run, failStore, rows } = await setUp(250);
     failStore(true, 1);
     await expect(run()).rejects.toThrow('the store is full');
@@ -111,7 +111,7 @@ describe('a trace in the outbox', () => {
     expect([receiver.spans.length, rows.size]).toEqual([700, 0]);
   });
 
-  it('is removed if the receiver accepts it while the agent stops', async () => {
+  it('a trace is removed from the outbox if the receiver accepts it while the agent stops', async () => {
     const accepted = Promise.withResolvers<void>();
     const service = await serve(async (_request, response) => {
       await accepted.promise;
@@ -129,7 +129,7 @@ describe('a trace in the outbox', () => {
     expect(rows.size).toBe(0);
   });
 
-  it('is kept if the agent stops before the receiver responds', async () => {
+  it('a trace stays in the outbox if the agent stops before the receiver responds', async () => {
     const { receiver, rows, counted, run } = await setUp(1);
     receiver.answer('hang');
     const controller = new AbortController();
@@ -138,7 +138,7 @@ describe('a trace in the outbox', () => {
     controller.abort();
     await running;
     expect(rows.size).toBe(1);
-    // The request is still in flight.
+    // This request is still in flight.
     expect(counted).toEqual({});
   });
 });

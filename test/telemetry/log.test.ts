@@ -15,7 +15,7 @@ function lineOf(format: 'json' | 'text'): string {
 }
 
 describe.each(['json', 'text'] as const)('a log line as %s', format => {
-  it('contains no control characters except the final line break', () => {
+  it('a log line contains no control characters except the final line break', () => {
     expect(lineOf(format)).toMatch(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*\n$/u);
     expect(lineOf(format)).toContain('the service said a');
   });

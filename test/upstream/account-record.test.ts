@@ -5,7 +5,7 @@ import { parseResetResponse } from '../../src/upstream/account-record.ts';
 const read = (body: unknown) => parseResetResponse(Buffer.from(JSON.stringify(body)));
 
 describe('account record', () => {
-  it('returns the credentials, redacted, and the limits in base units', () => {
+  it('the account record contains the credentials, redacted, and the limits in base units', () => {
     const answer = read({
       token: 'token-canary',
       password: 'password-canary',
@@ -40,26 +40,26 @@ describe('account record', () => {
     });
   });
 
-  it('parses the later form: no password, a second token, additional states', () => {
+  it('the later form of the account record is parsed: no password, a second token, additional states', () => {
     const answer = read({ token: 't', read_only_token: 'r', state: 'suspended', type: 'free', reserved_type: '' });
     expect(answer).toMatchObject({ password: undefined, hasReadOnlyToken: true });
     expect(answer?.record).toMatchObject({ plan: 'free', state: 'suspended', limits: {} });
   });
 
-  it('derives the state from `active` if there is no state', () => {
+  it('the state of the account is derived from `active` if it is missing', () => {
     expect(read({ token: 't', active: false })?.record.state).toBe('passive');
     expect(read({ token: 't' })?.record.state).toBeUndefined();
   });
 
-  it('accepts trailing blanks and a leading byte order mark', () =>
+  it('an account record may have trailing blanks and a leading byte order mark', () =>
     expect(parseResetResponse(Buffer.from('\ufeff{"token":"t"}      '))?.token.reveal()).toBe('t'));
 
   it.each(['', '{"token":"t"', '[]', 'null', '"t"', '{}', '{"token":7}', '{"token":""}', '{"token":"two words"}'])(
-    'is undefined without a sendable token: %s',
+    'an account record is undefined without a token that can be sent: %s',
     text => expect(parseResetResponse(Buffer.from(text))).toBeUndefined(),
   );
 
-  it('shortens long values and never throws', () => {
+  it('an account record shortens long values and never throws', () => {
     expect(read({ token: 't', type: 'x'.repeat(1000) })?.record.plan).toHaveLength(64);
     fc.assert(
       fc.property(fc.record({ token: fc.constant('t') }, { noNullPrototype: true }), fc.object(), (token, more) => {

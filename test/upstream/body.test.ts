@@ -31,8 +31,8 @@ const sizes = (text: string) => [
   `{"messages":[${text}],"padding":"${PADDING}"}`,
 ];
 
-describe('the body of a response', () => {
-  it('has the value that JSON.parse returns, regardless of its chunks', async () => {
+describe('response bodies', () => {
+  it('a body has the value that JSON.parse returns, regardless of its chunks', async () => {
     const value = fc.oneof(
       fc.json(),
       fc.json({ stringUnit: 'binary' }),
@@ -55,7 +55,7 @@ describe('the body of a response', () => {
     ['with NaN', '{"createdAt":NaN}'],
     ['with single quotes', "{'dlqId':'1-0'}"],
     ['with an unknown escape', '{"dlqId":"\\x31"}'],
-  ])('is invalid_response when it is %s, small or large', async (_what, text) => {
+  ])('a body is invalid_response when it is %s, small or large', async (_what, text) => {
     for (const body of sizes(text)) expect(await failureOf(body, 65_536)).toBe(NOT_JSON);
   });
 
@@ -69,16 +69,16 @@ describe('the body of a response', () => {
     ['preceded by two byte order marks', '\ufeff\ufeff[]'],
     ['HTML', '<html></html>'],
     ['UTF-16', Buffer.from('[]', 'utf16le')],
-  ])('is invalid_response when it is %s', async (_what, body) => {
+  ])('a body is invalid_response when it is %s', async (_what, body) => {
     expect(await failureOf(body, 1)).toBe(NOT_JSON);
   });
 
-  it('may start with a byte order mark', async () => {
+  it('a body may start with a byte order mark', async () => {
     for (const body of sizes('1')) expect(await read(`\ufeff${body}`, 1_000_000)).toEqual(JSON.parse(body));
     expect(await read('\ufeff[1]', 1)).toEqual([1]);
   });
 
-  it('keeps the last of duplicate keys, and __proto__ as an ordinary own property', async () => {
+  it('a body keeps the last of duplicate keys, and __proto__ as an ordinary own property', async () => {
     for (const body of sizes('{"a":1,"a":2,"__proto__":{"dlqId":"3-0"},"constructor":4}')) {
       const { messages } = (await read(body)) as { messages: Record<string, unknown>[] };
       expect(Object.entries(messages[0] ?? {})).toEqual([
@@ -90,12 +90,12 @@ describe('the body of a response', () => {
     }
   });
 
-  it('has a replacement character for invalid UTF-8, and whole characters across chunks', async () => {
+  it('a body has a replacement character for invalid UTF-8, and whole characters across chunks', async () => {
     const body = Buffer.concat([Buffer.from('["é👩‍👧\u{10ffff}'), Buffer.from([0xff, 0xe2, 0x82]), Buffer.from('x"]')]);
     for (const length of [1, 2, 3, 5, 7]) expect(await read(body, length)).toEqual(['é👩‍👧\u{10ffff}\ufffd\ufffdx']);
   });
 
-  it('is decompressed, and invalid_response when the compressed bytes are damaged', async () => {
+  it('a body is decompressed, and invalid_response when the compressed bytes are damaged', async () => {
     const [, body = ''] = sizes('1');
     const packed = gzipSync(body);
     expect(await read(packed, 100, 'GZip')).toEqual(JSON.parse(body));
@@ -104,13 +104,13 @@ describe('the body of a response', () => {
     damaged.fill(0, packed.length - 8);
     for (const bytes of [damaged, packed.subarray(0, -20)]) {
       await expect(read(bytes, 100, 'gzip')).rejects.toSatisfy(
-        error => error instanceof UpstreamError && error.message === 'GET /v2/dlq: gzip damaged',
+        error => error instanceof UpstreamError && error.message === 'GET /v2/dlq: invalid gzip data',
       );
     }
     await expect(read(packed, 100, 'br')).rejects.toThrow('unexpected content encoding');
   });
 
-  it('stops at the limit while it arrives, by its decompressed size', async () => {
+  it('reading of a body stops at the limit of its decompressed size', async () => {
     let sent = 0;
     async function* endless() {
       for (const chunk = Buffer.alloc(65_536, ' '); ; sent += chunk.length) yield chunk;
@@ -130,11 +130,11 @@ describe('the body of a response', () => {
     ['levels', 'more than 200 levels', `{"messages":${'['.repeat(2_000_000)}`],
     ['empty objects', 'more than 1000000 values', `[${'{},'.repeat(1_000_000)}{}]`],
     ['members', 'more than 1000000 values', `{${Array.from({ length: 1_000_001 }, (_, index) => `"${index}":0`)}}`],
-  ])('is not parsed with too many %s', async (_what, excess, body) => {
+  ])('a body with too many %s is not parsed', async (_what, excess, body) => {
     expect(await failureOf(body, 65_536)).toBe(`invalid_response: GET /v2/dlq: response body with ${excess}`);
   });
 
-  it('is parsed when its strings contain brackets, quotes and backslashes', async () => {
+  it('a body is parsed when its strings contain brackets, quotes and backslashes', async () => {
     const strings = ['{[,"\\'.repeat(1_000_000), '\\', '"', '\\"', '],}', '\\\\"['.repeat(100_000)];
     expect(await read(JSON.stringify(strings), 65_536)).toEqual(strings);
   });
@@ -159,7 +159,7 @@ describe('bodies above 4 MiB', () => {
   }
   const chunksRead = (bodies: readonly ReturnType<typeof start>[]) => bodies.map(({ body }) => body.chunks);
 
-  it('are read two at once in the order in which they grow, and smaller ones do not wait', async () => {
+  it('at most two bodies above 4 MiB are read at once, in the order in which they grow, and smaller ones do not wait', async () => {
     const bodies = Array.from({ length: 4 }, () => start());
     await nextTurn();
     // The chunk that exceeds 4 MiB is kept; no further one is read.
@@ -174,7 +174,7 @@ describe('bodies above 4 MiB', () => {
       expect(await result).toBe(1);
   });
 
-  it('stop waiting when their signal is aborted, and others then keep their order', async () => {
+  it('a large body stops waiting when its signal is aborted, and the others keep their order', async () => {
     const first = [start(), start()];
     const stop = new AbortController();
     const stopped = [start(stop.signal), start(stop.signal)];
@@ -195,7 +195,7 @@ describe('bodies above 4 MiB', () => {
   });
 });
 
-it('maps rows in their order, and yields to the event loop between slices', async () => {
+it('rows of a body are mapped in order, and mapping yields to the event loop between slices', async () => {
   let turns = 0;
   let isOver = false;
   const count = () => {

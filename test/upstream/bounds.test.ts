@@ -8,7 +8,7 @@ import { json, serve } from '../support/http-service.ts';
 const signal = () => new AbortController().signal;
 
 describe('bounds', () => {
-  it('does not parse a body with too many values or levels, and requests a smaller page', async () => {
+  it('does not parse a body with too many values or levels, and requests a smaller page instead', async () => {
     const bombs = {
       100: `{"messages":[{"a":[${'{},'.repeat(3_000_000)}{}]}]}`,
       50: `{"messages":${'['.repeat(2_000_000)}`,
@@ -78,7 +78,7 @@ describe('bounds', () => {
     ]);
   });
 
-  it('does not keep a smaller size that was rejected, too', async () => {
+  it('does not keep a smaller page size that was rejected as well', async () => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, 400));
     const { reader } = createTestClient(service.url);
     for (let read = 0; read < 2; read += 1) {

@@ -25,7 +25,7 @@ function setUp(options: Partial<BudgetOptions>) {
 }
 
 describe('budget', () => {
-  it('runs a starved background request before newer urgent ones', async () => {
+  it('runs a starved background request before newer urgent requests', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
     await ask('first');
     const walk = ask('walk', 'background');
@@ -55,7 +55,7 @@ describe('budget', () => {
     expect([walk < look, look < started.lastIndexOf('list')]).toEqual([true, true]);
   });
 
-  it('continues with the requests already spent on the same day, but not on another day', () => {
+  it('continues with the number of requests spent on the same day, but not on another day', () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
     const today = Math.floor(clock.now() / 86_400_000);
@@ -93,14 +93,14 @@ describe('budget', () => {
     await Promise.all(all);
   });
 
-  it('releases a slot when work fails', async () => {
+  it('releases a slot when a request fails', async () => {
     const { started, ask } = setUp({ burst: 10, concurrency: 1 });
     await expect(ask('a', 'events', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await ask('b');
     expect(started).toEqual(['a', 'b']);
   });
 
-  it('runs requests by priority, then in order', async () => {
+  it('runs requests by priority, then in the order of arrival', async () => {
     const { clock, started, ask } = setUp({});
     await ask('first');
     const all = [ask('background', 'background'), ask('normal 1'), ask('action', 'action'), ask('normal 2')];
@@ -143,7 +143,7 @@ describe('budget', () => {
   it('spreads the rest of the daily budget over the rest of the day', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 100, burst: 1, requestsPerDay: 35 });
     await ask('first');
-    // 31 for reading: 30 requests for the last minute of the day, so one every two seconds.
+    // 31 requests remain for reading: 30 for the last minute of the day, so one every two seconds.
     const all = ['a', 'b'].map(name => ask(name));
     await clock.advance(1900);
     expect(started).toEqual(['first']);
@@ -190,7 +190,7 @@ describe('budget', () => {
     expect(budget.spent().day).toBe(Math.floor(clock.now() / 86_400_000));
   });
 
-  it('runs nothing during a pause: short pauses delay requests, long ones reject them immediately', async () => {
+  it('runs no requests during a pause: short pauses delay requests, long ones reject them immediately', async () => {
     const { clock, budget, started, ask } = setUp({ requestsPerSecond: 0.01, burst: 2 });
     budget.pause(20_000);
     const held = ask('held');
@@ -209,7 +209,7 @@ describe('budget', () => {
     expect(started).toEqual(['held', 'held too long', 'sent after 15 minutes']);
   });
 
-  it('leaves no timer behind when no request waits any more', async () => {
+  it('leaves no timer behind when no request waits', async () => {
     const { clock, budget, ask } = setUp({ requestsPerSecond: 0.001 });
     await ask('a');
     const stop = new AbortController();

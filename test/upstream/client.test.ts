@@ -95,9 +95,9 @@ describe('client', () => {
 
   it.each([
     ['no list', { message: 'maintenance' }],
-    ['an error next to it', { flowControls: [], messages: [], events: [], error: 'no' }],
-    ['no row that can be read', { flowControls: [null], messages: [null, {}], events: [{ id: 1 }] }],
-  ])('counts a list with %s as missing and uses nothing from it', async (_what, body) => {
+    ['an error next to the list', { flowControls: [], messages: [], events: [], error: 'no' }],
+    ['no readable rows', { flowControls: [null], messages: [null, {}], events: [{ id: 1 }] }],
+  ])('counts a response with %s as a missing list and uses no data from it', async (_what, body) => {
     const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
     const bad = { reason: 'invalid_response' };
@@ -144,7 +144,7 @@ describe('client', () => {
   });
 
   it.each([
-    ['no JSON', '<html>down</html>'],
+    ['not JSON', '<html>down</html>'],
     ['JSON of another shape', '{"error":{"text":"down"}}'],
     ['an empty text', '{"error":" "}'],
     ['more than 16 KiB', JSON.stringify({ error: 'down', more: ' '.repeat(16_384) })],
@@ -160,7 +160,7 @@ describe('client', () => {
     expect(error.serviceError).toBeUndefined();
   });
 
-  it('keeps the status of an error response in an unknown encoding and closes its connection', async () => {
+  it('keeps the status of an error response in an unknown encoding', async () => {
     const service = await serve((_request, response) =>
       response.writeHead(403, { 'content-encoding': 'br' }).end('{"error":"no"}'),
     );
@@ -258,7 +258,7 @@ describe('client', () => {
     const { reader } = createTestClient(service.url);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
       reason: 'invalid_response',
-      message: 'GET /v2/dlq: 1001 rows where 100 were requested',
+      message: 'GET /v2/dlq: 1001 rows, only 100 were requested',
     });
   });
 
@@ -381,7 +381,7 @@ describe('client', () => {
   });
 });
 
-it("respects the service's own limit: the emulator's limit per second is exceeded at most once", async () => {
+it('exceeds the limit per second of the service at most once', async () => {
   const emulator = await emulate({ dialect: { requestsPerSecond: 3, burstReset: 'milliseconds' } });
   const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
   const { reader, counts } = createTestClient(emulator.url, {

@@ -56,8 +56,8 @@ async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeou
 const ANSWER = { rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 };
 const KEYS = [{ flowControlKey: 'k', waitListSize: 3 }];
 
-describe('a proxy', () => {
-  it('gets requests with user and password, except those for excluded hosts', async () => {
+describe('proxies', () => {
+  it('a proxy gets requests with user and password, except requests to excluded hosts', async () => {
     const service = await serve((_request, response) => json(response, KEYS));
     const proxy = await startProxy();
     const address = new Secret(`http://user:pass@127.0.0.1:${proxy.port}`);
@@ -68,7 +68,7 @@ describe('a proxy', () => {
     expect(proxy.requests).toHaveLength(1);
   });
 
-  it('tunnels TLS with additionally trusted certificates', async () => {
+  it('a proxy tunnels TLS with additionally trusted certificates', async () => {
     const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const proxy = await startProxy();
@@ -77,7 +77,7 @@ describe('a proxy', () => {
     expect(proxy.requests).toEqual([`CONNECT 127.0.0.1:${port}`]);
   });
 
-  it('causes a network error if it is unreachable', async () => {
+  it('an unreachable proxy causes a network error', async () => {
     const service = await serve((_request, response) => json(response, KEYS));
     await expect(read(service.url, { proxy: new Secret('http://127.0.0.1:1') })).rejects.toMatchObject({
       reason: 'network',
@@ -87,7 +87,7 @@ describe('a proxy', () => {
 });
 
 describe('TLS', () => {
-  it('rejects an untrusted certificate as a network error, and accepts an additionally trusted one', async () => {
+  it('an untrusted certificate causes a network error, and an additionally trusted one is accepted', async () => {
     const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const error = await read(`https://localhost:${port}`, {}).catch((error: unknown) => error);

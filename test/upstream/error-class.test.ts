@@ -48,20 +48,20 @@ const OTHERS = [
   '',
 ];
 
-describe('the class of an error', () => {
-  it.each(Object.entries(SAME))('does not differ by %s', (_, texts) => {
+describe('error classes', () => {
+  it.each(Object.entries(SAME))('the error class does not depend on %s', (_, texts) => {
     expect(new Set(texts.map(classOfError)).size).toBe(1);
   });
 
-  it('differs between different errors', () => {
+  it('different errors have different error classes', () => {
     expect(new Set(OTHERS.map(classOfError)).size).toBe(OTHERS.length);
   });
 
-  it('is stable across processes, because it is part of stored names', () => {
+  it('the error class is stable across processes, because it is part of stored names', () => {
     expect(classOfError('user 1 not found')).toMatchInlineSnapshot(`"c28xc2wcum0x"`);
   });
 
-  it('does not depend on ids, numbers and quotations in a text', () => {
+  it('the error class does not depend on ids, numbers and quotations in a text', () => {
     const id = fc.oneof(
       fc.uuid(),
       fc.nat().map(String),
@@ -82,7 +82,7 @@ describe('the class of an error', () => {
     );
   });
 
-  it('is computed quickly for any text and does not reveal the text', () => {
+  it('the error class of any text is computed quickly and does not reveal the text', () => {
     const hostile = [
       ...['"', "'", '`', '\\', '{', '[', '@', '://', '_', '-', '\n', '\u0000', '\ud800', '{"code"', '"error":"\\'],
     ].map(piece => piece.repeat(1_000_000 / piece.length));

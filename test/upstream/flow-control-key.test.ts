@@ -10,9 +10,9 @@ import { runs } from '../support/runs.ts';
 const signal = () => new AbortController().signal;
 const ROTATION = '/v2/keys/rotate';
 
-describe('a single flow-control key', () => {
+describe('single flow-control keys', () => {
   it.each(['/v2/flowControl/{flowControlKey}', '/v2/keys/rotate/{flowControlKey}'])(
-    'is read at %s regardless of its name',
+    'a single key is read at %s regardless of its name',
     async flowControlKeyPath => {
       const service = await serve((_request, response) => json(response, { waitlistSize: 7 }));
       const { reader, counts } = createTestClient(service.url, { flowControlKeyPath });
@@ -25,7 +25,7 @@ describe('a single flow-control key', () => {
     },
   );
 
-  it('is never requested at the neighbouring path that rotates the signing keys', async () => {
+  it('a single key is never requested at the neighbouring path that rotates the signing keys', async () => {
     const service = await serve((_request, response) => json(response, { waitlistSize: 7 }));
     const path = `${ROTATION}/{flowControlKey}`;
     const { reader } = createTestClient(service.url, { flowControlKeyPath: path });
@@ -43,7 +43,7 @@ describe('a single flow-control key', () => {
     expect(paths.filter(path => !/^\/v2\/keys\/rotate\/[^/]+$/.test(path))).toEqual([]);
   });
 
-  it('is not requested if any spelling of the configured path rotates signing keys', async () => {
+  it('a single key is not requested if any spelling of the configured path rotates signing keys', async () => {
     const service = await serve((_request, response) => json(response, {}));
     for (const flowControlKeyPath of [ROTATION, `${ROTATION}/`, '/v2/keys/x/../rotate', '/v2//keys/rotate//']) {
       const { reader, counts } = createTestClient(service.url, { flowControlKeyPath });
@@ -57,12 +57,12 @@ describe('a single flow-control key', () => {
     [404, undefined],
     [400, undefined],
     [405, undefined],
-  ])('is read from the list after status %d', async (status, expected) => {
+  ])('a single key is read from the list after status %d', async (status, expected) => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, status));
     expect(await createTestClient(service.url).reader.flowControlKey('k', signal())).toBe(expected);
   });
 
-  it('fails when the service fails or responds with another key', async () => {
+  it('reading a single key fails when the service fails or responds with another key', async () => {
     for (const [status, body, reason] of [
       [403, {}, 'forbidden'],
       [503, {}, 'server'],
@@ -78,7 +78,7 @@ describe('a single flow-control key', () => {
     }
   });
 
-  it('is requested from the regional URL', async () => {
+  it('a single key is requested from the regional URL', async () => {
     const base = await serve((_request, response) => json(response, []));
     const regional = await serve((_request, response) => json(response, { waitlistSize: 1 }));
     const { reader } = createTestClient(base.url, { addresses: { base: base.url, regional: `${regional.url}/eu/` } });
@@ -87,7 +87,7 @@ describe('a single flow-control key', () => {
     expect([base.requests, regional.requests]).toEqual([['GET /v2/flowControl'], ['GET /eu/v2/flowControl/k']]);
   });
 
-  it("matches the emulator's state with both paths, and no signing key is ever rotated", async () => {
+  it("a single key matches the emulator's state with both paths, and no signing key is ever rotated", async () => {
     const emulator = await emulate({ history: 0, dlqEntries: 0, speed: 0, dialect: { idleKey: 'missing' } });
     emulator.state.setWaitlist('a/b c?d', 9);
     for (const flowControlKeyPath of ['/v2/flowControl/{flowControlKey}', `${ROTATION}/{flowControlKey}`]) {

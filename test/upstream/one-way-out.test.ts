@@ -20,7 +20,7 @@ const OWN_CLIENT = /from 'node:(?:net|tls|http2|https)'|\bhttps?\.(?:request|get
 const DOCTOR = ['cli/doctor/connection.ts', 'cli/doctor/ports.ts'];
 
 describe('outgoing requests', () => {
-  it('are opened only for reads, cancels, token resets and alerts, and by doctor', () => {
+  it('outgoing requests are opened only for reads, cancels, token resets and alerts, and by doctor', () => {
     expect(pathsWith(REQUEST)).toEqual([
       ...DOCTOR,
       'upstream/post.ts',
@@ -30,7 +30,7 @@ describe('outgoing requests', () => {
     ]);
   });
 
-  it('of doctor change nothing and contain no token', () => {
+  it('outgoing requests of doctor change nothing and contain no token', () => {
     for (const { path, text } of sources.filter(({ path }) => DOCTOR.includes(path))) {
       expect(
         [...text.matchAll(/\bmethod: '(\w+)'/g)].map(([, method]) => method).filter(each => each !== 'GET'),
@@ -39,7 +39,7 @@ describe('outgoing requests', () => {
     }
   });
 
-  it('read with one method, and write with one method per file', () => {
+  it('all reads use one method, and each file that writes uses one method', () => {
     const METHOD = /\bmethod: '(?:POST|PUT|PATCH|DELETE)'/g;
     const methods = sources.flatMap(({ path, text }) =>
       path.startsWith('upstream/') ? [...text.matchAll(METHOD)].map(([found]) => `${path} ${found}`) : [],
@@ -52,14 +52,14 @@ describe('outgoing requests', () => {
     expect(sources.find(({ path }) => path === 'upstream/call.ts')?.text).toContain("readonly method: 'GET';");
   });
 
-  it('to receivers do not depend on code for the service', () => {
+  it('requests to receivers do not depend on code for the service', () => {
     const text = sources.find(({ path }) => path === 'upstream/post.ts')?.text ?? '';
     const used = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
     expect(used.sort()).toEqual(['../kit/clock.ts', './dispatcher.ts', './send.ts']);
     expect(text).toContain('import { untilAborted }');
   });
 
-  it('use no separately opened connection to the service', () => {
+  it('no code opens separate connections to the service', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
       ...DOCTOR,
       // These read addresses and certificates.
@@ -72,7 +72,7 @@ describe('outgoing requests', () => {
     ]);
   });
 
-  it('cancel only through writers made by open accounts', () => {
+  it('only open accounts and auto-cancel create writers for cancels', () => {
     const makers = pathsWith(/\bcreateWriter\b/).filter(path => path !== 'upstream/writer.ts');
     expect(makers).toEqual(['agent/account-client.ts', 'auto-cancel/accounts.ts']);
   });

@@ -29,7 +29,7 @@ async function startLargeRows(most: () => number) {
 }
 
 describe('page size', () => {
-  it('doubles after 16 readable pages in a row, up to the first size', async () => {
+  it('the page size doubles after 16 readable pages in a row, up to the first size', async () => {
     let most = 30;
     const { read, requested } = await startLargeRows(() => most);
     for (let page = 0; page < 17; page += 1) await read();
@@ -40,13 +40,13 @@ describe('page size', () => {
     expect(requested()).toEqual([...Array(15).fill(25), ...Array(16).fill(50), ...Array(29).fill(100)]);
   });
 
-  it('stays at one row while that row is too large', async () => {
+  it('the page size stays at one row while that row is too large', async () => {
     const { read, requested } = await startLargeRows(() => 0);
     for (let page = 0; page < 3; page += 1) await expect(read()).rejects.toMatchObject({ reason: 'invalid_response' });
     expect(requested()).toEqual([100, 50, 25, 12, 6, 3, 1, 1, 1]);
   });
 
-  it('does not limit a page that was requested before it shrank', async () => {
+  it('a smaller page size does not limit a page that was requested before', async () => {
     const isSmall = Promise.withResolvers<void>();
     const service = await serve((request, response) => {
       const parameters = parametersOf(request.url);

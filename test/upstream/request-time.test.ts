@@ -44,12 +44,12 @@ async function timed(read: Promise<unknown>) {
   return { error, took: performance.now() - start };
 }
 
-describe('a request with its retries', () => {
+describe('time limits of requests and retries', () => {
   it.each([
-    ['never answers', hang],
-    ['drips its body', drip],
-    ['stops in its body', cutOff],
-  ])('ends within the timeout if the service %s, after one attempt', async (_what, respond) => {
+    ['never responds', hang],
+    ['sends its body too slowly', drip],
+    ['stops in the middle of its body', cutOff],
+  ])('a request ends at the timeout and is not retried if the service %s', async (_what, respond) => {
     const service = await serve((_request, response) => respond(response));
     const { reader, counts } = createTestClient(service.url, { timeout: 300 });
     const { error, took } = await timed(allKeys(reader, signal()));
@@ -60,9 +60,9 @@ describe('a request with its retries', () => {
   });
 
   it.each([
-    ['never answers', hang],
-    ['drips its body', drip],
-  ])('fails a walk within the timeout of its page if the service %s on page 7', async (_what, respond) => {
+    ['never responds', hang],
+    ['sends its body too slowly', drip],
+  ])('a walk fails within the timeout of its page if the service %s on page 7', async (_what, respond) => {
     let page = 0;
     const service = await serve((_request, response) => {
       page += 1;
@@ -78,7 +78,7 @@ describe('a request with its retries', () => {
     expect(page).toBe(7);
   });
 
-  it('leaves other endpoints alone if the service hangs on one', async () => {
+  it('requests to other endpoints succeed if the service hangs on one', async () => {
     const service = await serve((request, response) => {
       if (!request.url?.startsWith('/v2/dlq')) json(response, []);
     });
@@ -88,7 +88,7 @@ describe('a request with its retries', () => {
     expect(keys.rows).toEqual([]);
   });
 
-  it('limits a retry to the rest of the time', async () => {
+  it('a retry is limited to the rest of the time', async () => {
     let calls = 0;
     const service = await serve((_request, response) => {
       calls += 1;
@@ -107,7 +107,7 @@ describe('a request with its retries', () => {
     [10_000, [125, 250, 500]],
     [960, [125, 250]],
     [410, [125]],
-  ])('makes only retries that start within nine tenths of a timeout of %i ms', async (timeout, sleeps) => {
+  ])('only retries that start within nine tenths of a timeout of %i ms are made', async (timeout, sleeps) => {
     const clock = createSleepClock();
     const service = await serve((_request, response) => json(response, {}, 503));
     const { reader } = createTestClient(service.url, { timeout, clock });
@@ -116,7 +116,7 @@ describe('a request with its retries', () => {
     expect(service.requests).toHaveLength(sleeps.length + 1);
   });
 
-  it('fails as rate limited immediately if Retry-After is longer than the timeout, and keeps the pause of the budget', async () => {
+  it('a request fails as rate limited immediately if Retry-After is longer than the timeout, and the budget stays paused', async () => {
     const service = await serve((_request, response) => response.writeHead(429, { 'retry-after': '20' }).end());
     const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 10, requestsPerDay: 1_000_000 };
     const clock = createSleepClock();
@@ -132,7 +132,7 @@ describe('a request with its retries', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  it('ends with the last error if its time is over while a retry waits for the budget', async () => {
+  it('a request ends with the last error if its time is over while a retry waits for the budget', async () => {
     const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
     const budget = createBudget(limits, systemClock, () => undefined);
     const failing = await serve((_request, response) => json(response, { error: 'down' }, 503));
@@ -151,7 +151,7 @@ describe('a request with its retries', () => {
     await blocking;
   });
 
-  it('stops waiting for a token reset at the timeout and reports no rejected token', async () => {
+  it('a request that waits for a token reset gives up at its timeout and does not report the token as rejected', async () => {
     const file = join(newFolder(), 'token');
     writeFileSync(file, 'old');
     writeFileSync(resetMark(file), '');

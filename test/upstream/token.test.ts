@@ -11,7 +11,7 @@ import { createManualClock } from '../support/manual-clock.ts';
 
 const signal = () => new AbortController().signal;
 
-describe('a rejected token', () => {
+describe('rejected tokens', () => {
   function serveRejecting(good: () => string) {
     return serve((request, response) => {
       if (request.headers.authorization === `Bearer ${good()}`) json(response, []);
@@ -19,7 +19,7 @@ describe('a rejected token', () => {
     });
   }
 
-  it('is sent once every five minutes by one request until the service accepts it', async () => {
+  it('a rejected token is sent once every five minutes by one request until the service accepts it', async () => {
     let good = 'another';
     const service = await serveRejecting(() => good);
     const clock = createManualClock();
@@ -43,7 +43,7 @@ describe('a rejected token', () => {
     expect(rejections).toEqual([true, false]);
   });
 
-  it('does not block a changed token, even if it changed during a request', async () => {
+  it('a rejected token does not block a changed token, even if it changed during a request', async () => {
     let token = 'old';
     let swapDuringRequest = false;
     const service = await serve((request, response) => {
@@ -66,8 +66,8 @@ describe('a rejected token', () => {
   });
 });
 
-describe('token file', () => {
-  it('is read again when it changes, and fails as unauthorized while missing or invalid', async () => {
+describe('token files', () => {
+  it('a token file is read again when it changes, and fails as unauthorized while missing or invalid', async () => {
     const path = join(newFolder(), 'token');
     const token = fileToken(path);
     await expect(token()).rejects.toMatchObject({ reason: 'unauthorized' });
@@ -79,12 +79,12 @@ describe('token file', () => {
       await writeFile(path, invalid);
       await expect(token()).rejects.toMatchObject({
         reason: 'unauthorized',
-        message: `the token file ${path} holds no token`,
+        message: `the token file ${path} contains no token`,
       });
     }
   });
 
-  it('is not counted as a request while it is unreadable', async () => {
+  it('a token file that is unreadable does not count as a request', async () => {
     const service = await serve((_request, response) => json(response, []));
     const { reader, counts } = createTestClient(service.url, { token: fileToken('/nonexistent/token') });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });

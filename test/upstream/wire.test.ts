@@ -73,7 +73,7 @@ describe('wire', () => {
     ['1e999', undefined],
   ])('parses the time %j as %j', (createdAt, ms) => expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms));
 
-  it('reads the state of a failure callback under either name; contradicting states are unknown', () => {
+  it('parses the state of a failure callback under either name, and treats conflicting states as unknown', () => {
     const state = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields })?.callbackState;
     const info = (state: unknown) => ({ failureCallbackInfo: { state } });
     const other = (failureFunctionState: unknown) => ({ failureFunctionState });
@@ -90,7 +90,7 @@ describe('wire', () => {
     );
   });
 
-  it('reads the message id of a failure callback if there is one', () => {
+  it('parses the message id of a failure callback if there is one', () => {
     const message = (failureCallbackInfo: unknown) =>
       toDlqEntry({ dlqId: 'x', messageId: 'm', failureCallbackInfo })?.callbackMessageId;
     expect([message({ messageId: 'msg_c' }), message({}), message(undefined), message({ messageId: {} })]).toEqual([
@@ -101,7 +101,7 @@ describe('wire', () => {
     ]);
   });
 
-  it('reads both spellings of a waitlist size, and a missing one as 0', () => {
+  it('parses both spellings of a waitlist size, and a missing one as 0', () => {
     const key = (fields: object) => toFlowControlEntry({ flowControlKey: 'k', ...fields })?.waitlistSize;
     expect([key({ waitListSize: 2 }), key({ waitlistSize: '3' }), key({}), key({ waitListSize: null })]).toEqual([
       2, 3, 0, 0,
@@ -113,7 +113,7 @@ describe('wire', () => {
     ]);
   });
 
-  it('reads fields of a failed workflow under either name, and labels under all names', () => {
+  it('parses fields of a failed workflow under either name, and labels under all names', () => {
     const entry = (fields: object) => toDlqEntry({ dlqId: '1752829295505-0', ...fields });
     expect(
       entry({
@@ -160,7 +160,7 @@ describe('wire', () => {
     expect(toDlqEntry({ dlqId: 'not-a-time' })?.enteredAt).toBeUndefined();
   });
 
-  it('keeps a row if fields other than the required ones have any type', () => {
+  it('keeps a row if fields other than the required ones have the wrong type', () => {
     const odd = { url: 5, labels: 'x', label: [], queueName: {}, responseStatus: [], failureCallbackInfo: 'x' };
     expect(toDlqEntry({ dlqId: 'd', ...odd })).toEqual({ id: 'd', dlqId: 'd', labels: [] });
     expect(toDeliveryEvent({ messageId: 'm', state: 'active', time: 1, nextDeliveryTime: {}, ...odd })).toEqual({
@@ -170,7 +170,7 @@ describe('wire', () => {
     });
   });
 
-  it('reads the next delivery time and the destination of an event', () => {
+  it('parses the next delivery time and the destination of an event', () => {
     const event = { messageId: 'm', state: 'RETRY', time: 5, url: 'https://a.example', topicName: 't', queueName: 'q' };
     expect(toDeliveryEvent({ ...event, nextDeliveryTime: '17', labels: ['l'] })).toEqual({
       messageId: 'm',
@@ -185,7 +185,7 @@ describe('wire', () => {
     expect(toDeliveryEvent({ ...event, notBefore: 18 })?.dueAt).toBe(18);
   });
 
-  it('reads bare and wrapped lists, and any form of the end', () => {
+  it('parses bare and wrapped lists, and any form of the end', () => {
     const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, ...more });
     expect(toFlowControlPage([1])).toEqual(page([1]));
     expect(toFlowControlPage({ flowControls: [1] })).toEqual(page([1]));
@@ -245,7 +245,7 @@ describe('wire', () => {
     { events: null, message: 'maintenance' },
   ])('rejects %j as a list of events', body => expect(toPage(body, 'events')).toBeUndefined());
 
-  it('ignores an id that is not unique', () => {
+  it('accepts only nonempty text and safe integers as an id', () => {
     for (const invalid of ['', 2 ** 53, 1.5, null, undefined]) {
       expect(toDlqEntry({ dlqId: invalid })).toBeUndefined();
       expect(toDlqEntry({ dlqId: invalid, messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });
@@ -261,7 +261,7 @@ describe('wire', () => {
     }
   });
 
-  it('reads a single key only under the requested name', () => {
+  it('parses a single key only under the requested name', () => {
     expect(withKey({ waitlistSize: 3 }, 'k')).toEqual({ flowControlKey: 'k', waitlistSize: 3 });
     expect(withKey({ flowControlKey: 'k' }, 'k')).toEqual({ flowControlKey: 'k' });
     const invalid = [{}, { message: 'maintenance' }, { waitListSize: null }, { flowControlKey: 'k', error: 'no' }];
@@ -269,7 +269,7 @@ describe('wire', () => {
       expect(withKey(other, 'k')).toBeUndefined();
   });
 
-  it('never throws', () => {
+  it('never throws, regardless of the body', () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true }), anything => {
         for (const read of [toDlqEntry, toDeliveryEvent, toDetailedEvent, toFlowControlEntry, toFlowControlPage])
@@ -287,7 +287,7 @@ describe('wire', () => {
     );
   });
 
-  it('shortens huge keys and keeps them different', () => {
+  it('shortens huge keys and keeps them distinct', () => {
     const keys = [...'xy'].map(end => toFlowControlEntry({ flowControlKey: 'k'.repeat(5_000_000) + end })?.key ?? '');
     expect(keys.map(key => key.length)).toEqual([512, 512]);
     expect(keys[0]).not.toBe(keys[1]);
@@ -307,12 +307,12 @@ describe('wire', () => {
     [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 canary'] }, false],
     ['traceparent', false],
     [null, false],
-  ])('reads only a valid trace context from the headers %j', (header, isValid) => {
+  ])('accepts only a valid trace context from the headers %j', (header, isValid) => {
     const detail = toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header })?.detail;
     expect(detail?.traceparent).toBe(isValid ? '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' : undefined);
   });
 
-  it('reads only the documented details of an event from its row', () => {
+  it('parses only the documented details of an event from its row', () => {
     const row = { messageId: 'm', state: 'error', time: 1, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
     const event = toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' });
     expect(event).toMatchObject({ status: 503, schedule: 's' });

@@ -43,35 +43,38 @@ async function startRaw(answer: (socket: Socket, request: number) => void, greet
   return { url: `http://${host}`, received };
 }
 
-describe('exactly one request', () => {
+describe('one request per cancel', () => {
   it.each([
-    ['a reset', (socket: Socket) => void socket.resetAndDestroy()],
-    ['an end', (socket: Socket) => void socket.end()],
-    ['half a head', (socket: Socket) => void socket.end('HTTP/1.1 302 Fo')],
-    ['no HTTP', (socket: Socket) => void socket.end('nonsense\r\n\r\n')],
+    ['a connection reset', (socket: Socket) => void socket.resetAndDestroy()],
+    ['a closed connection', (socket: Socket) => void socket.end()],
+    ['half of the headers', (socket: Socket) => void socket.end('HTTP/1.1 302 Fo')],
+    ['a response that is not HTTP', (socket: Socket) => void socket.end('nonsense\r\n\r\n')],
     ['endless headers', (socket: Socket) => void socket.end(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`)],
     [
       'another protocol',
       (socket: Socket) => void socket.write('HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
     ],
     ['only early hints', (socket: Socket) => void socket.end('HTTP/1.1 103 Early Hints\r\n\r\n')],
-  ])('is sent and unknown after %s, on a fresh and on a used connection', async (_what, disrupt) => {
-    const { url, received } = await startRaw((socket, request) => (request % 2 ? socket.write(OK) : disrupt(socket)));
-    const used = createTestWriter(url);
-    expect(await used.cancel()).toEqual({ kind: 'accepted', status: 204 });
-    await settle();
-    expect(await used.cancel()).toEqual({ kind: 'unknown', status: undefined });
-    expect(received).toMatchObject({ connections: 1, requests: 2 });
-    // A retry would have been sent before this request.
-    expect(await used.cancel()).toEqual({ kind: 'accepted', status: 204 });
-    expect(received.requests).toBe(3);
-    const fresh = createTestWriter(url);
-    expect(await fresh.cancel()).toEqual({ kind: 'unknown', status: undefined });
-    expect(await fresh.cancel()).toEqual({ kind: 'accepted', status: 204 });
-    expect(received.requests).toBe(5);
-  });
+  ])(
+    'exactly one request is sent and its result is unknown after %s, on a fresh and on a used connection',
+    async (_what, disrupt) => {
+      const { url, received } = await startRaw((socket, request) => (request % 2 ? socket.write(OK) : disrupt(socket)));
+      const used = createTestWriter(url);
+      expect(await used.cancel()).toEqual({ kind: 'accepted', status: 204 });
+      await settle();
+      expect(await used.cancel()).toEqual({ kind: 'unknown', status: undefined });
+      expect(received).toMatchObject({ connections: 1, requests: 2 });
+      // A retry would have been sent before this request.
+      expect(await used.cancel()).toEqual({ kind: 'accepted', status: 204 });
+      expect(received.requests).toBe(3);
+      const fresh = createTestWriter(url);
+      expect(await fresh.cancel()).toEqual({ kind: 'unknown', status: undefined });
+      expect(await fresh.cancel()).toEqual({ kind: 'accepted', status: 204 });
+      expect(received.requests).toBe(5);
+    },
+  );
 
-  it('is not sent on a connection that ended while idle', async () => {
+  it('a cancel is not sent on a connection that ended while idle', async () => {
     const closed = new EventEmitter();
     const { url, received } = await startRaw(socket => {
       socket.end(OK);
@@ -84,19 +87,19 @@ describe('exactly one request', () => {
     expect(received).toMatchObject({ connections: 2, requests: 2 });
   });
 
-  it('with half a body is unknown with its status', async () => {
+  it('a cancel with half a body in the response is unknown with its status', async () => {
     const { url, received } = await startRaw(socket => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1234'));
     const { cancel, seen } = createTestWriter(url);
     expect(await cancel()).toEqual({ kind: 'unknown', status: 200 });
     expect([received.requests, seen.requests, seen.bytes]).toEqual([1, { 'cancel network': 1 }, 4]);
   });
 
-  it('is accepted after early hints', async () => {
+  it('a cancel is accepted after early hints', async () => {
     const { url } = await startRaw(socket => socket.write(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${OK}`));
     expect(await createTestWriter(url).cancel()).toEqual({ kind: 'accepted', status: 204 });
   });
 
-  it('with an endless body is accepted by its status', async () => {
+  it('a cancel with an endless body in the response is accepted by its status', async () => {
     const closed = new EventEmitter();
     const { url } = await startRaw(socket => {
       socket.write('HTTP/1.1 302 Found\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -116,7 +119,7 @@ describe('exactly one request', () => {
     expect(seen.requests).toEqual({ 'cancel ok': 1 });
   });
 
-  it('without a response is unknown after the timeout, also in the middle of a body', async () => {
+  it('a cancel without a response is unknown after the timeout, even in the middle of a body', async () => {
     for (const [sent, status] of [
       ['', undefined],
       ['HTTP/1.1 302 Found\r\ncontent-length: 9\r\n\r\n1', 302],
@@ -133,7 +136,7 @@ describe('exactly one request', () => {
     }
   });
 
-  it('is unknown if it is aborted after sending', async () => {
+  it('a cancel is unknown if it is aborted after sending', async () => {
     const controller = new AbortController();
     const { url, received } = await startRaw(() => controller.abort());
     const { cancel, seen } = createTestWriter(url);
@@ -142,8 +145,8 @@ describe('exactly one request', () => {
   });
 });
 
-describe('no request is sent', () => {
-  it('to closed ports and unknown names', async () => {
+describe('unsent cancels', () => {
+  it('no cancel is sent to a closed port or an unknown host', async () => {
     const server = createServer();
     const host = await listen(server);
     server.close();
@@ -156,7 +159,7 @@ describe('no request is sent', () => {
     }
   });
 
-  it('to a server without TLS or with an untrusted certificate', async () => {
+  it('no cancel is sent to a server without TLS or with an untrusted certificate', async () => {
     const { url, received } = await startRaw(() => undefined, OK);
     expect(await createTestWriter(url.replace('http', 'https')).cancel()).toMatchObject({ kind: 'not_sent' });
     const tls = createTlsServer(createCertificate());
@@ -165,7 +168,7 @@ describe('no request is sent', () => {
     expect(received.text).not.toContain('DELETE');
   });
 
-  it('if the TLS handshake is not complete within the timeout', async () => {
+  it('no cancel is sent if the TLS handshake is not complete within the timeout', async () => {
     const { url, received } = await startRaw(() => undefined);
     const { cancel, seen } = createTestWriter(url.replace('http', 'https'), { timeout: 200 });
     expect(await cancel()).toMatchObject({ kind: 'not_sent', why: expect.stringContaining('no response in time') });
@@ -173,7 +176,7 @@ describe('no request is sent', () => {
     expect(seen.requests).toEqual({ 'cancel timeout': 1 });
   });
 
-  it('if it is aborted while connecting, although the connection is established later', async () => {
+  it('no cancel is sent if it is aborted while connecting, even if the connection is established later', async () => {
     const certificate = createCertificate();
     const tls = createTlsServer(certificate);
     const gate = createServer();
@@ -200,7 +203,7 @@ describe('no request is sent', () => {
   });
 });
 
-describe('a cancel over HTTP/2', () => {
+describe('HTTP/2', () => {
   let certificate: ReturnType<typeof createCertificate>;
   beforeAll(() => {
     certificate = createCertificate();
@@ -216,13 +219,13 @@ describe('a cancel over HTTP/2', () => {
     return { url: `https://${await listen(server as unknown as Server)}`, received };
   }
 
-  it('is accepted', async () => {
+  it('a cancel over HTTP/2 is accepted', async () => {
     const { url, received } = await startHttp2(stream => stream.respond({ ':status': 302 }, { endStream: true }));
     expect(await createTestWriter(url, { ca: certificate.cert }).cancel()).toEqual({ kind: 'accepted', status: 302 });
     expect(received.requests).toBe(1);
   });
 
-  it('is not retried after a refused stream', async () => {
+  it('a cancel over HTTP/2 is not retried after a refused stream', async () => {
     const { url, received } = await startHttp2((stream, request) => {
       if (request === 1) stream.close(constants.NGHTTP2_REFUSED_STREAM);
       else stream.respond({ ':status': 302 }, { endStream: true });
@@ -234,7 +237,7 @@ describe('a cancel over HTTP/2', () => {
     expect(received.requests).toBe(2);
   });
 
-  it('is not retried after GOAWAY', async () => {
+  it('a cancel over HTTP/2 is not retried after GOAWAY', async () => {
     const { url, received } = await startHttp2((stream, request) => {
       if (request === 1) stream.session?.goaway(constants.NGHTTP2_NO_ERROR, 0);
       else stream.respond({ ':status': 302 }, { endStream: true });

@@ -36,9 +36,9 @@ function expectOneDelete({ state }: Emulator, dlqId: string): void {
   expect(state.tally.cancelCalls).toMatchObject([{ dlqId }]);
 }
 
-describe('a cancel that the emulator executes', () => {
+describe('executed cancels', () => {
   it.each(['302', '302-location', '302-self', '302-foreign', '200', '202', '204'] as const)(
-    'is accepted by %s and sends no other request',
+    'a cancel is accepted by %s and sends no other request',
     async cancelAnswer => {
       const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer });
       emulated.state.addDlqEntry();
@@ -53,8 +53,8 @@ describe('a cancel that the emulator executes', () => {
   );
 });
 
-describe('a cancel that the emulator does not execute', () => {
-  it('is refused when the callback is not in progress or invalid', async () => {
+describe('rejected cancels', () => {
+  it('a cancel is refused when the callback is not in progress or invalid', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer: '400' });
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'refused', status: 400 });
@@ -65,25 +65,28 @@ describe('a cancel that the emulator does not execute', () => {
     expect(seen.requests).toEqual({ 'cancel refused': 2 });
   });
 
-  it('is missing when the entry does not exist', async () => {
+  it('a cancel is missing when the entry does not exist', async () => {
     const { emulated, token } = await emulateFailedRun();
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel('5-5')).toEqual({ kind: 'missing', status: 404 });
     expect(seen.requests).toEqual({ 'cancel not_found': 1 });
   });
 
-  it.each(['403', '401'] as const)('is denied once with the read-only token or a wrong one (%s)', async status => {
-    const { emulated, dlqId } = await emulateFailedRun({ readOnlyWrite: status });
-    const reading = createTestWriter(emulated.url, { token: fixedToken(new Secret(emulated.readOnlyToken)) });
-    expect(await reading.cancel(dlqId)).toEqual({ kind: 'denied', status: Number(status) });
-    expectOneDelete(emulated, dlqId);
-    expect(reading.seen.requests).toEqual({ [`cancel ${status === '403' ? 'forbidden' : 'unauthorized'}`]: 1 });
-    const wrong = createTestWriter(emulated.url);
-    expect(await wrong.cancel(dlqId)).toEqual({ kind: 'denied', status: 401 });
-    expect(emulated.state.calls()).toEqual({ [ENDPOINT]: 2 });
-  });
+  it.each(['403', '401'] as const)(
+    'a cancel is denied once with the read-only token or a wrong one (%s)',
+    async status => {
+      const { emulated, dlqId } = await emulateFailedRun({ readOnlyWrite: status });
+      const reading = createTestWriter(emulated.url, { token: fixedToken(new Secret(emulated.readOnlyToken)) });
+      expect(await reading.cancel(dlqId)).toEqual({ kind: 'denied', status: Number(status) });
+      expectOneDelete(emulated, dlqId);
+      expect(reading.seen.requests).toEqual({ [`cancel ${status === '403' ? 'forbidden' : 'unauthorized'}`]: 1 });
+      const wrong = createTestWriter(emulated.url);
+      expect(await wrong.cancel(dlqId)).toEqual({ kind: 'denied', status: 401 });
+      expect(emulated.state.calls()).toEqual({ [ENDPOINT]: 2 });
+    },
+  );
 
-  it('is limited by 429, and the whole account waits for Retry-After', async () => {
+  it('a cancel is limited by 429, and the whole account waits for Retry-After', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({}, { kind: 'status', status: 429, retryAfter: 7 });
     const { cancel, seen, pauses } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 7000 });
@@ -93,7 +96,7 @@ describe('a cancel that the emulator does not execute', () => {
     expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 1000 });
   });
 
-  it('is limited by the burst limit until its reset', async () => {
+  it('a cancel is limited by the burst limit until its reset', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({ requestsPerSecond: 1, burstReset: 'milliseconds' });
     const { cancel, pauses } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toMatchObject({ kind: 'accepted' });
@@ -102,27 +105,33 @@ describe('a cancel that the emulator does not execute', () => {
   });
 });
 
-describe('a cancel with a lost response', () => {
+describe('lost responses', () => {
   it.each([
     [{ kind: 'status', status: 500 }, 500, 'server'],
     [{ kind: 'status', status: 503 }, 503, 'server'],
     [{ kind: 'reset' }, undefined, 'network'],
     [{ kind: 'hang' }, undefined, 'timeout'],
     [{ kind: 'html' }, 200, 'ok'],
-  ] as const)('by %j is unknown, whether or not it was executed', async (fault, status, outcome) => {
-    for (const acts of [false, true]) {
-      const { emulated, dlqId, token } = await emulateFailedRun({}, { ...fault, acts });
-      const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 60_000 });
-      // An HTML page with a successful status counts as success: the body is not read.
-      expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });
-      expect(stateOf(emulated, dlqId)).toBe(acts ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
-      expectOneDelete(emulated, dlqId);
-      expect(seen.requests).toEqual({ [`cancel ${outcome}`]: 1 });
-    }
-  });
+  ] as const)(
+    'a cancel whose response is lost by %j is unknown, whether or not it was executed',
+    async (fault, status, outcome) => {
+      for (const acts of [false, true]) {
+        const { emulated, dlqId, token } = await emulateFailedRun({}, { ...fault, acts });
+        const { cancel, seen } = createTestWriter(emulated.url, {
+          token,
+          timeout: fault.kind === 'hang' ? 200 : 60_000,
+        });
+        // An HTML page with a successful status counts as success: the body is not read.
+        expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });
+        expect(stateOf(emulated, dlqId)).toBe(acts ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
+        expectOneDelete(emulated, dlqId);
+        expect(seen.requests).toEqual({ [`cancel ${outcome}`]: 1 });
+      }
+    },
+  );
 });
 
-describe('a cancel response with status', () => {
+describe('statuses of responses', () => {
   it.each([
     [201, 'unknown', 'invalid_response'],
     [206, 'unknown', 'invalid_response'],
@@ -137,7 +146,7 @@ describe('a cancel response with status', () => {
     [499, 'denied', 'refused'],
     [501, 'unknown', 'server'],
     [599, 'unknown', 'server'],
-  ] as const)('%i is %s, counted as %s', async (status, kind, outcome) => {
+  ] as const)('a cancel with status %i is %s, counted as %s', async (status, kind, outcome) => {
     const elsewhere = await serve((_request, response) => response.end());
     const service = await serve((_request, response) =>
       response.writeHead(status, { location: `${elsewhere.url}/v2/dlq/1-0` }).end('secret-body'),
@@ -149,8 +158,8 @@ describe('a cancel response with status', () => {
   });
 });
 
-describe('the request of a cancel', () => {
-  it('is a DELETE of the entry at the regional URL with the token, without a body, at action priority', async () => {
+describe('request of a cancel', () => {
+  it('a cancel is a DELETE of the entry at the regional URL with the token, without a body, at action priority', async () => {
     const service = await serve((_request, response) => response.writeHead(302).end('12345'));
     const { cancel, seen, turns, spans } = createTestWriter(`${service.url}/eu//`);
     await cancel('a_B-9');
@@ -175,7 +184,7 @@ describe('the request of a cancel', () => {
   });
 
   it.each(['', '.', '..', '../dlq/1-0', '1/2', '1%2F2', '%2e%2e', '1?x', '1#x', ' 1', '1\n', 'é', 'x'.repeat(201)])(
-    'is not sent for the id %j',
+    'a cancel is not sent for the id %j',
     async id => {
       const { cancel, turns, seen } = createTestWriter('http://127.0.0.1:9');
       expect(await cancel(id)).toEqual({ kind: 'not_sent', why: 'the id must be 1 to 200 of A-Z a-z 0-9 _ -' });
@@ -183,14 +192,14 @@ describe('the request of a cancel', () => {
     },
   );
 
-  it('is not sent without a token, a slot or budget', async () => {
+  it('a cancel is not sent without a token, a slot or budget', async () => {
     const service = await serve((_request, response) => response.end());
     const without = createTestWriter(service.url, {
       token: async () => {
-        throw new UpstreamError('unauthorized', 'the token file t holds no token');
+        throw new UpstreamError('unauthorized', 'the token file t contains no token');
       },
     });
-    expect(await without.cancel()).toEqual({ kind: 'not_sent', why: 'the token file t holds no token' });
+    expect(await without.cancel()).toEqual({ kind: 'not_sent', why: 'the token file t contains no token' });
 
     const limits = { requestsPerSecond: 1, burst: 1, concurrency: 1, requestsPerDay: 1 };
     const budget = createBudget(limits, systemClock, () => undefined);
@@ -208,7 +217,7 @@ describe('the request of a cancel', () => {
     expect(service.requests).toEqual([]);
   });
 
-  it('is not sent if `stop` returns a reason right before sending; `stop` is called only then', async () => {
+  it('a cancel is not sent if `stop` returns a reason right before sending; `stop` is called only then', async () => {
     const service = await serve((_request, response) => response.end());
     const calls: number[] = [];
     const { cancel, seen } = createTestWriter(service.url);
@@ -222,7 +231,7 @@ describe('the request of a cancel', () => {
     expect([service.requests.length, calls.length]).toEqual([1, 2]);
   });
 
-  it('throws errors that are bugs and does not report them as not sent', async () => {
+  it('errors that are bugs are thrown and not reported as unsent cancels', async () => {
     const service = await serve((_request, response) => response.end());
     const controller = new AbortController();
     const bug = new Error('a bug');

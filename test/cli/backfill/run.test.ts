@@ -13,11 +13,11 @@ import { newFolder } from '../../support/folder.ts';
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** A histogram family without this label. */
+/** Label of the last bucket of a histogram, which counts all observations. */
 const INF: Readonly<Record<string, string>> = { le: '+Inf' };
 const mark = (time: number) => Math.ceil(time / MINUTE) * MINUTE;
 
-/** Three seconds of history. */
+/** Returns the events of one message, which take three seconds. */
 const life = (messageId: string, time: number, host: string): EventSeed[] =>
   (['created', 'active', 'delivered'] as const).map((state, index) => ({
     messageId,
@@ -61,7 +61,7 @@ async function setUp(account: object = {}) {
   return { emulator, path, fill };
 }
 
-/** Values by time of the series with this prefix. */
+/** Returns values by time of the series with this prefix. */
 const pointsOf = (text: string, series: string) =>
   text
     .split('\n')
@@ -69,14 +69,14 @@ const pointsOf = (text: string, series: string) =>
     .map(line => line.split(' ').slice(-2).map(Number) as [value: number, time: number])
     .map(([value, time]) => [Math.round(time * 1000), value]);
 
-it('writes each minute before the agent existed, and new destinations from 0', async () => {
+it('writes a point for each minute, and starts the series of new destinations at 0', async () => {
   const { emulator, fill } = await setUp({ retention: { events: '1d' } });
   const from = mark(Date.now() - 3 * HOUR);
   const minutes = 100;
   emulator.state.addEvents([
     ...life('before', from - MINUTE, 'one'),
     ...life('first', from + 10 * SECOND, 'one'),
-    // The first minute that no longer fits into memory with the earlier ones.
+    // This minute no longer fits into memory with the earlier ones.
     ...life('late', from + 63 * MINUTE + 10 * SECOND, 'two'),
     ...life('over', from + 70 * MINUTE - 2 * SECOND, 'two'),
   ]);
@@ -117,7 +117,7 @@ it('omits families that the account excludes', async () => {
   expect(text).not.toMatch(/delivery_messages_finished|delivery_message_time_/);
 });
 
-it('begins with the first listed event if the retention is unknown', async () => {
+it('starts at the first listed event if the retention is unknown', async () => {
   const { emulator, fill } = await setUp();
   const from = mark(Date.now() - 3 * HOUR);
   emulator.state.addEvents(life('only', from + HOUR + 10 * SECOND, 'one'));
@@ -125,7 +125,7 @@ it('begins with the first listed event if the retention is unknown', async () =>
   expect(results).toMatchObject([{ written: { from: from + HOUR, to: from + 2 * HOUR } }]);
 });
 
-it('rejects times that the agent counted itself, and ends where its counting started', async () => {
+it('rejects times at which the agent was already counting events, and ends when the agent started counting', async () => {
   const { emulator, path, fill } = await setUp();
   const floor = Date.now() - 2 * HOUR;
   emulator.state.addEvents(life('only', floor - HOUR, 'one'));
@@ -139,7 +139,7 @@ it('rejects times that the agent counted itself, and ends where its counting sta
   expect(refused.results.map(({ refusal }) => refusal)).toEqual([
     expect.stringContaining(`the agent counts events since ${new Date(floor).toISOString()}`),
   ]);
-  // Exact to the millisecond.
+  // The range is exact to the millisecond.
   expect((await fill({ from: floor - 2 * HOUR, to: undefined })).results).toMatchObject([{ written: { to: floor } }]);
 });
 

@@ -62,7 +62,7 @@ const QUIET = {
   when: { below: { metric: 'delivery_events_recent', labels: { state: 'failed' }, value: 1 } },
 };
 
-it('fires and resolves at the same evaluations as an agent that ran at the time', async () => {
+it('fires and resolves alerts at the same evaluations as an agent that was running at the time', async () => {
   const { live, past, result } = await compare({
     scenario: 'schedule-missed',
     length: HOUR,
@@ -74,7 +74,7 @@ it('fires and resolves at the same evaluations as an agent that ran at the time'
   expect(result).toMatchObject({ rejected: 0 });
 });
 
-it('reports an alert that fires and resolves with its labels, value and start', async () => {
+it('reports each alert that fires and resolves, with its labels, value and start', async () => {
   const { emulator, run } = await setUp([
     { name: 'Failing', when: { growth: { ...failed, over: '10m', atLeast: 5 } } },
   ]);
@@ -96,7 +96,7 @@ it('reports an alert that fires and resolves with its labels, value and start', 
   expect(result?.rules).toEqual([{ rule: 'Failing', fired: 1, firingFor: 11 * MINUTE, unknownFor: 10 * MINUTE }]);
 });
 
-it('reports rules on anything else than the event log as unknown', async () => {
+it('reports rules on data outside the event log as unknown', async () => {
   const { emulator, run } = await setUp([
     { name: 'Dlq', when: { above: { metric: 'delivery_dlq_messages', value: 1 } } },
     { name: 'Waiting', when: { absent: { metric: 'delivery_flow_control_waitlist_size' } } },
@@ -142,7 +142,7 @@ it('evaluates built-in alerts on event data and reports the others as unknown', 
   expect(unknown.has('DeliveryRetryRatioHigh')).toBe(false);
 });
 
-it('evaluates nothing if the event log is not read', async () => {
+it('evaluates no rule if the event log is not read', async () => {
   const { run } = await setUp([QUIET], { events: { enabled: false } });
   expect((await run(Date.now() - HOUR)).result).toMatchObject({
     range: undefined,
@@ -151,7 +151,7 @@ it('evaluates nothing if the event log is not read', async () => {
   });
 });
 
-it('takes an empty log for silence only as far back as the log is kept', async () => {
+it('treats an empty log as silence only within the retention of the log', async () => {
   const unknown = await setUp([QUIET]);
   expect((await unknown.run(Date.now() - HOUR)).result).toMatchObject({
     range: undefined,
@@ -164,7 +164,7 @@ it('takes an empty log for silence only as far back as the log is kept', async (
   expect(result?.range?.from).toBeGreaterThan(now - 30 * MINUTE - 1);
 });
 
-it('leaves a rule about missing events unknown while rows cannot be read', async () => {
+it('reports a rule about missing events as unknown while rows are unreadable', async () => {
   const time = Date.now() - HOUR;
   const service = await serve((_request, response) =>
     json(response, { events: [{ messageId: 'msg_1', state: 'CREATED', time }, { messageId: 'msg_2' }] }),
@@ -177,7 +177,7 @@ it('leaves a rule about missing events unknown while rows cannot be read', async
   expect(result?.rules[0]?.unknownFor).toBeGreaterThan(to - from - MINUTE);
 });
 
-it('rejects with the error of a service that cannot be read', async () => {
+it('rejects with the error of the service if the service cannot be read', async () => {
   const { emulator, run } = await setUp([QUIET]);
   emulator.faults.add({ kind: 'status', status: 403 });
   await expect(run(Date.now() - HOUR)).rejects.toThrow('403');

@@ -7,7 +7,7 @@ import { newFolder } from '../../support/folder.ts';
 
 const MINUTE = 60_000;
 
-it('prints each change, a line for each rule, and the number of requests; exits with 1 if the service fails', async () => {
+it('prints each change, a line for each rule and the number of requests, and exits with 1 if the service fails', async () => {
   const emulator = await emulateEmpty();
   const config = join(newFolder(), 'config.yaml');
   const recent = { metric: 'delivery_events_recent', labels: { state: 'created' } };
@@ -29,10 +29,10 @@ it('prints each change, a line for each rule, and the number of requests; exits 
   expect(code).toBe(0);
   const [firing, resolved, total, ...lines] = stdout.trimEnd().split('\n');
   expect(firing).toBe(`${text(from)} a Created{state="created"} firing 1`);
-  expect(resolved).toBe(`${text(from + 5 * MINUTE + 15_000)} a Created{state="created"} resolved 1 after 5m 15s`);
+  expect(resolved).toBe(`${text(from + 5 * MINUTE + 15_000)} a Created{state="created"} resolved 1 after 5 min`);
   expect(total).toMatch(/^a: \S+Z to \S+Z; 1 event read with \d+ requests of the day's budget$/);
   expect(lines).toEqual([
-    'a: Created: fired 1 time, 5m 15s in all',
+    'a: Created: fired 1 time, 5 min in all',
     'a: Dlq: unknown: the event log does not contain delivery_dlq_messages',
   ]);
   emulator.faults.add({ kind: 'status', status: 403 });

@@ -6,12 +6,12 @@ import { RULES } from './rules.ts';
 const MINUTE = 60_000;
 const WEEK = 7 * 24 * 60 * MINUTE;
 
-it('fires and resolves in a week at the same evaluations as an agent that ran at the time', async () => {
+it('fires and resolves alerts during a week at the same evaluations as an agent that was running at the time', async () => {
   const { live, past, result } = await compare({
     scenario: 'flow-control-pileup',
     length: WEEK,
     every: MINUTE,
-    // Few messages: most of the time goes into sending each event over HTTP twice.
+    // Use few messages: most of the time goes into sending each event over HTTP twice.
     destinations: destinations.filter(({ everyMs }) => everyMs >= 40_000 && everyMs !== 200_000),
     config: { alerts: { enabled: true, evaluateEvery: '1m', rules: RULES } },
   });

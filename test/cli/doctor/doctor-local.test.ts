@@ -23,7 +23,7 @@ it('reports every configuration error and still checks the store', async () => {
   expect(service.requests).toEqual([]);
 });
 
-it('finds files with secrets that other users can read', async () => {
+it('finds secret files that other users can read', async () => {
   const service = await answers();
   const tokenFile = join(newFolder(), 'token');
   writeFileSync(tokenFile, TOKEN);
@@ -50,7 +50,7 @@ it.each([
   ['a Slack URL', { url: 'http://127.0.0.1:1/hook', format: 'slack' }, true],
   ['a routing key', { url: 'http://127.0.0.1:1/hook', format: 'pagerduty', secret: 'canary' }, true],
   ['a webhook secret', { url: 'http://127.0.0.1:1/hook', secret: 'canary' }, true],
-])('doctor and check-config agree whether %s is a secret in the file', async (_what, webhook, isSecret) => {
+])('doctor and check-config agree on whether %s is a secret in the file', async (_what, webhook, isSecret) => {
   const file = configFile(await answers(), { alerts: { notifiers: [{ name: 'hook', webhook }] } });
   chmodSync(file, 0o644);
   const { of } = await diagnose(file);
@@ -66,18 +66,15 @@ it.each([
 it.each([
   ['upstream', { upstream: { proxy: 'http://user:canary@127.0.0.1:1' } }],
   ['push', { push: { metrics: { headers: { authorization: 'Bearer canary' } } } }],
-])(
-  'doctor warns of a configuration that others may read when a secret is written in the section %s',
-  async (_section, more) => {
-    const file = configFile(await answers(), more);
-    chmodSync(file, 0o644);
-    expect((await diagnose(file)).of('permissions')).toEqual([
-      `warn permissions: ${file} holds secrets, and other users may read it → chmod 600 ${file}`,
-    ]);
-  },
-);
+])('warns that other users can read a configuration with a secret in the section %s', async (_section, more) => {
+  const file = configFile(await answers(), more);
+  chmodSync(file, 0o644);
+  expect((await diagnose(file)).of('permissions')).toEqual([
+    `warn permissions: ${file} holds secrets, and other users may read it → chmod 600 ${file}`,
+  ]);
+});
 
-it('finds a web-config file with users that others can read', async () => {
+it('finds a world-readable web-config file that contains users', async () => {
   const web = join(newFolder(), 'web.yaml');
   const file = configFile(await answers(), { server: { listen: '127.0.0.1:0', webConfigFile: web } });
   writeFileSync(web, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
@@ -89,7 +86,7 @@ it('finds a web-config file with users that others can read', async () => {
   expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
 });
 
-it('reports an unusable store with a remedy', async () => {
+it('reports an unusable store together with a remedy', async () => {
   const service = await answers();
   const file = configFile(service);
   writeFileSync(join(file, '..', 'store.db'), 'no database'.repeat(100), { mode: 0o600 });
@@ -114,7 +111,7 @@ it('reports a port that another program uses', async () => {
 it('recognizes the running agent of this configuration by its port', async () => {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
-  // The port must be in the file, so it is chosen before.
+  // Choose the port first, because the file must contain it.
   const free = createServer();
   await new Promise<void>(resolve => free.listen(0, '127.0.0.1', resolve));
   const address = free.address();
@@ -193,6 +190,6 @@ it("shows no secret, regardless of the service's responses", async () => {
     ];
     const { all } = await diagnose(configFile(service, { accounts }), { env });
     expect(all.join('\n')).not.toContain(CANARY);
-    expect(all.join('\n')).toContain('by way of the proxy 127.0.0.1:1');
+    expect(all.join('\n')).toContain('through the proxy 127.0.0.1:1');
   }
 });

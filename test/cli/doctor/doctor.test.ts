@@ -7,7 +7,7 @@ import { answers, configFile, diagnose, NOWHERE, type Service, TOKEN } from '../
 import { atThisLoad } from '../../support/eventually.ts';
 import { json, serve } from '../../support/http-service.ts';
 
-it('compares the rows of each filter with its match, and names the parameter that the service ignores', async () => {
+it('compares the rows of each filter with its match, and reports a parameter that the service ignores', async () => {
   const row = { dlqId: '1-0', messageId: 'm', url: 'https://x.test/', queueName: 'q' };
   const service = await serve((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', NOWHERE);
@@ -53,7 +53,7 @@ it('prints an ok line for each check of a healthy service', async () => {
   expect(all.slice(-7)).toEqual([
     `ok a connection: ${service.url}`,
     "ok a clock: agrees with the service's",
-    'ok a token: the service accepts the one in the environment variable DELIVERY_TOKEN',
+    'ok a token: the service accepts the token in the environment variable DELIVERY_TOKEN',
     'ok a dlq: 1 entries',
     'ok a events: /v2/events: 0 events of the last day',
     'ok a flow control: 1 keys',
@@ -70,7 +70,7 @@ it('prints an ok line for each check of a healthy service', async () => {
   expect(service.headers[0]?.authorization).toBe(undefined);
 });
 
-it('leaves no file behind', async () => {
+it('leaves no files behind', async () => {
   const file = configFile(await answers());
   await diagnose(file);
   expect(readdirSync(join(file, '..'))).toEqual(['config.yaml']);
@@ -80,7 +80,7 @@ it('reports a rejected token once and skips the lists', async () => {
   const service = await answers();
   const { all, of } = await diagnose(configFile(service), { env: { DELIVERY_TOKEN: 'another' } });
   expect(of('token')).toEqual([
-    'fail a token: the service rejects the one in the environment variable DELIVERY_TOKEN → replace the token: docs/tokens.md',
+    'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN → replace the token: docs/tokens.md',
   ]);
   expect(all.slice(-4)).toEqual([
     'skip a dlq: needs token',
@@ -90,7 +90,7 @@ it('reports a rejected token once and skips the lists', async () => {
   ]);
 });
 
-it('shows why the service rejects a token or a read, without secrets', async () => {
+it('shows why the service rejects a token or a request, without showing secrets', async () => {
   const refusing = (status: number, error: string) =>
     answers((path, response) => {
       if (!path.startsWith('/v2/')) return false;
@@ -99,7 +99,7 @@ it('shows why the service rejects a token or a read, without secrets', async () 
     });
   const refused = await diagnose(configFile(await refusing(401, 'token\u001b[31m expired\n')));
   expect(refused.of('token')).toEqual([
-    'fail a token: the service rejects the one in the environment variable DELIVERY_TOKEN: token expired → replace the token: docs/tokens.md',
+    'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN: token expired → replace the token: docs/tokens.md',
   ]);
   const forbidden = await diagnose(configFile(await refusing(403, 'test-token may not read; see ?key=1')), {
     env: { DELIVERY_TOKEN: 'test-token' },
@@ -109,7 +109,7 @@ it('shows why the service rejects a token or a read, without secrets', async () 
   ]);
 });
 
-it('continues after a failed list, and reports the working path and unreadable rows', async () => {
+it('continues after a failed list, and reports unreadable rows and the path that works', async () => {
   const service = await answers((path, response) => {
     if (path === '/v2/dlq') json(response, {}, 403);
     else if (path === '/v2/events') json(response, {}, 404);
@@ -122,12 +122,12 @@ it('continues after a failed list, and reports the working path and unreadable r
     'fail a dlq: GET /v2/dlq: status 403 → give the token permission to read this, or disable the collector',
   ]);
   expect(of('events')).toEqual([
-    'warn a events: /v2/logs: 1 events of the last day, 1 unreadable rows → look up docs/runbooks/DeliveryRowsRejected.md',
+    'warn a events: /v2/logs: 1 events of the last day, 1 unreadable rows → see docs/runbooks/DeliveryRowsRejected.md',
   ]);
   expect(statuses).toMatchObject({ token: 'ok', 'flow control': 'ok', 'flow control key': 'ok' });
 });
 
-it('uses the action token only for a read, and only if a rule may act', async () => {
+it('uses the action token only for one read, and only if a rule may act', async () => {
   const service = await answers();
   const rule = {
     name: 'r',
@@ -146,15 +146,15 @@ it('uses the action token only for a read, and only if a rule may act', async ()
   ]);
   const acting = withAction('enforce');
   expect((await diagnose(acting, { env })).of('action token')).toEqual([
-    'fail a action token: the service rejects the one in the environment variable ACTION → replace the token: docs/tokens.md',
+    'fail a action token: the service rejects the token in the environment variable ACTION → replace the token: docs/tokens.md',
   ]);
   expect((await diagnose(acting, { env: { ...env, ACTION: TOKEN } })).of('action token')).toEqual([
-    'ok a action token: the service accepts the one in the environment variable ACTION; only a cancel shows its permissions',
+    'ok a action token: the service accepts the token in the environment variable ACTION; only a cancel shows its permissions',
   ]);
   expect(service.requests.filter(request => !request.startsWith('GET'))).toEqual([]);
 });
 
-it('reports connection errors and continues with independent checks', async () => {
+it('reports connection errors and continues with checks that do not depend on them', async () => {
   const service = await answers();
   const label = 'x'.repeat(64);
   const accounts = [
@@ -172,7 +172,7 @@ it('reports connection errors and continues with independent checks', async () =
   expect(of('token').map(line => line.split(':')[0])).toEqual(['skip lost token', 'skip shut token', 'ok well token']);
 });
 
-it('ends despite silence, endless responses and long requested waits', async () => {
+it('ends despite unresponsive services, endless responses and long Retry-After times', async () => {
   const flood = Buffer.alloc(65_536, ' ');
   const pour = (response: ServerResponse) => {
     const more = () => {
@@ -200,7 +200,7 @@ it('ends despite silence, endless responses and long requested waits', async () 
   expect(of('dlq').map(line => line.replace(/ within .*/, ''))).toEqual([
     'fail silent dlq: no response',
     expect.stringMatching(/^fail endless dlq: /),
-    expect.stringMatching(/^fail busy dlq: rate_limited, for as long as it was tried → /),
+    expect.stringMatching(/^fail busy dlq: rate_limited until the time limit of the check → /),
   ]);
   expect(of('token').map(line => line.split(':')[0])).toEqual([
     'skip silent token',
@@ -209,7 +209,7 @@ it('ends despite silence, endless responses and long requested waits', async () 
   ]);
 });
 
-it('compares the clocks', async () => {
+it('compares the clock of the service with the local clock', async () => {
   const service = await answers();
   const clock = (ms: number) => ({ ...systemClock, now: () => Date.now() + ms });
   const file = configFile(service);

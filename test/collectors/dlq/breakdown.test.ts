@@ -4,7 +4,7 @@ import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
-it('evicts a value beyond the cap after a number of walks, regardless of their steps', async () => {
+it('evicts a value beyond the cap after the same number of walks, regardless of the number of steps per walk', async () => {
   let counts: Readonly<Record<string, number>> = {};
   async function* dlqPages() {
     const statuses = Object.entries(counts).flatMap(([status, count]) => Array<string>(count).fill(status));
@@ -32,7 +32,7 @@ it('evicts a value beyond the cap after a number of walks, regardless of their s
   };
   counts = { 500: 40, 404: 20, 410: 10 };
   expect(await walk()).toEqual(['500', '__other__']);
-  // Beyond the margin: two values are larger.
+  // Two counts now exceed the shown ones by more than the margin.
   counts = { 500: 10, 404: 40, 410: 20 };
   expect(await walk()).toEqual(['500', '__other__']);
   expect(await walk()).toEqual(['500', '__other__']);

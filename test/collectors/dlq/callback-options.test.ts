@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 
-it('restarts every episode after a default gap of half an hour or three walks', async () => {
+it('restarts an episode after a default gap of half an hour or three walk intervals', async () => {
   const row = { id: 'x', callbackState: 'in_progress', labels: [] } as unknown as DlqEntry;
   const snapshots = (rescanEvery: string, gap: number) => {
     const { callbacks } = createDlq(dlq.options.parse({ rescanEvery })).restore(new Map());
@@ -14,7 +14,7 @@ it('restarts every episode after a default gap of half an hour or three walks', 
   expect([snapshots('20m', 60 * minute), snapshots('20m', 60 * minute + 1)]).toEqual([2, 1]);
 });
 
-it('walks the queue at the interval needed by the rules', () => {
+it('walks the queue at the interval that the rules need', () => {
   const options = dlq.options.parse({ every: '30s', rescanEvery: '10m' });
   const everyOf = (walkEvery: number | undefined) => {
     const { full, new: look } = createDlq(options, {

@@ -18,8 +18,8 @@ const OPTIONS: TrackerOptions = { track: ({ queue }) => queue === 'blind', maxGa
 const ID = /^(\S+?)(?:#(\S+))?$/;
 
 /**
- * Rows from words. `a` is in progress, `a:success` is not. `a:blind` reports no state but is tracked, `a:none` is not tracked.
- * `a#m1` names the callback's message.
+ * Creates rows from words. `a` is in progress, `a:success` is not. `a:blind` reports no state but is tracked; `a:none`
+ * is not tracked. `a#m1` sets the callback's message.
  */
 function rows(words: string): DlqEntry[] {
   return words.split(' ').flatMap(word => {
@@ -32,7 +32,7 @@ function rows(words: string): DlqEntry[] {
   });
 }
 
-/** An agent that can be killed. Committed rows stay. */
+/** Creates an agent that can be killed. Committed rows survive. */
 function createAgent(options = OPTIONS) {
   const stored = new Map<string, string>();
   let tracker: CallbackTracker = createTracker(options);
@@ -51,7 +51,7 @@ function createAgent(options = OPTIONS) {
     kill(more: Partial<TrackerOptions> = {}) {
       tracker = createTracker({ ...options, ...more }, new Map(stored));
     },
-    /** Runs a complete walk at a minute. Returns a word per sighting: id, minute of the first sighting, and snapshots. */
+    /** Completes a walk at a minute. Returns a word per sighting: id, minute of the first sighting, and snapshots. */
     walk(minute: number, words: string) {
       const { sightings } = tracker.observe(rows(words), START + minute * MINUTE);
       this.commit();
@@ -64,7 +64,7 @@ function createAgent(options = OPTIONS) {
   };
 }
 
-it.each([31_000, -31_000])('restarts sightings if the clock was set by %d ms between two walks', step => {
+it.each([31_000, -31_000])('restarts sightings if the clock was stepped by %d ms between two walks', step => {
   let offset = 1_000_000;
   const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
   agent.walk(0, 'a');
@@ -75,8 +75,8 @@ it.each([31_000, -31_000])('restarts sightings if the clock was set by %d ms bet
   expect(agent.walk(30, 'a')).toBe('a@20x2');
 });
 
-it.each(['in a process', 'before the next'])(
-  'continues no sighting from a walk during which the clock was set: %s',
+it.each(['while the agent runs', 'before it restarts'])(
+  'restarts sightings of a walk during which the clock was stepped: %s',
   when => {
     let offset = 0;
     const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
@@ -86,14 +86,14 @@ it.each(['in a process', 'before the next'])(
     offset += 31_000;
     walk.end(START + 10 * MINUTE);
     agent.commit();
-    if (when === 'before the next') agent.kill();
+    if (when === 'before it restarts') agent.kill();
     expect(agent.walk(20, 'a')).toBe('a@20x1');
     expect(agent.walk(30, 'a')).toBe('a@20x2');
   },
 );
 
 describe('tracker', () => {
-  it('reports when and in how many walks a callback was seen in progress', () => {
+  it('reports when a callback was first seen in progress, and in how many walks', () => {
     const agent = createAgent();
     expect(agent.walk(0, 'a b:success c:none')).toBe('a@0x1');
     expect(agent.walk(10, 'd a')).toBe('a@0x2 d@10x1');
@@ -113,7 +113,7 @@ describe('tracker', () => {
     },
   );
 
-  it('starts another episode for another callback message, also after a restart', () => {
+  it('starts another episode for another callback message, even after a restart', () => {
     const agent = createAgent();
     agent.walk(0, 'a#m1');
     const [first] = agent.tracker().facts()?.sightings ?? [];
@@ -130,7 +130,7 @@ describe('tracker', () => {
     expect(other.tracker().facts()?.sightings[0]?.episode).not.toBe(first?.episode);
   });
 
-  it('restarts all episodes after an overlong gap and when time goes backwards', () => {
+  it('restarts all episodes after too long a gap and when time goes backwards', () => {
     const agent = createAgent();
     agent.walk(0, 'a b');
     expect(agent.walk(30, 'a b')).toBe('a@0x2 b@0x2');
@@ -154,7 +154,7 @@ describe('tracker', () => {
     expect(agent.walk(70, 'a')).toBe('a@30x4');
   });
 
-  it('counts a row listed twice once, and ignores a row that changed in between', () => {
+  it('counts a row that is listed twice only once, and ignores a row whose state changed in between', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');
     const words = 'a a b b:success c:fail c d#m1 d#m2 e e:none f:blind f:blind g:none g';
@@ -174,7 +174,7 @@ describe('tracker', () => {
     expect(agent.walk(10, 'a b')).toBe('a@0x2 b@10x1');
   });
 
-  it('writes a row at the start of an episode, deletes it at the end, and writes none otherwise', () => {
+  it('writes a row at the start of an episode, deletes it at the end, and writes no rows in between', () => {
     const agent = createAgent();
     const changes = (words: string, minute: number) => {
       agent.tracker().observe(rows(words), START + minute * MINUTE);
@@ -225,7 +225,7 @@ describe('tracker', () => {
     expect(agent.tracker().facts()?.walks).toBe(1);
   });
 
-  it('reports within a walk which entries had a state', () => {
+  it('reports which entries were listed with a state in the current walk', () => {
     const walk = createAgent().tracker().begin();
     walk.add(rows('a b:success c:blind d:none'));
     expect(['a', 'b', 'c', 'd', 'e'].map(walk.hasState)).toEqual([true, true, false, false, false]);
@@ -250,7 +250,7 @@ describe('tracker', () => {
     expect(agent.tracker().facts()?.isPartial).toBe(false);
   });
 
-  it('treats overlong texts as unreported and ignores entries with overlong ids', () => {
+  it('treats overlong texts as unreported, and ignores entries with overlong ids', () => {
     const entry = (fields: object) => ({ ...(rows('a')[0] as DlqEntry), ...fields });
     const sight = (fields: object) =>
       createAgent()
@@ -266,7 +266,7 @@ describe('tracker', () => {
     expect(sight({ id: 'i'.repeat(513) })).toBeUndefined();
   });
 
-  it('limits the total text of sightings', () => {
+  it('limits the total length of texts in sightings', () => {
     const big = (n: number) => ({
       ...(rows(`e${n}`)[0] as DlqEntry),
       url: 'u'.repeat(2048),
@@ -290,7 +290,7 @@ interface Seen {
   readonly rows: readonly DlqEntry[];
 }
 
-/** Identity of an entry's run in one walk; undefined if it is not in progress. */
+/** Returns the identity of an entry's run in one walk; undefined if it is not in progress. */
 function reading({ rows }: Seen, id: string): string | undefined {
   const mine = rows.filter(row => row.id === id);
   const reported = mine.filter(row => row.callbackState !== undefined);
@@ -302,7 +302,7 @@ function reading({ rows }: Seen, id: string): string | undefined {
   return unreported && `blind ${unreported.callbackMessageId}`;
 }
 
-/** Reference implementation that evaluates all walks from the start each time. */
+/** Reference implementation that re-evaluates all walks from the start. */
 function naive(walks: readonly Seen[]) {
   const last = walks.at(-1) as Seen;
   const ids = [...new Set(last.rows.map(({ id }) => id))].filter(id => reading(last, id) !== undefined);
@@ -324,7 +324,7 @@ function naive(walks: readonly Seen[]) {
   });
 }
 
-it('matches the reference through failed walks, gaps, clock steps and kills', () => {
+it('matches the reference despite failed walks, gaps, clock steps and kills', () => {
   const state = fc.constantFrom<CallbackState | undefined>(
     ...(['in_progress', 'in_progress', 'in_progress', 'success', 'fail', 'unknown', undefined] as const),
   );
@@ -388,7 +388,7 @@ it('matches the reference through failed walks, gaps, clock steps and kills', ()
     }),
     { numRuns: 500 },
   );
-  // The property was exercised.
+  // Check that the generated walks exercised the property.
   expect(longest).toBeGreaterThan(5);
   expect(restored).toBeGreaterThan(50);
 });

@@ -18,7 +18,7 @@ const RUNS = 25;
 const QUEUES = ['emails', 'payments'] as const;
 type Queue = (typeof QUEUES)[number];
 
-/** Tracks which entries were in an emulated queue at any time and at all times since the last `watch`. */
+/** Tracks the entries that an emulated queue contained at any time, and at all times, since the last `watch`. */
 function createTruth({ state }: EmulatedAccount, now: () => number) {
   const present = new Map<string, Queue>();
   let ever = new Map<string, Queue>();
@@ -45,12 +45,12 @@ function createTruth({ state }: EmulatedAccount, now: () => number) {
       ever = new Map(present);
       always = new Map(present);
     },
-    /** Minimum and maximum number of entries. */
+    /** Returns the minimum and maximum number of entries since the last `watch`. */
     bounds: (queue?: Queue) => [count(always, queue), count(ever, queue)] as const,
   };
 }
 
-/** Creates the real client, collector, runner and board on a store that survives them. */
+/** Creates the real client, collector, runner and board on a store that outlives them. */
 function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store) {
   const clock = { ...systemClock, now: emulator.clock.now };
   const collector = createDlq(dlq.options.parse({ filters: [{ name: 'emails', match: { queueName: 'emails' } }] }));
@@ -95,11 +95,11 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
   const sum = (samples: readonly { readonly value: number }[]) => samples.reduce((all, { value }) => all + value, 0);
   return {
     boot,
-    /** Called after each response, before it is processed. */
+    /** Sets a function that runs after each response, before the response is processed. */
     onAnswer(change: () => void) {
       onAnswer = change;
     },
-    /** Size of the queue on /metrics; undefined if there is no sample. */
+    /** Returns the queue's size on /metrics; undefined if there is no sample. */
     gauges(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { now } = slot.visible();
       const samples = now === undefined ? undefined : dlq.samples(now);
@@ -118,7 +118,7 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
   };
 }
 
-/** Age and retry time of entries (ms). None expires during the test. */
+/** Age and retry time of an entry (ms). No entry expires during the test. */
 const letter = fc.tuple(
   fc.oneof(fc.constantFrom(0, 5, 5000), fc.nat(3_600_000), fc.nat(60 * 3_600_000)),
   fc.nat(100_000),
@@ -133,17 +133,17 @@ const manyLetters = fc.integer({ min: 1100, max: 1400 }).map(count =>
 );
 const round = fc.record({
   rounds: fc.constantFrom<readonly string[]>(['full'], ['full'], ['new'], ['full', 'new']),
-  /** One change after each response: an entry is added or removed. */
+  /** Changes, one after each response: an entry is added or removed. */
   changes: fc.array(fc.oneof(letter, fc.nat(2000)), { maxLength: 20 }),
   /** Whether the changes happen before the round instead of during it. */
   isQuiet: fc.boolean(),
-  /** Number of responses after which the process is killed. The next one starts from the store. */
+  /** Number of responses after which the process is killed. The next process starts from the store. */
   killedAfter: fc.option(fc.nat(12), { freq: 3 }),
   /** Delay before the round (ms). */
   wait: fc.nat(100_000),
 });
 
-it('shows a size between the entries present throughout a walk and those present at any time, despite kills', async () => {
+it('the queue size lies between the number of entries present throughout a walk and the number present at any time during it, despite kills', async () => {
   const emulator = await startEmulator({ accounts: RUNS, speed: 0, workload: false, history: 0, dlqEntries: 0 });
   afterThisTest(() => emulator.close());
   const accounts = emulator.accounts.values();
@@ -208,7 +208,7 @@ it('shows a size between the entries present throughout a walk and those present
           const [leastEmails, mostEmails] = truth.bounds('emails');
           expect(emails).toBeGreaterThanOrEqual(leastEmails);
           expect(emails).toBeLessThanOrEqual(mostEmails);
-          // Without changes both bounds are equal, and equal to the emulator's count.
+          // Without changes, both bounds equal the emulator's count.
           if (isQuiet) expect(all).toBe(account.state.countDlq());
         }
       },
@@ -216,7 +216,7 @@ it('shows a size between the entries present throughout a walk and those present
     // Shrinking a failing run would need too many accounts and too much time.
     { numRuns: RUNS, endOnFailure: true },
   );
-  // The property is only meaningful if all of these happened.
+  // The property is only meaningful if each of these cases occurred.
   expect(kills).toBeGreaterThan(5);
   expect(changedDuring).toBeGreaterThan(RUNS);
 });

@@ -53,8 +53,8 @@ function setUp(pageSize = 3) {
   };
 }
 
-describe('both ends of the queue', () => {
-  it('finds the same entries as sorting, in any order of arrival', () => {
+describe('ends of the queue', () => {
+  it('finds the same oldest and newest entries as a sort, in any order of arrival', () => {
     const entries = fc.uniqueArray(
       fc.record({ id: fc.integer({ min: 0, max: 999 }).map(String), at: fc.integer({ min: START, max: START + 40 }) }),
       { selector: ({ id }) => id, maxLength: 100, size: 'max' },
@@ -78,7 +78,7 @@ describe('both ends of the queue', () => {
     );
   });
 
-  it('adds entries in rounds for new entries and drops entries that a walk no longer lists', async () => {
+  it('adds entries that are found between walks and drops entries that a walk no longer lists', async () => {
     const act = fc.oneof(
       fc.record({ does: fc.constant('enter' as const), late: fc.nat(30_000), isTimed: fc.boolean() }),
       fc.record({ does: fc.constant('leave' as const), which: fc.nat(60) }),
@@ -101,7 +101,7 @@ describe('both ends of the queue', () => {
               const dlqId = at === undefined ? `x${count}` : `${at}-${count}`;
               queue.set(dlqId, { row: { dlqId }, at });
               await round('new');
-              // An entry without a time counts from this round, or from the roster's time in whole seconds.
+              // An entry without a time counts from the current round, or from the time in the roster (whole seconds).
               seen.set(dlqId, at ?? now());
             }
             if (each.does !== 'enter') await round('full');
@@ -118,7 +118,7 @@ describe('both ends of the queue', () => {
     );
   });
 
-  it('returns no entries before the first walk', async () => {
+  it('returns no oldest and newest entries before the first walk', async () => {
     const { queue, round, facts } = setUp();
     queue.set('a', { row: { messageId: 'a' }, at: undefined });
     expect(facts()).toMatchObject({ newest: [], longest: [] });

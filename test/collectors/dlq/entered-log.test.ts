@@ -14,12 +14,12 @@ interface Letter {
   readonly enteredAt: number;
 }
 
-/** Creates a queue and a collector that can be killed. Committed rows stay. */
+/** Creates a queue and a collector that can be killed. Committed rows survive. */
 function createScene({ page = 100 } = {}) {
   const queue = new Map<string, Letter>();
   let now = START;
   let number = 0;
-  /** Number of successful requests before the service fails; undefined: never. */
+  /** Number of successful requests before the service fails; undefined if it never fails. */
   let answers: number | undefined;
   async function* dlqPages({ fromDate = 0 }: DlqQuery) {
     const listed = [...queue.values()].filter(({ enteredAt }) => enteredAt >= Number(fromDate));
@@ -64,7 +64,10 @@ function createScene({ page = 100 } = {}) {
     kill() {
       memory = collector.restore(new Map(rows));
     },
-    /** `failsAfter`: successful requests of the round. `killedAfter`: number of steps before the process is killed. */
+    /**
+     * `failsAfter`: number of requests that succeed in the round. `killedAfter`: number of steps before the process is
+     * killed.
+     */
     async round(round: string, { failsAfter, killedAfter }: { failsAfter?: number; killedAfter?: number } = {}) {
       answers = failsAfter;
       let walk: Parameters<typeof collector.observe>[0]['walk'];
@@ -88,7 +91,7 @@ function createScene({ page = 100 } = {}) {
 }
 
 describe('log lines of new dead letters', () => {
-  it('logs each entry counted after the first walk, but no entry of the first walk', async () => {
+  it('logs each entry that is added after the first walk, but no entry of the first walk', async () => {
     const { add, remove, pass, round, lines, ids, kill } = createScene();
     add(2);
     await round('full');
@@ -104,7 +107,7 @@ describe('log lines of new dead letters', () => {
     expect(ids()).toEqual([`${START + 1000}-3`, `${START + 1000}-4`]);
   });
 
-  it('logs each counted entry exactly once when rounds fail and processes are killed', async () => {
+  it('logs each added entry exactly once despite failed rounds and kills', async () => {
     const rarely = (most: number) =>
       fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(most) });
     const action = fc.oneof(
@@ -148,7 +151,7 @@ describe('log lines of new dead letters', () => {
     );
   });
 
-  it('logs at most 10,000 entries per walk and counts the rest as omitted', async () => {
+  it('logs at most 10,000 added entries per walk and counts the others as omitted', async () => {
     const { add, pass, round, lines, omitted, facts } = createScene({ page: 1000 });
     add(1);
     await round('full');

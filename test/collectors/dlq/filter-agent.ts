@@ -51,11 +51,11 @@ export async function createFilterAgent({
     },
     round: (name: 'full' | 'new') => run(name, new AbortController().signal),
     status: () => state.status(),
-    /** Success and completeness of each round. */
+    /** Returns the success and completeness of each round. */
     rounds: () =>
       Object.fromEntries(state.status().rounds.map(({ round, success, complete }) => [round, [success, complete]])),
     failures: () => state.status().failedFilters?.map(({ name, message }) => `${name}: ${message}`) ?? [],
-    /** Gauges and counters of the queue or of a filter. Families without a series are omitted. */
+    /** Returns the gauges and counters of the queue or of a filter. Families without a series are omitted. */
     shown(filter?: string) {
       const { now: gauges, committed } = state.visible();
       const found = { ...(committed && dlq.samples(committed)), ...(gauges && dlq.samples(gauges)) };

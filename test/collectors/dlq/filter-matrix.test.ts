@@ -5,10 +5,10 @@ import { DLQ_FILTERS } from '../../../src/upstream/api.ts';
 import { emulateEmpty } from '../../support/emulate.ts';
 import { createFilterAgent } from './filter-agent.ts';
 
-// The emulated service deletes older entries.
+// A recent time, because the emulated service deletes old entries.
 const START = Date.now() - 3_600_000;
 
-/** Filter value, rows that match it, and rows that differ in case, have it as a prefix, or differ completely. */
+/** A filter value, rows that match it, and rows that differ in case, extend it, or differ completely. */
 interface Case {
   readonly value: string | number;
   readonly matching: readonly DlqSeed[];
@@ -77,7 +77,7 @@ async function read(parameter: (typeof DLQ_FILTERS)[number], way: string) {
 }
 
 describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
-  it('shows proven numbers if the service applies the parameter exactly', async () => {
+  it('shows proven numbers if the service applies the parameter of a filter exactly', async () => {
     const { agent, all, matching } = await read(parameter, 'exact');
     expect(agent.shown()).toEqual({ messages: all });
     expect(agent.shown('tried')).toEqual({ messages: matching, proven: 1, entered: 0 });
@@ -91,7 +91,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     ...(otherCase ? ['any-case' as const] : []),
     ...(longer ? ['prefix' as const] : []),
   ];
-  it.each(ways)('withdraws only this filter if the service applies the parameter as %s', async way => {
+  it.each(ways)('withdraws only the filter whose parameter the service applies as %s', async way => {
     const { agent, all } = await read(parameter, way);
     expect(agent.failures()).toEqual([expect.stringContaining(`tried: ${PROBLEMS[way](parameter)}`)]);
     expect(agent.shown()).toEqual({ messages: all });
@@ -100,16 +100,16 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     expect(agent.rounds().full).toEqual([true, false]);
   });
 
-  // Case and prefix do not apply to numbers and times.
+  // Numbers and times cannot differ in case or by a prefix.
   const same = (['any-case', 'prefix'] as const).filter(way => !ways.includes(way) && !parameter.endsWith('Date'));
-  it.each(same)('keeps the filter proven if the service applies the parameter as %s', async way => {
+  it.each(same)('keeps a filter proven if the service applies its parameter as %s', async way => {
     const { agent, matching } = await read(parameter, way);
     expect(agent.shown('tried')).toEqual({ messages: matching, proven: 1, entered: 0 });
   });
 });
 
 it.each(['fromDate', 'toDate'] as const)(
-  'reads a queue of 1,500 entries without windows if the service ignores %s',
+  'reads a queue of 1,500 entries without date ranges if the service ignores %s',
   async parameter => {
     const emulated = await emulateEmpty({ dialect: { [`${parameter}Filter`]: 'ignored' } });
     for (let number = 0; number < 1500; number += 1) emulated.state.addDlqEntry(at(number / 100));

@@ -6,7 +6,7 @@ import type { Reader } from '../../../src/upstream/api.ts';
 
 const START = 1_700_000_000_000;
 
-it('shows the first sighting of entries without an entry time in every walk and after a restart', async () => {
+it('shows when entries without an entry time were first seen, in every walk and after a restart', async () => {
   let ids = ['a'];
   async function* dlqPages() {
     yield { rows: ids.map(id => ({ id, labels: [] }) as unknown as DlqEntry), rejected: 0, isLast: true };
@@ -38,7 +38,7 @@ it('shows the first sighting of entries without an entry time in every walk and 
   expect(await round('full', START + 1_800_000)).toBe(START + 60_000);
 });
 
-it('reports the first complete walk as the start of its counters, across restarts', async () => {
+it('reports the first complete walk as the start of its counters, even after a restart', async () => {
   async function* dlqPages() {
     yield { rows: [{ id: 'a', labels: [] } as unknown as DlqEntry], rejected: 0, isLast: true };
   }

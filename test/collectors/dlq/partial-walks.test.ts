@@ -7,7 +7,7 @@ import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 
 const START = 1_700_000_000_000;
 
-/** Creates a queue with unreadable rows, which is constant within a round, and an agent that reads it. */
+/** Creates a queue with unreadable rows and an agent that reads it. The queue does not change within a round. */
 function setUp(page: number) {
   /** Entry times by id. */
   const letters = new Map<string, number>();
@@ -100,7 +100,7 @@ const acts = fc.array(
   { maxLength: 40 },
 );
 
-/** Tracks the entries that were readable for complete reads and for all reads. */
+/** Tracks the entries that were readable in complete reads, and those that were readable in all reads. */
 function createTruth(letters: ReadonlyMap<string, number>, isReadable: (id: string) => boolean) {
   const [surely, maybe] = [new Set<string>(), new Set<string>()];
   const gone = (ids: ReadonlySet<string>) => [...ids].filter(id => !letters.has(id)).length;
@@ -120,7 +120,7 @@ function createTruth(letters: ReadonlyMap<string, number>, isReadable: (id: stri
 }
 
 it.each([5, 130])(
-  'shows the listed number and counts added and removed entries, starting with %i entries',
+  'shows the number of listed entries and counts added and removed ones in partial walks, starting with %i entries',
   async entries => {
     await fc.assert(
       fc.asyncProperty(acts, fc.integer({ min: 1, max: 50 }), async (script, page) => {
@@ -157,7 +157,7 @@ it.each([5, 130])(
   },
 );
 
-it('replaces an unreadable row of the last walk by the entry that a later read finds', async () => {
+it('replaces an unreadable row of the last walk with the entry that a later read finds', async () => {
   const { letters, service, add, round, shown } = setUp(50);
   for (let count = 0; count < 130; count += 1) add();
   await round('full');
@@ -204,7 +204,7 @@ it('reports failure callbacks as partial until a walk reads every row', async ()
   expect(tracked()).toMatchObject({ isPartial: false, walks: 2, sightings: [{ snapshots: 2 }] });
 });
 
-it('keeps missing entries up to the unreadable rows plus a fixed number', async () => {
+it('keeps as many missing entries as there are unreadable rows, plus a fixed number', async () => {
   const { letters, service, add, round, shown } = setUp(1000);
   for (let count = 0; count < 12_000; count += 1) add();
   await round('full');
@@ -212,7 +212,7 @@ it('keeps missing entries up to the unreadable rows plus a fixed number', async 
   for (let count = 0; count < 20; count += 1) add();
   service.isReadable = id => !/1\d$/.test(id);
   expect(await round('full')).toBe(true);
-  // 12,000 entries are missing and 10 rows are unreadable: 10,010 stay.
+  // 12,000 entries are missing but 10 rows are unreadable, so 10,010 entries are kept.
   expect(shown()).toEqual({ messages: 20, sum: 20, entered: 10, left: 1990 });
 });
 

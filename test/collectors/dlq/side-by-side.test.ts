@@ -6,7 +6,7 @@ import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
 
 const NOW = 1_700_000_000_000;
 
-/** Creates an agent that can pause between reading and folding a step. `ids`: the queue, the newest first. */
+/** Creates an agent that can pause between reading a step and folding it. `ids`: the queue, newest first. */
 function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}, filters: object[] = []) {
   async function* dlqPages(query: DlqQuery) {
     refuse(query);
@@ -71,7 +71,7 @@ it('completes a walk if the fromDate probe is rejected, and repeats the probe in
 });
 
 it.each([1, 2, 3, 4])(
-  'keeps an entry that a concurrent read adds between reading and folding of a walk’s step %d',
+  'keeps an entry that a concurrent read adds between reading and folding step %d of a walk',
   async step => {
     const ids = queue(150);
     const agent = setUp(ids);
@@ -89,7 +89,7 @@ it.each([1, 2, 3, 4])(
 );
 
 it.each([1, 2, 3, 4, 5, 6, 7, 8])(
-  'shows entries that a read of a small queue finds, although a walk begins before its step %d',
+  'shows entries found by a read of a small queue if a walk starts before step %d of that read',
   async step => {
     const ids = queue(3);
     const agent = setUp(ids, undefined, [{ name: 'errors', match: { responseStatus: 500 } }]);

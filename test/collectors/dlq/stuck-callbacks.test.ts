@@ -19,7 +19,7 @@ import { createTestLog, createTestTracer } from '../../support/silent.ts';
 const MINUTE = 60_000;
 const WALKS = 50;
 const EVERY = 90 * MINUTE;
-/** A callback seems stuck when it has been in progress for longer than this. */
+/** A callback is suspected to be stuck once it has been in progress for longer than this. */
 const LONG = stuckAfter(defaultRule);
 
 /** Creates an agent that can be killed. Only its store survives. */
@@ -74,7 +74,7 @@ async function createAgent(emulator: Emulator) {
   await start();
   return {
     facts: () => slot.visible().now,
-    /** Runs a round and kills the process at request number `requests`, if the round gets there. */
+    /** Runs a walk. The process is killed at request number `most` if the walk makes that many. */
     async walk(most = Number.POSITIVE_INFINITY) {
       [asked, last, giveUp] = [0, most, new AbortController()];
       await run('full', giveUp.signal);
@@ -87,7 +87,7 @@ async function createAgent(emulator: Emulator) {
   };
 }
 
-/** Callbacks in progress according to the emulator's state, without its request handlers. */
+/** Returns the callbacks in progress from the emulator's state, bypassing its request handlers. */
 function inProgress({ state }: Emulator): string[] {
   return state
     .dlqRows()
@@ -98,61 +98,57 @@ function inProgress({ state }: Emulator): string[] {
 it.each<[Partial<Dialect>]>([
   [{ dlqWorkflows: 'included' }],
   [{ dlqWorkflows: 'separate', callbackState: 'failureFunctionState' }],
-])(
-  'finds stuck callbacks and their start although it is killed at any point: %o',
-  { timeout: 60_000 },
-  async dialect => {
-    const emulator = await startEmulator({ scenario: 'stuck-callback', speed: 0, token: TOKEN, dialect });
-    afterThisTest(() => emulator.close());
-    const agent = await createAgent(emulator);
-    const since = new Map<string, number>();
-    const firstWalk = new Map<string, number>();
-    let [walks, ended, killed, least] = [0, 0, 0, Number.POSITIVE_INFINITY];
-    /** Expected result of a completed walk. */
-    function look() {
-      const [now, current] = [emulator.clock.now(), inProgress(emulator)];
-      walks += 1;
-      for (const id of since.keys()) if (!current.includes(id) && since.delete(id)) ended += 1;
-      for (const id of current) {
-        if (!since.has(id)) firstWalk.set(id, walks);
-        since.set(id, since.get(id) ?? now);
-      }
-      return [now, current] as const;
+])('finds stuck callbacks and their start despite kills at any point: %o', { timeout: 60_000 }, async dialect => {
+  const emulator = await startEmulator({ scenario: 'stuck-callback', speed: 0, token: TOKEN, dialect });
+  afterThisTest(() => emulator.close());
+  const agent = await createAgent(emulator);
+  const since = new Map<string, number>();
+  const firstWalk = new Map<string, number>();
+  let [walks, ended, killed, least] = [0, 0, 0, Number.POSITIVE_INFINITY];
+  /** Returns the expected result of a completed walk. */
+  function look() {
+    const [now, current] = [emulator.clock.now(), inProgress(emulator)];
+    walks += 1;
+    for (const id of since.keys()) if (!current.includes(id) && since.delete(id)) ended += 1;
+    for (const id of current) {
+      if (!since.has(id)) firstWalk.set(id, walks);
+      since.set(id, since.get(id) ?? now);
     }
-    for (let walk = 1; walk <= WALKS; walk += 1) {
-      if (walk % 3 === 0) {
-        // Killed at each request of a walk, or between two walks.
-        await agent.walk(killed % (least + 1));
-        if (agent.facts()?.tracked?.at === emulator.clock.now()) look();
-        await agent.kill();
-        killed += 1;
-        expect(agent.facts()).toBeUndefined();
-      }
-      least = Math.min(least, await agent.walk());
-      const [now, current] = look();
-      const { tracked, callbacks } = agent.facts() as DlqFacts;
-      expect(new Map(tracked?.sightings.map(({ entry, firstSeenAt }) => [entry.id, firstSeenAt]))).toEqual(since);
-      for (const { entry, lastSeenAt, snapshots } of tracked?.sightings ?? []) {
-        expect([lastSeenAt, snapshots]).toEqual([now, walks - (firstWalk.get(entry.id) ?? 0) + 1]);
-      }
-      expect(dlq.samples(agent.facts() as DlqFacts).oldestInProgress).toEqual([
-        { labels: {}, value: Math.min(...since.values()) / 1000 },
-      ]);
-      expect(suspectedCallbacks(tracked)).toBe([...since.values()].filter(first => now - first > LONG).length);
-      expect(callbacks?.in_progress).toBe(dialect.dlqWorkflows === 'included' ? current.length : undefined);
-      expect(await agent.rows()).toHaveLength(since.size + 1);
-      emulator.clock.advance(EVERY);
+    return [now, current] as const;
+  }
+  for (let walk = 1; walk <= WALKS; walk += 1) {
+    if (walk % 3 === 0) {
+      // Kill the process at each request of a walk, or between two walks.
+      await agent.walk(killed % (least + 1));
+      if (agent.facts()?.tracked?.at === emulator.clock.now()) look();
+      await agent.kill();
+      killed += 1;
+      expect(agent.facts()).toBeUndefined();
     }
-    expect(ended).toBeGreaterThan(3);
-    expect(suspectedCallbacks(agent.facts()?.tracked)).toBeGreaterThan(5);
-    expect(killed).toBeGreaterThan(2 * least);
-    // Down for longer than the allowed gap, so sightings restart.
-    await agent.kill();
-    emulator.clock.advance(EVERY + 1);
-    await agent.walk();
-    const { tracked } = agent.facts() as DlqFacts;
-    expect(tracked?.sightings.length).toBeGreaterThan(5);
-    expect(tracked?.sightings.every(({ snapshots }) => snapshots === 1)).toBe(true);
-    expect(suspectedCallbacks(tracked)).toBe(0);
-  },
-);
+    least = Math.min(least, await agent.walk());
+    const [now, current] = look();
+    const { tracked, callbacks } = agent.facts() as DlqFacts;
+    expect(new Map(tracked?.sightings.map(({ entry, firstSeenAt }) => [entry.id, firstSeenAt]))).toEqual(since);
+    for (const { entry, lastSeenAt, snapshots } of tracked?.sightings ?? []) {
+      expect([lastSeenAt, snapshots]).toEqual([now, walks - (firstWalk.get(entry.id) ?? 0) + 1]);
+    }
+    expect(dlq.samples(agent.facts() as DlqFacts).oldestInProgress).toEqual([
+      { labels: {}, value: Math.min(...since.values()) / 1000 },
+    ]);
+    expect(suspectedCallbacks(tracked)).toBe([...since.values()].filter(first => now - first > LONG).length);
+    expect(callbacks?.in_progress).toBe(dialect.dlqWorkflows === 'included' ? current.length : undefined);
+    expect(await agent.rows()).toHaveLength(since.size + 1);
+    emulator.clock.advance(EVERY);
+  }
+  expect(ended).toBeGreaterThan(3);
+  expect(suspectedCallbacks(agent.facts()?.tracked)).toBeGreaterThan(5);
+  expect(killed).toBeGreaterThan(2 * least);
+  // The agent is down for longer than the allowed gap, so episodes restart.
+  await agent.kill();
+  emulator.clock.advance(EVERY + 1);
+  await agent.walk();
+  const { tracked } = agent.facts() as DlqFacts;
+  expect(tracked?.sightings.length).toBeGreaterThan(5);
+  expect(tracked?.sightings.every(({ snapshots }) => snapshots === 1)).toBe(true);
+  expect(suspectedCallbacks(tracked)).toBe(0);
+});

@@ -30,7 +30,7 @@ function createQueue({ page, order, means }: Shape) {
   let requests = 0;
   /** Called before each page. */
   let meanwhile = () => {};
-  /** Entries present at any time and at all times since the last `watch`. */
+  /** Entries present at any time, and at all times, since the last `watch`. */
   let ever = new Set<string>();
   let always = new Set<string>();
 
@@ -93,7 +93,7 @@ function createQueue({ page, order, means }: Shape) {
     },
   };
 }
-/** Queue names of all entries so far, by id. */
+/** Queue name by id, for all entries ever added. */
 const queueOf = new Map<string, string>();
 
 function createAgent(api: Reader, clock: { now: number }, options: object) {
@@ -109,7 +109,7 @@ function createAgent(api: Reader, clock: { now: number }, options: object) {
     kill() {
       memory = collector.restore(new Map(rows));
     },
-    /** Runs a round and aborts it after `steps` steps, like a failed round. Committed rows stay. */
+    /** Runs a round and aborts it after `steps` steps, as if it had failed. Committed rows survive. */
     async round(round: string, steps = Number.POSITIVE_INFINITY): Promise<boolean> {
       const now = clock.now;
       let walk: Parameters<typeof collector.observe>[0]['walk'];
@@ -138,11 +138,11 @@ const shape = fc.record({
   order: fc.constantFrom('up' as const, 'down' as const, 'mixed' as const),
   means: fc.constantFrom('entry' as const, 'creation' as const),
 });
-/** Age of an entry: many equal ones, most recent, some weeks old. */
+/** Age of an entry (ms): often equal, mostly recent, sometimes weeks. */
 const age = fc.oneof(fc.constantFrom(0, 5, 5000), fc.nat(3_600_000), fc.nat(40 * 86_400_000));
 const letter = fc.tuple(age, fc.nat(100_000), fc.constantFrom('a', 'b'));
 
-it('shows a size between the entries present throughout a walk and those present at any time', {
+it('the queue size lies between the number of entries present throughout a walk and the number present at any time during it', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(

@@ -6,10 +6,13 @@ import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 import { UpstreamError } from '../../../src/upstream/errors.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';
 
-/** A page: rows as words, or the error of its request. */
+/** Rows of a page as words, or the error of its request. */
 type Answer = string | UpstreamError;
 
-/** `m1` is a message, `w1` a workflow run with a callback in progress, `w1:success` with a finished one, `w1:none` without one. */
+/**
+ * Creates rows from words. `m1` is a message; `w1` is a workflow run with a callback in progress, `w1:success` with a
+ * finished one, `w1:none` without one.
+ */
 function rowsOf(words: string): DlqEntry[] {
   return words.split(' ').flatMap(word => {
     const [dlqId = '', state = 'inprogress'] = word.split(':');
@@ -71,11 +74,14 @@ it.each<[what: string, plain: string[], workflows: string[], calls: number, trac
   ['lists some runs only in this read', ['m1 w1'], ['w1 w2', 'w1', 'w3'], 3, 'w1x1 w2x1 w3x1', 2],
   ['reports states only in this read', ['m1 w1:none w2:none'], ['w1 w2:success', 'w3'], 2, 'w1x1 w3x1', 3],
   ['reports a changed state', ['w1 w2'], ['w1:success w2'], 1, 'w2x1', 2],
-])('reads failed workflow runs separately from a service that %s', async (_, plain, workflows, ...found) => {
-  expect(await createAgent()(plain, workflows)).toEqual(found);
-});
+])(
+  'tracks failure callbacks with a separate read of failed workflow runs if the service %s',
+  async (_, plain, workflows, ...found) => {
+    expect(await createAgent()(plain, workflows)).toEqual(found);
+  },
+);
 
-it('requests failed workflow runs at the end of a walk and not in rounds for new entries', async () => {
+it('requests failed workflow runs at the end of a walk, but not in rounds for new entries', async () => {
   const observe = createAgent();
   const broken = new UpstreamError('server', 'GET /v2/dlq: status 500');
   await expect(observe(['m1', broken], ['w1'])).rejects.toBe(broken);
@@ -83,7 +89,7 @@ it('requests failed workflow runs at the end of a walk and not in rounds for new
   expect(await observe(['m1 w2'], ['w1 w3'], 0, 'new')).toEqual([0, 'w1x1', 2]);
 });
 
-it('ignores callbacks listed only for a filter', async () => {
+it('ignores callbacks that are listed only for a filter', async () => {
   const observe = createAgent({ filters: [{ name: 'payments', match: { queueName: 'payments' } }] });
   expect(await observe(['m1 w1'], [''])).toEqual([1, 'w1x1', 2]);
 });
@@ -112,7 +118,7 @@ it.each<[string, UpstreamError, string[]]>([
 ])('keeps earlier callback facts if the service %s during a walk', async (_, failure, pages) => {
   const observe = createAgent();
   expect(await observe(['w1'], [''])).toEqual([1, 'w1x1', 1]);
-  // The queue's own numbers are updated.
+  // The queue's own gauges are still updated.
   expect(await observe(['w1 w2'], [...pages, failure])).toEqual([pages.length + 1, 'w1x1', 2]);
   expect(await observe(['w1 w2'], [''])).toEqual([1, 'w1x2 w2x1', 2]);
 });

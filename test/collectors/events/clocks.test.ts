@@ -29,7 +29,7 @@ it('tracks the first message of an empty log if the clock is ahead by more than 
   expect(agent.shown().log).toMatchObject({ late: 0, untracked: { unknown_start: 0 } });
 });
 
-it('sweeps by the time of the log if the clock is ahead', async () => {
+it('sweeps according to the log’s time if the local clock is ahead', async () => {
   const service = createLog();
   const agent = createAgent(service, { lateSweep: '30m' });
   agent.skew = 25 * MINUTE;
@@ -45,7 +45,7 @@ it('sweeps by the time of the log if the clock is ahead', async () => {
   expect(agent.shown().log.late).toBe(1);
 });
 
-it('never reports a future start of a destination’s counters', async () => {
+it('never reports a start in the future for the counters of a destination', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host' });
   await agent.round('tail');

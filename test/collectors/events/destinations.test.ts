@@ -19,7 +19,7 @@ const DAY = 24 * HOUR;
 
 type Destinations = ReturnType<typeof createDestinations>;
 
-/** Counts one event and returns the destinations with a place. */
+/** Counts one event and returns the destinations that have their own series. */
 function count(destinations: Destinations, name: string, time: number): Record<string, number> {
   destinations.of(name, time).tally.events.created += 1;
   return shown(destinations);
@@ -28,7 +28,7 @@ function count(destinations: Destinations, name: string, time: number): Record<s
 const shown = (destinations: Destinations) =>
   Object.fromEntries([...destinations.copies()].map(([name, { events }]) => [name, events.created]));
 
-/** Tallies as restored after a restart. */
+/** Returns destinations restored from these tallies, as after a restart. */
 function restarted(destinations: Destinations, most: number, names: readonly string[]): Destinations {
   const stored = names.flatMap((name): [string, StoredTally][] => {
     const tally = destinations.stored(name);
@@ -37,7 +37,7 @@ function restarted(destinations: Destinations, most: number, names: readonly str
   return createDestinations('host', most, new Map(stored));
 }
 
-describe('the name of a destination', () => {
+describe('names of destinations', () => {
   const event = (fields: Partial<DeliveryEvent>): DeliveryEvent => ({
     messageId: 'msg_1',
     state: 'created',
@@ -60,9 +60,11 @@ describe('the name of a destination', () => {
     ['https://[::1]:80/', '[::1]:80'],
     ['no address', ''],
     ['', ''],
-  ])('is the host of %j', (url, host) => expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(host));
+  ])('the name of a destination is the host of %j', (url, host) =>
+    expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(host),
+  );
 
-  it('is the host that the URL parser returns for any plain address', () => {
+  it('the name of a destination is the host that the URL parser returns for any plain address', () => {
     const label = fc.stringMatching(/^[a-z0-9-]{1,8}$/);
     const rest = fc.constantFrom('', '/', '/hook', '?x=1', '#y', ':443/', ':8080', '.');
     fc.assert(
@@ -74,7 +76,7 @@ describe('the name of a destination', () => {
     );
   });
 
-  it('is the host, regardless of earlier addresses', () => {
+  it('the name of a destination is its host, regardless of earlier addresses', () => {
     const part = fc.constantFrom('a.example', 'b.example', 'a', '/', '//', '\\', '?', '#', '@', ':', ':80', '.', '\t');
     const scheme = fc.constantFrom('https://', 'http://', 'https:/', 'http:', 'ftp://', '');
     const url = fc.tuple(scheme, fc.array(part, { maxLength: 5 })).map(([begin, rest]) => begin + rest.join(''));
@@ -87,7 +89,7 @@ describe('the name of a destination', () => {
     );
   });
 
-  it('comes from the configured field, and is empty if the event lacks it', () => {
+  it('the name of a destination comes from the configured field, and is empty if the event lacks it', () => {
     const workflowUrl = 'https://user:secret@w.example/flow?token=x#y';
     const names = { topic: 'orders', queue: 'slow', label: 'blue', schedule: 'scd_1', workflowUrl };
     const whole = event({ url: 'https://a.example/users/7', ...names });
@@ -109,14 +111,14 @@ describe('the name of a destination', () => {
   });
 
   it.each(['javascript:alert(1)', 'https://', 'a secret?', `data:${'x'.repeat(5000)}`, 'https://w.example/%40x'])(
-    'omits user, query and fragment of the workflow address %j',
+    'the name of a destination omits user, query and fragment of the workflow address %j',
     workflowUrl => {
       const name = destinationReader('workflowUrl', NO_ROUTES)(event({ workflowUrl }));
       expect(name).toMatch(/^(https:\/\/w\.example\/)?…$/);
     },
   );
 
-  it('has at most 200 characters and stays distinct', () => {
+  it('the name of a destination has at most 200 characters and stays distinct', () => {
     const read = destinationReader('topic', NO_ROUTES);
     const names = ['a', 'b'].map(end => read(event({ topic: `${'x'.repeat(5000)}${end}` })));
     expect(names.map(({ length }) => length)).toEqual([200, 200]);
@@ -124,21 +126,21 @@ describe('the name of a destination', () => {
   });
 });
 
-describe('places of destinations', () => {
-  it('go to the first destinations, and the others share the remainder', () => {
+describe('limit of destinations', () => {
+  it('the first destinations have their own series, and the others share the remainder', () => {
     const destinations = createDestinations('host', 2, new Map());
     for (const name of ['a', 'b', 'c', 'd', 'c', 'a']) count(destinations, name, 1);
     expect(shown(destinations)).toEqual({ a: 2, b: 1, [OTHER]: 3 });
     expect(destinations.beyond).toBe(2);
   });
 
-  it('are not used by a destination named like the remainder', () => {
+  it('a destination named like the remainder does not count towards the limit', () => {
     const destinations = createDestinations('host', 2, new Map());
     for (const name of [OTHER, 'a', 'b', OTHER, 'c']) count(destinations, name, 1);
     expect(shown(destinations)).toEqual({ [OTHER]: 3, a: 1, b: 1 });
   });
 
-  it('are freed by destinations idle for a day, the longest idle first', () => {
+  it('destinations that are idle for a day are replaced by new ones, the longest idle first', () => {
     const destinations = createDestinations('host', 3, new Map());
     for (const [hour, name] of ['a', 'b', 'c'].entries()) count(destinations, name, hour * HOUR);
     expect(count(destinations, 'early', DAY - 1)).toEqual({ a: 1, b: 1, c: 1, [OTHER]: 1 });
@@ -149,7 +151,7 @@ describe('places of destinations', () => {
     expect(count(destinations, 'h', 3 * DAY)).toEqual({ [OTHER]: 2, e: 1, f: 1, g: 1 });
   });
 
-  it('resume with the stored total', () => {
+  it('a destination that returns resumes its stored total', () => {
     const destinations = createDestinations('host', 1, new Map());
     for (const name of ['a', 'a', 'b']) count(destinations, name, 0);
     expect(count(destinations, 'b', 2 * DAY)).toEqual({ b: 1, [OTHER]: 1 });
@@ -159,7 +161,7 @@ describe('places of destinations', () => {
     expect(count(again, 'b', 6 * DAY)).toEqual({ b: 2, [OTHER]: 1 });
   });
 
-  it('have totals that never fall and add up, with the remainder, to all events', () => {
+  it('totals of destinations never decrease and, with the remainder, add up to all events', () => {
     const names = ['a', 'b', 'c', 'd', 'e', OTHER, ''];
     const act = fc.record({
       name: fc.constantFrom(...names),
@@ -191,7 +193,7 @@ describe('places of destinations', () => {
     );
   });
 
-  it('are copied when they are shown', () => {
+  it('shown totals of destinations are copies', () => {
     const destinations = createDestinations('host', 2, new Map());
     destinations.of('a', 1).tally.events.created += 1;
     const before = destinations.copies();
@@ -201,19 +203,19 @@ describe('places of destinations', () => {
     expect(destinations.copies().get('a')).toBe(destinations.copies().get('a'));
   });
 
-  it('are replaced by a single tally at 0 without the label', () => {
+  it('if the option is off, one total without a destination starts at 0', () => {
     const destinations = createDestinations('none', 1, new Map());
     expect([...destinations.copies()]).toEqual([['', createDestinationTally()]]);
   });
 });
 
-describe('destinations of an agent', () => {
+describe('option destination', () => {
   const labelsOf = (agent: ReturnType<typeof createAgent>) => {
     const { total = [], finished = [] } = events.samples(agent.shown());
     return [...total, ...finished].map(({ labels }) => JSON.stringify(labels));
   };
 
-  /** An agent that has counted a message to a topic and a host, and will read its events again. */
+  /** Creates an agent that has counted a message to a topic and a host, and will read the message's events again. */
   async function createCounted(destination: string) {
     const service = createLog();
     const agent = createAgent(service, { destination });
@@ -228,7 +230,7 @@ describe('destinations of an agent', () => {
     ['none', 'host'],
     ['topic', 'host'],
     ['host', 'topic'],
-  ])('shows no old names and no duplicate series when the option changes from %s to %s', async (from, to) => {
+  ])('no old names or duplicate series appear when the option changes from %s to %s', async (from, to) => {
     const { agent, clock, add } = await createCounted(from);
     const before = [...agent.shown().destinations.keys()].filter(name => name !== OTHER);
     agent.reconfigure({ destination: to });
@@ -243,14 +245,14 @@ describe('destinations of an agent', () => {
     expect(counted(agent.shown())).toBe(3);
   });
 
-  it('exposes the remainder at 0 before the first event of a new store', async () => {
+  it('the remainder is exposed at 0 before the first event of a new store', async () => {
     const agent = createAgent(createLog(), { destination: 'host' });
     await agent.round('tail');
     const zero = { labels: { outcome: 'failed', destination: OTHER }, value: 0 };
     expect(events.samples(agent.shown()).finished).toContainEqual(expect.objectContaining(zero));
   });
 
-  it('resumes the totals of an option that is set again', async () => {
+  it('the totals of destinations resume when an earlier option is set again', async () => {
     const { agent, clock, add } = await createCounted('host');
     await agent.run(20);
     agent.reconfigure({ destination: 'none' });
@@ -261,7 +263,7 @@ describe('destinations of an agent', () => {
     expect(agent.shown().destinations.get('a.example')?.events.created).toBe(2);
   });
 
-  it('reports the number of destinations without a place', async () => {
+  it('reports the number of destinations over the limit', async () => {
     const service = createLog();
     const agent = createAgent(service, { destination: 'host', maxDestinations: 2 });
     await agent.round('tail');
@@ -277,7 +279,7 @@ describe('destinations of an agent', () => {
   });
 });
 
-it('reports the read before its first event as the start of each destination, across restarts', async () => {
+it('reports the last read before a destination’s first event as the start of its counters, even after a restart', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host', destinationHistograms: true });
   const first = service.clock.now;
@@ -320,7 +322,7 @@ it('reports the read before its first event as the start of each destination, ac
   expect(Object.entries(Object.fromEntries(begins())).sort()).toEqual(expected);
 });
 
-it('bounds the rows of destinations', async () => {
+it('limits the size of destination rows', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host', maxDestinations: 5 });
   await agent.round('tail');

@@ -7,10 +7,10 @@ import { counted, createAgent, createLog } from './fake-log.ts';
 import { eventsOf, life } from './lives.ts';
 
 const OVERLAP = 5000;
-/** By then, all open messages are overdue, and a quiet log cannot be delaying their ends. */
+/** After this time (ms) all open messages are overdue, and their ends can no longer be delayed in the log. */
 const ALL_LATE = 11 * 60_000;
 
-it('counts each event once and tracks each lifecycle despite delays, duplicates, page boundaries and kills', {
+it('counts each event once and tracks each message lifecycle despite delays, duplicates, page boundaries and kills', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -49,7 +49,7 @@ it('counts each event once and tracks each lifecycle despite delays, duplicates,
         }
         const last = Math.max(clock.now, ...all.map(({ time }) => time)) + OVERLAP;
         clock.now = last + 1;
-        // One read finds the remaining events, and the next finds none.
+        // The first read lists the remaining events; the next one lists none.
         await agent.round('tail');
         clock.now += ALL_LATE;
         await agent.round('tail');

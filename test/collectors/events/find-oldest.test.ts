@@ -6,7 +6,7 @@ import { createLog, HOUR, type LogShape, MINUTE } from './fake-log.ts';
 
 const { signal } = new AbortController();
 
-/** A log with an event every minute from `begin` on (ms after the start of the range). */
+/** Searches a log that has an event every minute from `begin` on (ms after the start of the range). */
 async function find(begin: number, span: number, shape?: LogShape) {
   const log = createLog(shape);
   const from = log.clock.now;

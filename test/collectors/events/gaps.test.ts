@@ -3,7 +3,7 @@ import { counted, createAgent, createLog, HOUR, type LogShape, MINUTE, SECOND } 
 
 const WHOLE = ['created', 'active', 'delivered'];
 
-/** An agent that has read one message before a downtime. */
+/** Creates an agent that has read one message before a downtime. */
 async function createRead(shape: LogShape = {}) {
   const service = createLog(shape);
   const agent = createAgent(service);
@@ -14,41 +14,48 @@ async function createRead(shape: LogShape = {}) {
   return { ...service, agent, gaps };
 }
 
-describe('a log with a retention shorter than the downtime', () => {
-  it.each(['was paused', 'was killed'])('has one gap if the agent %s, even if it is read several times', async how => {
-    const { agent, clock, service, add, gaps } = await createRead();
-    service.keeps = HOUR;
-    if (how === 'was killed') agent.kill();
-    for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
-    clock.now += 4 * HOUR;
-    await agent.run(1, 0);
-    expect(gaps()).toBe(1);
-    expect(counted(agent.shown())).toBe(3 + 60 * 3);
-    agent.kill();
-    await agent.run(20, MINUTE);
-    expect(gaps()).toBe(1);
-  });
+describe('retention shorter than the downtime', () => {
+  it.each(['was paused', 'was stopped'])(
+    'counts one gap, even after several reads, if the agent %s for longer than the log’s retention',
+    async how => {
+      const { agent, clock, service, add, gaps } = await createRead();
+      service.keeps = HOUR;
+      if (how === 'was stopped') agent.kill();
+      for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
+      clock.now += 4 * HOUR;
+      await agent.run(1, 0);
+      expect(gaps()).toBe(1);
+      expect(counted(agent.shown())).toBe(3 + 60 * 3);
+      agent.kill();
+      await agent.run(20, MINUTE);
+      expect(gaps()).toBe(1);
+    },
+  );
 
-  it.each(['killed', 'failed'])('has one gap if the first read after it is %s midway', async how => {
-    const { agent, clock, service, add, gaps } = await createRead({ page: 1, order: 'up' });
-    service.keeps = HOUR;
-    for (let number = 0; number < 150; number += 1) add(`msg_${number}`, ['created'], clock.now + number * 90 * SECOND);
-    clock.now += 4 * HOUR;
-    agent.kill();
-    const before = counted(agent.shown());
-    const whole = 3 + 30;
-    while (counted(agent.shown()) === before) await agent.step('tail');
-    expect(counted(agent.shown())).toBeLessThan(whole);
-    if (how === 'failed') {
-      service.failsAt = service.requests + 1;
-      await expect(agent.round('tail')).rejects.toThrow('away');
-    } else agent.kill();
-    await agent.round('tail');
-    expect(counted(agent.shown())).toBe(whole);
-    expect(gaps()).toBe(1);
-  });
+  it.each(['killed', 'failed'])(
+    'counts one gap if the first read after a downtime longer than the retention is interrupted midway: %s',
+    async how => {
+      const { agent, clock, service, add, gaps } = await createRead({ page: 1, order: 'up' });
+      service.keeps = HOUR;
+      for (let number = 0; number < 150; number += 1)
+        add(`msg_${number}`, ['created'], clock.now + number * 90 * SECOND);
+      clock.now += 4 * HOUR;
+      agent.kill();
+      const before = counted(agent.shown());
+      const whole = 3 + 30;
+      while (counted(agent.shown()) === before) await agent.step('tail');
+      expect(counted(agent.shown())).toBeLessThan(whole);
+      if (how === 'failed') {
+        service.failsAt = service.requests + 1;
+        await expect(agent.round('tail')).rejects.toThrow('away');
+      } else agent.kill();
+      await agent.round('tail');
+      expect(counted(agent.shown())).toBe(whole);
+      expect(gaps()).toBe(1);
+    },
+  );
 
-  it('has no gap if unreadable rows may be the known events', async () => {
+  it('counts no gap if unreadable rows may be the known events', async () => {
     const { agent, clock, service, add, gaps } = await createRead();
     for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
     clock.now += 4 * HOUR;
@@ -58,7 +65,7 @@ describe('a log with a retention shorter than the downtime', () => {
     expect(gaps()).toBe(0);
   });
 
-  it('has no gap if all events are still listed', async () => {
+  it('counts no gap if all events are still listed', async () => {
     const { agent, clock, add, gaps } = await createRead();
     for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
     clock.now += 4 * HOUR;
@@ -69,7 +76,7 @@ describe('a log with a retention shorter than the downtime', () => {
   });
 });
 
-it('counts a silence as one gap if it ends with the result of an attempt without a start', async () => {
+it('counts one gap for a silence that is followed by the result of an attempt whose start is missing', async () => {
   const { agent, clock, add, gaps } = await createRead();
   for (let number = 0; number < 30; number += 1) add(`msg_${number}`, WHOLE, clock.now + number);
   await agent.run(1);
@@ -104,7 +111,7 @@ it('counts no gap for an empty response', async () => {
   expect(gaps()).toBe(0);
 });
 
-it.each([5, 13])('counts no gap for events from before a silence that are delayed by %d minutes', async minutes => {
+it.each([5, 13])('counts no gap if events from before a silence are delayed by %d minutes', async minutes => {
   const { agent, clock, log, add, gaps } = await createRead();
   const start = clock.now;
   add('msg_late', WHOLE, start + 3 * SECOND, { late: minutes * MINUTE });
@@ -119,9 +126,9 @@ it.each([5, 13])('counts no gap for events from before a silence that are delaye
   expect(gaps()).toBe(0);
 });
 
-it('counts no gap if the service lists no starts of attempts', async () => {
+it('counts no gap if the service does not list starts of attempts', async () => {
   const { agent, clock, add, gaps } = await createRead();
-  // A single listed start is not enough evidence.
+  // A single listed start does not prove that the log is complete.
   add('msg_first', ['created', 'delivered'], clock.now + SECOND);
   for (let number = 0; number < 50; number += 1) {
     await agent.run(8);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { TrueEvent } from '../../support/event-truth.ts';
 
-/** A lifecycle: states with the time between them (ms), which may be 0. */
+/** A life cycle: states with the time between them (ms), which may be 0. */
 export const life = fc.tuple(
   fc.nat(3),
   fc.constantFrom('delivered', 'failed', 'cancelled', 'none'),
@@ -10,7 +10,7 @@ export const life = fc.tuple(
 
 const STATUSES = [undefined, 0, 199, 200, 204, 302, 404, 429, 500, 503, 599, 600, 1e300];
 
-/** Returns the events of a lifecycle that begins at `start`. */
+/** Returns the events of a life cycle that begins at `start`. */
 export function eventsOf(
   messageId: string,
   start: number,
@@ -23,7 +23,7 @@ export function eventsOf(
   if (end === 'cancelled') states.push('cancel_requested', 'cancelled');
   let time = start;
   return states.map((state, index) => {
-    // An attempt starts later than the previous event, otherwise their order is ambiguous.
+    // An attempt must start later than the previous event; otherwise their order is ambiguous.
     time += index === 0 ? 0 : Math.max(state === 'active' ? 1 : 0, waits[index] ?? 1);
     return { messageId, state, time, status: STATUSES[((waits[0] as number) + index) % STATUSES.length] };
   });

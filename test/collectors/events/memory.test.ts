@@ -5,7 +5,7 @@ import { createAgent, createLog, MINUTE } from './fake-log.ts';
 const MESSAGES = 1000;
 const STATES = ['created', 'active', 'delivered'];
 
-/** Creates an agent that has read `minutes` of a log, and releases the log. */
+/** Creates an agent that has read `minutes` of a log, then releases the log. */
 async function read(minutes: number, options: object) {
   const service = createLog({ page: 100_000 });
   const agent = createAgent(service, options);
@@ -35,12 +35,12 @@ it('uses a few hundred bytes per event kept for deduplication', async () => {
   expect(agent.shown().gauges).toMatchObject({ inFlight: 0, recent: { created: 10 * MESSAGES } });
 });
 
-it('keeps no memory for ended messages', async () => {
+it('retains no memory for ended messages', async () => {
   const options = { overlap: '1s', window: '1s', lateSweep: '1s' };
   await warmUp();
   const before = liveBytes();
   const agent = await read(40, options);
-  // If any table of the 40,000 messages stayed, it would take a hundred bytes per message.
+  // Any table that retained all 40,000 messages would take at least a hundred bytes per message.
   expect(liveBytes() - before).toBeLessThan(2_000_000);
   expect(agent.shown().log.overdue).toBe(0);
   expect(agent.shown().gauges?.inFlight).toBe(0);

@@ -6,7 +6,7 @@ import { NO_ROUTES } from '../../../src/collectors/routes.ts';
 const READ_TO = 1_800_000_000_000;
 
 it.each([true, false])(
-  'restarts the histograms of a stored destination without native buckets if they are exposed: %s',
+  'resets stored histograms that lack native buckets only if histograms by destination are exposed: %s',
   shown => {
     const destination = { ...createDestinationTally(), heard: 1 };
     destination.queueWait.counts[2] = 7;

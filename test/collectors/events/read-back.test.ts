@@ -6,13 +6,13 @@ import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog, type FakeLog, MINUTE, SECOND } from './fake-log.ts';
 
 const OVERLAP = MINUTE;
-/** Converts a number per 40 minutes to one per day. */
+/** Converts a count per 40 minutes to a count per day. */
 const DAY_OF_40_MINUTES = 36;
 const WHOLE = ['created', 'active', 'delivered'];
 
 type Agent = ReturnType<typeof createAgent>;
 
-/** An agent without delayed events for hours. */
+/** Creates an agent that has seen no delayed events for hours. */
 async function createLearned(service: FakeLog, options: object = {}): Promise<Agent> {
   const agent = createAgent(service, options);
   await agent.round('tail');
@@ -24,10 +24,10 @@ async function createLearned(service: FakeLog, options: object = {}): Promise<Ag
   return agent;
 }
 
-/** A pseudo-random number below `most` that is fixed for an event. */
+/** Returns a pseudo-random number below `most` that is constant for each event. */
 const drawn = (index: number, most: number) => (Math.imul(index + 1, 2_654_435_761) >>> 0) % most;
 
-/** Messages at an interval for a period, with the delay of each event by its number. */
+/** Publishes messages at an interval during a period. `lateOf` returns the delay of each event by its number. */
 function publish(service: FakeLog, from: number, to: number, apart: number, lateOf: (index: number) => number): void {
   let index = service.log.length;
   for (let time = from; time < to; time += apart) {
@@ -39,7 +39,7 @@ function publish(service: FakeLog, from: number, to: number, apart: number, late
   }
 }
 
-/** Rows of a round that always reads the whole overlap. */
+/** Returns the number of rows that a round reading the entire overlap would list. */
 function rowsOfOverlap({ log, clock }: FakeLog, newest: number): number {
   return log.filter(({ time, listedAt }) => listedAt <= clock.now && time >= newest - OVERLAP).length;
 }
@@ -52,7 +52,7 @@ const phase = fc.record({
   share: fc.constantFrom(1, 10, 100),
 });
 
-it('counts each event once and tracks lifecycles in order for any delay within the overlap, with few extra reads', {
+it('with any delay within the overlap, counts each event once and tracks lifecycles in order with few additional reads', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -96,7 +96,7 @@ it('counts each event once and tracks lifecycles in order for any delay within t
           before = counted(agent.shown());
         }
         if (rounds.every(({ fate }) => fate >= 3)) expect(asks.rows).toBeLessThanOrEqual(1.1 * seams * whole);
-        // A read of the whole overlap finds the remaining events, and the next finds none.
+        // A read of the entire overlap finds the remaining events; the next read finds none.
         await agent.run(1, MINUTE);
         clock.now += 11 * MINUTE;
         await agent.round('tail');
@@ -108,7 +108,7 @@ it('counts each event once and tracks lifecycles in order for any delay within t
   );
 });
 
-it('counts each event once for any delay up to the sweep and any order of rounds', {
+it('counts each event once for any delay up to lateSweep and any order of rounds', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -142,7 +142,7 @@ it('counts each event once for any delay up to the sweep and any order of rounds
           if (fate > 8) await agent.round('sweep', fate === 9 ? 1 : undefined);
           expect(counted(agent.shown())).toBeLessThanOrEqual(log.length);
         }
-        // Only later events show that these are old.
+        // The previous events are only known to be old once later events are listed.
         service.add('msg_last', ['created'], clock.now);
         for (let minute = 0; minute < 12; minute += 1) {
           await agent.run(1, MINUTE);
@@ -156,14 +156,14 @@ it('counts each event once for any delay up to the sweep and any order of rounds
   );
 });
 
-/** Reads the log every 15 s until a time. Returns the number of rows and requests. */
+/** Reads the log every 15 s up to a time. Returns the numbers of rows and requests. */
 async function watch({ clock, service }: FakeLog, agent: Agent, until: number) {
   const [rows, requests] = [service.rows, service.requests];
   while (clock.now < until) await agent.run(1);
   return { rows: service.rows - rows, requests: service.requests - requests };
 }
 
-it('reads a busy log little more than twice, with one additional request a minute', async () => {
+it('reads each row of a busy log little more than twice on average, with one additional request per minute', async () => {
   const service = createLog();
   const { clock, log } = service;
   publish(service, clock.now + 1, clock.now + 30 * MINUTE, SECOND, () => 0);
@@ -196,7 +196,7 @@ it.each([
   expect(swept.bytes - day.bytes).toBe(one.bytes * 1440);
 });
 
-it('reads back the whole overlap until it has measured delays for an hour, across restarts', async () => {
+it('reads back the whole overlap until it has measured delays for an hour, even after a restart', async () => {
   const service = createLog();
   const { clock, service: asks } = service;
   publish(service, clock.now + 1, clock.now + 150 * MINUTE, 3 * SECOND, index => drawn(index, 2001));
@@ -217,7 +217,7 @@ it('reads back the whole overlap until it has measured delays for an hour, acros
   expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0 });
 });
 
-it('reads back further within minutes of larger delays, and less again hours after them', async () => {
+it('reads back further within minutes when delays grow, and less far within hours when they shrink', async () => {
   const service = createLog();
   const { clock, log } = service;
   const start = clock.now;
@@ -241,20 +241,23 @@ it('reads back further within minutes of larger delays, and less again hours aft
   expect(unseen()).toBe(0);
 });
 
-it.each([-1, 1])('keeps counting exactly when its clock is set by an hour (%d) and corrected', async direction => {
-  const service = createLog();
-  const { clock, log } = service;
-  publish(service, clock.now + 1, clock.now + 40 * MINUTE, SECOND, index => drawn(index, 30 * SECOND));
-  const agent = await createLearned(service);
-  for (const skew of [0, direction * 60 * MINUTE, 0]) {
-    agent.skew = skew;
-    await watch(service, agent, clock.now + 10 * MINUTE);
-  }
-  await watch(service, agent, clock.now + 12 * MINUTE);
-  expect(counted(agent.shown())).toBe(log.length);
-  expect(agent.shown().gauges?.inFlight).toBe(0);
-  expect(agent.shown().log).toMatchObject({ gaps: 0 });
-});
+it.each([-1, 1])(
+  'keeps counting exactly when its clock is set back (-1) or forward (1) by an hour and later corrected: %d',
+  async direction => {
+    const service = createLog();
+    const { clock, log } = service;
+    publish(service, clock.now + 1, clock.now + 40 * MINUTE, SECOND, index => drawn(index, 30 * SECOND));
+    const agent = await createLearned(service);
+    for (const skew of [0, direction * 60 * MINUTE, 0]) {
+      agent.skew = skew;
+      await watch(service, agent, clock.now + 10 * MINUTE);
+    }
+    await watch(service, agent, clock.now + 12 * MINUTE);
+    expect(counted(agent.shown())).toBe(log.length);
+    expect(agent.shown().gauges?.inFlight).toBe(0);
+    expect(agent.shown().log).toMatchObject({ gaps: 0 });
+  },
+);
 
 it('keeps counting exactly after an hour of silence and twenty minutes without reads', async () => {
   const service = createLog({ page: 50 });

@@ -53,7 +53,7 @@ it('returns the counts of every minute for any order of pages', { timeout: 60_00
   );
 });
 
-it('needs as few requests as a backlog, not one per minute', async () => {
+it('needs as few requests as reading a backlog, instead of one per minute', async () => {
   const log = createLog();
   const from = log.clock.now;
   for (let index = 0; index < 20_000; index += 1) log.add(`msg_${index}`, WHOLE, from + 1 + index * 4000);
@@ -67,7 +67,7 @@ it('needs as few requests as a backlog, not one per minute', async () => {
   expect(last).toBe(60_000);
   expect(steps).toBe(24 * 60 + 1);
   expect(replay.found).toMatchObject({ events: 60_000, oldest: from + 1 });
-  // 60 pages are full, and each range ends with an incomplete one.
+  // 60 pages are full, and each range ends with a partial one.
   expect(log.service.requests).toBeLessThan(100);
 });
 
@@ -83,6 +83,6 @@ it('finds the start of a short log instead of reading an empty past minute by mi
   expect(counts.findIndex(count => count > 0)).toBe(160 * 60 + 8);
   expect(counts.at(-1)).toBe(3000);
   expect(replay.found).toMatchObject({ events: 3000, oldest: begin });
-  // 30 pages are full. Without the search it takes 159 requests.
+  // 30 pages are full. Without the search, the read takes 159 requests.
   expect(log.service.requests).toBeLessThan(100);
 });

@@ -6,13 +6,13 @@ import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 const EVERY = 10 * MINUTE;
 const OVERLAP = 30 * SECOND;
-/** Starts are expected and made in the first two hours. All have an outcome half an hour later. */
+/** Expected and actual starts are within the first two hours. Each message has ended half an hour later. */
 const BUSY = 2 * HOUR;
 const JUDGED = BUSY + 29 * MINUTE;
 
 interface Life {
   readonly created: number;
-  /** Undefined if the message fails. */
+  /** Delivery time; undefined if the message fails. */
   readonly delivered: number | undefined;
   readonly late: number;
   readonly isOther: boolean;
@@ -57,7 +57,7 @@ it('matches the reference for any sequence of reads', async () => {
       const { clock } = service;
       const start = Date.parse('2026-06-01T00:00:00Z');
       clock.now = start;
-      // A constantly listed event shows that the log is complete.
+      // An event that is always listed proves that the log is complete.
       service.add('before', ['created', 'delivered'], start - MINUTE);
       for (const [index, { created, delivered, late, isOther }] of lives.entries()) {
         const of = { schedule: isOther ? 'other' : 'scd', late };

@@ -12,7 +12,7 @@ const HALF_HOURLY = {
   endsWithin: '10m',
 };
 
-/** An agent with these schedules that has read the log once, at 40 s past a full half hour. */
+/** Creates an agent with these schedules that has read the log once, 40 s after a half hour. */
 async function createScene(...chosen: object[]) {
   const service = createLog();
   const { clock } = service;
@@ -28,7 +28,7 @@ async function createScene(...chosen: object[]) {
     agent,
     at,
     reconfigure: (...schedules: object[]) => agent.reconfigure({}, services(schedules)),
-    /** Adds a message of the schedule: its events and their times. */
+    /** Adds a message of the schedule. `course`: its events and their times. */
     add(id: string, course: Readonly<Record<string, string>>, of: object = { schedule: 'scd_1' }, late = 0) {
       for (const [state, time] of Object.entries(course)) service.add(id, [state], at(time), { ...of, late });
     },
@@ -46,8 +46,8 @@ type Scene = Awaited<ReturnType<typeof createScene>>;
 
 const DELIVERED = { created: '12:30:02', active: '12:30:03', delivered: '12:31:00' };
 
-describe('an expected start', () => {
-  it('is fulfilled by a message created within grace', async () => {
+describe('expected starts', () => {
+  it('an expected start is fulfilled by a message created within grace', async () => {
     const scene = await createScene();
     scene.add('m1', DELIVERED);
     scene.add('m2', { created: '13:05:00', delivered: '13:05:01' });
@@ -64,7 +64,7 @@ describe('an expected start', () => {
     });
   });
 
-  it('counts as missed once, when the log is read past its grace', async () => {
+  it('an expected start counts as missed once, when the log has been read past its grace', async () => {
     const scene = await createScene();
     scene.add('early', { created: '12:29:59', delivered: '12:30:00' });
     scene.add('late', { created: '12:35:01', delivered: '12:35:02' });
@@ -80,13 +80,13 @@ describe('an expected start', () => {
     expect(scene.agent.shown().schedules.get('reports')?.judged).toEqual({ at: scene.at('12:30:00'), as: 'missed' });
   });
 
-  it('counts as missed in a log without any events', async () => {
+  it('an expected start counts as missed in a log without any events', async () => {
     const scene = await createScene();
     await scene.readUntil('13:40:00');
     expect(scene.counts()).toEqual([3, 0]);
   });
 
-  it('is fulfilled by any of several messages', async () => {
+  it('an expected start is fulfilled by any of several messages', async () => {
     const scene = await createScene();
     for (const number of [1, 2, 3]) scene.add(`failing-${number}`, { created: '12:30:01', failed: '12:30:30' });
     scene.add('good', { created: '12:34:00', delivered: '12:40:00' });
@@ -95,7 +95,7 @@ describe('an expected start', () => {
     expect(scene.agent.shown().schedules.get('reports')?.lastFailed).toBe(scene.at('12:30:30'));
   });
 
-  it('counts as late once if its message is not delivered in time', async () => {
+  it('an expected start counts as late once if its message is not delivered in time', async () => {
     const scene = await createScene();
     scene.add('m1', { created: '12:30:01', active: '12:30:02', error: '12:30:03', delivered: '12:40:02' });
     scene.add('m2', { created: '13:00:01', active: '13:00:02', error: '13:00:03', delivered: '13:10:01' });
@@ -108,14 +108,14 @@ describe('an expected start', () => {
     expect(scene.agent.shown().schedules.get('reports')?.judged).toEqual({ at: scene.at('14:00:00'), as: 'late' });
   });
 
-  it('is matched by the creation of a message, not by a retry or end', async () => {
+  it('an expected start is matched by the creation of a message, but not by a retry or end', async () => {
     const scene = await createScene();
     scene.add('m1', { created: '12:10:00', active: '12:31:00', error: '12:31:01', delivered: '12:32:00' });
     await scene.readUntil('12:50:00');
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('is fulfilled by delayed and unordered events', async () => {
+  it('an expected start is fulfilled by delayed and unordered events', async () => {
     const scene = await createScene();
     scene.add('m1', { created: '12:30:02' }, { schedule: 'scd_1' }, 4 * MINUTE);
     scene.add('m1', { delivered: '12:30:05' });
@@ -124,7 +124,7 @@ describe('an expected start', () => {
     expect(scene.agent.shown().log.late).toBe(1);
   });
 
-  it('is fulfilled by an event found only by the sweep', async () => {
+  it('an expected start is fulfilled by an event that only the sweep finds', async () => {
     const scene = await createScene({ ...HALF_HOURLY, grace: '29m', endsWithin: '1h' });
     scene.add('m1', { created: '12:30:02' }, { schedule: 'scd_1' }, 4 * MINUTE);
     scene.add('m1', { delivered: '12:30:05' });
@@ -148,7 +148,7 @@ it.each([
   ['queue', { queue: 'x' }],
   ['topic', { topic: 'x' }],
   ['route', { url: 'https://a.example/users/7' }, '/users/:id'],
-])('matches messages by their %s', async (key, fields, value = 'x') => {
+])('matches messages to schedules by their %s', async (key, fields, value = 'x') => {
   const scene = await createScene({ ...HALF_HOURLY, match: { [key]: value } }, { ...HALF_HOURLY, name: 'other' });
   scene.add('m1', DELIVERED, fields);
   await scene.readUntil('12:50:00');
@@ -172,13 +172,13 @@ it('requires every key of match, and allows several schedules per message', asyn
   ]);
 });
 
-describe('an expected start in an unread part of the log', () => {
+describe('expected starts in unread parts of the log', () => {
   const away = (scene: Scene) => {
     scene.service.service.isReadable = () => true;
     scene.service.service.failsAt = scene.service.service.requests + 1;
   };
 
-  it('has no outcome during an outage and is evaluated from the log afterwards', async () => {
+  it('an expected start has no outcome during an outage, and is evaluated from the log afterwards', async () => {
     const scene = await createScene();
     scene.add('m0', { created: '12:01:00', delivered: '12:01:01' });
     await scene.readUntil('12:20:00');
@@ -189,11 +189,11 @@ describe('an expected start in an unread part of the log', () => {
     await expect(scene.agent.round('tail')).rejects.toThrow('away');
     expect(scene.counts()).toEqual([0, 0]);
     await scene.readUntil('13:51:00');
-    // By the log, only the start at 13:00 was missed.
+    // According to the log, only the start at 13:00 was missed.
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('is ignored if the log no longer lists its time', async () => {
+  it('an expected start is ignored if the log no longer covers its time', async () => {
     const scene = await createScene();
     scene.add('m0', { created: '12:01:00', delivered: '12:01:01' });
     await scene.readUntil('12:20:00');
@@ -201,12 +201,12 @@ describe('an expected start in an unread part of the log', () => {
     for (const time of ['16:00:01', '16:30:01', '17:30:01']) scene.add(time, { created: time, delivered: time });
     scene.service.clock.now = scene.at('17:50:00');
     await scene.readUntil('17:51:00');
-    // The log starts at 16:00: 17:00 was missed, and 12:30 to 15:30 are unknown.
+    // The log begins at 16:00: the start at 17:00 was missed, and those from 12:30 to 15:30 are unknown.
     expect(scene.agent.shown().log.gaps).toBe(1);
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('is ignored after a long pause if the log is empty', async () => {
+  it('an expected start is ignored after a long pause if the log is empty', async () => {
     const scene = await createScene();
     scene.service.clock.now = scene.at('17:50:00');
     await scene.readUntil('17:58:00');
@@ -215,7 +215,7 @@ describe('an expected start in an unread part of the log', () => {
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('is ignored if rows are unreadable', async () => {
+  it('an expected start is ignored if rows are unreadable', async () => {
     const scene = await createScene();
     scene.service.service.isReadable = ({ messageId }) => messageId !== 'bad';
     scene.add('bad', { created: '12:30:05', delivered: '12:30:20' });
@@ -228,8 +228,8 @@ describe('an expected start in an unread part of the log', () => {
   });
 });
 
-describe('a restart', () => {
-  it('counts each start exactly once at any time of the restart', async () => {
+describe('restarts', () => {
+  it('counts each expected start exactly once whenever the agent restarts', async () => {
     const scene = await createScene();
     scene.add('m1', DELIVERED);
     scene.add('m2', { created: '13:00:01' });
@@ -242,7 +242,7 @@ describe('a restart', () => {
     expect(scene.agent.shown().schedules.get('reports')?.lastDelivered).toBe(scene.at('14:00:02'));
   });
 
-  it('drops removed schedules and resets changed ones', async () => {
+  it('a restart drops removed schedules and resets changed ones', async () => {
     const scene = await createScene(HALF_HOURLY, { ...HALF_HOURLY, name: 'same' });
     await scene.readUntil('12:40:00');
     expect([scene.counts(), scene.counts('same')]).toEqual([
@@ -256,7 +256,7 @@ describe('a restart', () => {
     await scene.readUntil('12:50:00');
     expect(scene.agent.rowsOf('schedule')).toEqual(['schedule/same', 'schedule/renamed']);
     scene.reconfigure({ ...HALF_HOURLY, name: 'same', cron: '*/15 * * * *' });
-    // Starts before the change are not expected.
+    // Starts that were due before the change are not expected.
     scene.service.clock.now = scene.at('13:05:00');
     await scene.readUntil('13:14:00');
     expect(scene.counts('same')).toEqual([0, 0]);
@@ -265,7 +265,7 @@ describe('a restart', () => {
   });
 });
 
-it('shows counters of all schedules from the start, and times after the first event', async () => {
+it('shows counters of all schedules immediately, and timestamps after the first event', async () => {
   const scene = await createScene();
   const { agent } = scene;
   const labels = { schedule: 'reports' };
@@ -279,7 +279,7 @@ it('shows counters of all schedules from the start, and times after the first ev
   });
 });
 
-it('evaluates starts by the time of the service if our clock is ahead', async () => {
+it('evaluates expected starts in the service’s time if the local clock is ahead', async () => {
   const scene = await createScene();
   scene.agent.skew = 20 * MINUTE;
   scene.add('m0', { created: '12:05:00', delivered: '12:05:01' });
@@ -290,7 +290,7 @@ it('evaluates starts by the time of the service if our clock is ahead', async ()
   expect(scene.counts()).toEqual([0, 0]);
 });
 
-it('counts a fulfilled start as met even if more starts were expected before it than one step adds', async () => {
+it('counts a fulfilled start as met even if more starts were expected before it than one step can add', async () => {
   const scene = await createScene({ ...HALF_HOURLY, cron: '* * * * *', grace: '30s', endsWithin: '1m' });
   const { service, agent } = scene;
   const start = service.clock.now;
@@ -306,7 +306,7 @@ it('counts a fulfilled start as met even if more starts were expected before it 
   await agent.run(60);
   expect(scene.counts()).toEqual([missed, 0]);
   expect(missed).toBeGreaterThanOrEqual(500);
-  // Starts of the 72 hours without messages.
+  // At most one missed start per minute of the 72 hours without messages.
   expect(missed).toBeLessThanOrEqual(72 * 60);
 });
 

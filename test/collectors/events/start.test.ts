@@ -3,8 +3,8 @@ import { counted, createAgent, createLog, finished, HOUR, lives, MINUTE, SECOND 
 
 const WHOLE = ['created', 'active', 'delivered'];
 
-describe('the first start', () => {
-  it('counts from now on and tracks messages in flight', async () => {
+describe('first start', () => {
+  it('counts events from the first start on and tracks messages in flight', async () => {
     const service = createLog();
     const { clock } = service;
     const start = clock.now;
@@ -22,7 +22,7 @@ describe('the first start', () => {
     expect(agent.shown()).toMatchObject({ gauges: { inFlight: 0 }, log: { late: 0, gaps: 0, overdue: 0 } });
   });
 
-  it('counts an event of the same millisecond as history, and the next one', async () => {
+  it('treats an event in the millisecond of the first read as history, and counts the next event', async () => {
     const service = createLog();
     const { clock } = service;
     service.add('msg_1', ['created', 'active'], clock.now, { wait: 1 });
@@ -33,7 +33,7 @@ describe('the first start', () => {
     expect(counted(agent.shown(), 'active')).toBe(1);
   });
 
-  it('shows no counters before a complete read, and restarts if that read is lost', async () => {
+  it('shows no counters before the first complete read, and starts over if that read is interrupted', async () => {
     const service = createLog({ page: 1, order: 'up' });
     const { clock } = service;
     for (let number = 0; number < 50; number += 1) service.add(`msg_${number}`, ['created'], clock.now - 60 + number);
@@ -45,22 +45,25 @@ describe('the first start', () => {
     expect(agent.shown().gauges?.inFlight).toBe(50);
   });
 
-  it.each(['up', 'down', 'mixed'] as const)('reads a day of history, listed %s, without counting it', async order => {
-    const service = createLog({ page: 10, order });
-    const { clock } = service;
-    const start = clock.now - 2 * HOUR;
-    for (let number = 0; number < 400; number += 1) {
-      service.add(`msg_${number}`, number % 4 === 0 ? WHOLE : ['created'], start + number * 10);
-    }
-    const agent = createAgent(service, {}, 24 * HOUR);
-    await agent.round('tail');
-    expect(agent.shown().gauges).toMatchObject({ inFlight: 300, oldestInFlight: start + 10 });
-    expect(counted(agent.shown())).toBe(0);
-    expect(agent.shown().log).toMatchObject({ overdue: 0, gaps: 0, late: 0 });
-  });
+  it.each(['up', 'down', 'mixed'] as const)(
+    'reads a day of history without counting it if the order of the log is: %s',
+    async order => {
+      const service = createLog({ page: 10, order });
+      const { clock } = service;
+      const start = clock.now - 2 * HOUR;
+      for (let number = 0; number < 400; number += 1) {
+        service.add(`msg_${number}`, number % 4 === 0 ? WHOLE : ['created'], start + number * 10);
+      }
+      const agent = createAgent(service, {}, 24 * HOUR);
+      await agent.round('tail');
+      expect(agent.shown().gauges).toMatchObject({ inFlight: 300, oldestInFlight: start + 10 });
+      expect(counted(agent.shown())).toBe(0);
+      expect(agent.shown().log).toMatchObject({ overdue: 0, gaps: 0, late: 0 });
+    },
+  );
 });
 
-it('continues after a restart and recounts recent events', async () => {
+it('keeps counting after a restart and recounts recent events', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -81,9 +84,9 @@ it('continues after a restart and recounts recent events', async () => {
   expect(agent.shown().gauges?.inFlight).toBe(0);
 });
 
-describe('the clock', () => {
+describe('local clock', () => {
   it.each([-HOUR, -2 * MINUTE, 0, 2 * MINUTE])(
-    'does not affect counters if it is %d ms ahead of the service',
+    'a clock that is %d ms ahead of the service does not affect counters',
     async skew => {
       const service = createLog();
       const { clock } = service;
@@ -93,14 +96,14 @@ describe('the clock', () => {
       await agent.round('tail');
       await agent.run(3, MINUTE);
       for (let number = 0; number < 50; number += 1) {
-        // The end is listed before the start.
+        // The end of the message is listed before its start.
         const start = clock.now + SECOND;
         service.add(`msg_${number}`, ['created', 'active'], start, { wait: 100, late: 20 * SECOND });
         service.add(`msg_${number}`, ['delivered'], start + 200);
         await agent.run(8);
         if (number % 20 === 7) agent.kill();
       }
-      // An agent with a clock behind reads all events later by that difference.
+      // If its clock is slow, the agent reads each event later by the clock skew.
       await agent.run(5 - Math.min(0, skew) / MINUTE, MINUTE);
       expect(lives(agent.shown())).toBe(50);
       expect(counted(agent.shown(), 'delivered')).toBe(50);
@@ -111,7 +114,7 @@ describe('the clock', () => {
   it.each([
     ['back', -HOUR],
     ['forward', HOUR],
-  ])('does not affect counters if it is set %s for a while', async (_where, step) => {
+  ])('a clock that is temporarily set %s does not affect counters', async (_where, step) => {
     const service = createLog();
     const { clock } = service;
     const agent = createAgent(service);
@@ -136,7 +139,7 @@ describe('the clock', () => {
     expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, overdue: 0 });
   });
 
-  it('counts an open message as overdue only once', async () => {
+  it('an open message counts as overdue once even if the clock is changed', async () => {
     const service = createLog();
     const { clock } = service;
     const agent = createAgent(service);

@@ -43,7 +43,7 @@ const act = fc.record({
   fate: fc.constantFrom('go on', 'go on', 'go on', 'lose a step', 'kill', 'go at once'),
 });
 
-it('counts events delayed up to lateSweep once, for any order and kills of tail and sweep', async () => {
+it('counts events delayed by up to lateSweep once, for any order of tail and sweep and despite kills', async () => {
   await fc.assert(
     fc.asyncProperty(
       shape,
@@ -83,9 +83,9 @@ it('counts events delayed up to lateSweep once, for any order and kills of tail 
           look();
         }
         clock.now = Math.max(clock.now, ...all.map(({ listedAt }) => listedAt));
-        // Finish running rounds first.
+        // Complete the running rounds first.
         for (const round of ['tail', 'sweep', 'tail']) await agent.round(round);
-        // Only later events show that these are old.
+        // The previous events are only known to be old once later events are listed.
         clock.now += HOUR;
         service.add('msg_last', ['retry'], clock.now - 1);
         await agent.round('tail');
@@ -104,7 +104,7 @@ it('counts events delayed up to lateSweep once, for any order and kills of tail 
   );
 });
 
-it('counts delayed events and ends messages with a delayed end', async () => {
+it('counts delayed events and closes messages whose end is listed late', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -123,7 +123,7 @@ it('counts delayed events and ends messages with a delayed end', async () => {
   expect(finished(agent.shown())).toBe(1);
 });
 
-it('sweeps each complete minute once, outside the overlap of the tail', async () => {
+it('sweeps each complete minute that is older than lateSweep once', async () => {
   const service = createLog();
   const { clock, service: asks } = service;
   const agent = createAgent(service, OPTIONS);
@@ -145,7 +145,7 @@ it('sweeps each complete minute once, outside the overlap of the tail', async ()
   expect(sweptTo).toBeGreaterThan(clock.now - LATE_SWEEP - 10 * MINUTE);
 });
 
-it('reads fewer minutes per range if they are dense', async () => {
+it('reads fewer minutes per range if they contain many events', async () => {
   const service = createLog({ page: 10_000, order: 'up' });
   const { clock, log, service: asks } = service;
   const agent = createAgent(service, OPTIONS);
@@ -171,7 +171,7 @@ it('reads fewer minutes per range if they are dense', async () => {
   }
 });
 
-it('changes no gauges', async () => {
+it('a sweep does not change gauges', async () => {
   const service = createLog({ page: 1, order: 'up' });
   const { clock } = service;
   const agent = createAgent(service);

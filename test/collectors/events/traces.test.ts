@@ -5,7 +5,7 @@ import { createAgent, createLog, MINUTE, SECOND } from './fake-log.ts';
 const DELIVERED = ['created', 'active', 'delivered'];
 const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'delivered'];
 
-/** A queue with a capacity. `waiting`: number of restored traces at the last start. */
+/** Creates a queue with a capacity. `waiting`: number of traces restored at the last startup. */
 function createQueue(room = Number.POSITIVE_INFINITY) {
   const queue = {
     waiting: 0,
@@ -21,7 +21,7 @@ function createQueue(room = Number.POSITIVE_INFINITY) {
   return queue;
 }
 
-/** A tracing agent after its first read. */
+/** Creates a tracing agent and performs its first read. */
 async function createTracing(sampleRatio: number, account = 'a', queue = createQueue()) {
   const service = createLog();
   const agent = createAgent(service, { overlap: '5s', lateSweep: '10m' }, 0, { account, sampleRatio, queue });
@@ -35,8 +35,8 @@ async function createTracing(sampleRatio: number, account = 'a', queue = createQ
   return { ...service, agent, exported, names };
 }
 
-describe('traced messages', () => {
-  it('include all failed, cancelled and retried messages for any sample ratio', async () => {
+describe('selection of traced messages', () => {
+  it('all failed, cancelled and retried messages are traced, regardless of the sample ratio', async () => {
     const { agent, add, clock, names } = await createTracing(0);
     add('msg_delivered', DELIVERED, clock.now + SECOND);
     add('msg_retried', RETRIED, clock.now + SECOND);
@@ -48,7 +48,7 @@ describe('traced messages', () => {
     expect(agent.rowsOf('trace')).toHaveLength(1);
   });
 
-  it('include the slowest messages after enough deliveries', async () => {
+  it('the slowest messages are traced after enough deliveries', async () => {
     const { agent, add, clock, names } = await createTracing(0);
     for (let number = 0; number < 200; number += 1) add(`msg_${number}`, DELIVERED, clock.now + SECOND + number);
     await agent.run(2);
@@ -59,7 +59,7 @@ describe('traced messages', () => {
     expect(names()).toEqual(['msg_slow']);
   });
 
-  it('include the same share of other messages in every replica, but not in every account', async () => {
+  it('every replica traces the same sample of other messages, but each account has its own sample', async () => {
     const chosen = async (account: string) => {
       const { agent, add, clock, names } = await createTracing(0.3, account);
       for (let number = 0; number < 1000; number += 1) add(`msg_${number}`, DELIVERED, clock.now + SECOND + number);
@@ -73,7 +73,7 @@ describe('traced messages', () => {
     expect(other).not.toEqual(one);
   });
 
-  it('exclude messages from before counting started', async () => {
+  it('messages created before counting started are not traced', async () => {
     const service = createLog();
     service.add('msg_old', ['created', 'failed'], service.clock.now - MINUTE);
     const agent = createAgent(service, {}, 0, { account: 'a', sampleRatio: 1, queue: createQueue() });
@@ -82,8 +82,8 @@ describe('traced messages', () => {
   });
 });
 
-describe('a trace', () => {
-  it('contains the data of the rows, and only the host of the address', async () => {
+describe('content of traces', () => {
+  it('a trace contains the data of the rows, and only the host of the address', async () => {
     const { agent, log, clock, exported } = await createTracing(0);
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     const detail = { method: 'POST', hasFlowControlKey: true, traceparent };
@@ -115,14 +115,14 @@ describe('a trace', () => {
     ]);
   });
 
-  it('is created once although the agent is killed at every step', async () => {
+  it('a trace is created once even if the agent is killed at every step', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', RETRIED, clock.now + SECOND, { wait: 10 * SECOND });
     const seen: string[] = [];
     for (let round = 0; round < 20; round += 1) {
       agent.kill();
       await agent.run(1, 5 * SECOND);
-      // A deleted row marks an exported trace.
+      // Deleting a row marks its trace as exported.
       for (const { messageId, traceId, events } of exported()) {
         seen.push(`${messageId} ${events.length}`);
         agent.rows.delete(`outbox/${traceId}`);
@@ -132,7 +132,7 @@ describe('a trace', () => {
     expect(agent.rowsOf('trace')).toEqual([]);
   });
 
-  it('counts delayed events and is not created again for events after its end', async () => {
+  it('a trace includes delayed events and is not created again for events after its end', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     add('msg', ['error'], clock.now + 2 * SECOND, { late: 25 * SECOND });
@@ -144,7 +144,7 @@ describe('a trace', () => {
     const [{ events, traceId } = { events: [], traceId: '' }] = exported();
     expect(events.map(({ state }) => state).sort()).toEqual(['created', 'error', 'failed']);
     agent.rows.delete(`outbox/${traceId}`);
-    // Also if its end is no longer stored.
+    // This also applies if the end of the trace is no longer stored.
     agent.kill();
     for (let minute = 0; minute < 15; minute += 1) {
       add(`other_${minute}`, DELIVERED, clock.now + 30 * SECOND);
@@ -156,7 +156,7 @@ describe('a trace', () => {
     expect(agent.rowsOf('trace')).toEqual([]);
   });
 
-  it('marks delayed events of an open message', async () => {
+  it('a trace marks delayed events of an open message', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     add('msg', ['error'], clock.now + 2 * SECOND, { late: 2 * MINUTE });
@@ -172,7 +172,7 @@ describe('a trace', () => {
     expect(others).toEqual([]);
   });
 
-  it('is marked if the log lost events in the interim', async () => {
+  it('a trace is marked if the log lost events before the message ended', async () => {
     const { agent, add, clock, service, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     await agent.run(2);
@@ -185,7 +185,7 @@ describe('a trace', () => {
 });
 
 describe('limits of traces', () => {
-  it('keeps 10,000 open messages and exports the oldest as incomplete', async () => {
+  it('keeps traces of 10,000 open messages and exports the oldest ones as incomplete', async () => {
     const { agent, add, clock, exported } = await createTracing(1);
     for (let number = 0; number < 10_001; number += 1) add(`msg_${number}`, ['created'], clock.now + SECOND + number);
     await agent.run(2);
@@ -197,7 +197,7 @@ describe('limits of traces', () => {
     expect(exported()).toHaveLength(1);
   });
 
-  it('keeps 200 events per message, and its end', async () => {
+  it('keeps at most 200 events per traced message, plus its end', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created', ...Array.from({ length: 300 }, () => 'active')], clock.now + SECOND);
     add('msg', ['failed'], clock.now + 8 * SECOND);
@@ -208,7 +208,7 @@ describe('limits of traces', () => {
     expect(partial).toEqual(['too_many_events']);
   });
 
-  it('keeps traces up to the capacity of the queue, also across a restart', async () => {
+  it('keeps traces up to the capacity of the queue, even after a restart', async () => {
     const queue = createQueue(3);
     const { agent, add, clock, names } = await createTracing(1, 'a', queue);
     const fail = async (...ids: string[]) => {
@@ -220,14 +220,14 @@ describe('limits of traces', () => {
     expect(queue.waiting).toBe(2);
     await fail('c', 'd', 'e');
     expect(names()).toEqual(['a', 'b', 'c']);
-    // Traces over the capacity are closed, too.
+    // Traces above the capacity are closed as well.
     expect(agent.rowsOf('trace')).toEqual([]);
     queue.waiting -= 1;
     await fail('f', 'g');
     expect(names()).toEqual(['a', 'b', 'c', 'f']);
   });
 
-  it('deletes the rows when tracing is disabled', async () => {
+  it('deletes the rows of traces when tracing is disabled', async () => {
     const { add, clock, api, agent } = await createTracing(1);
     add('msg', ['created'], clock.now + SECOND);
     add('gone', ['created', 'failed'], clock.now + SECOND);

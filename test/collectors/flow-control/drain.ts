@@ -5,7 +5,7 @@ import { createAuditedService, keyed } from '../../support/audited-service.ts';
 const MINUTE = 60_000;
 
 export interface Drained {
-  /** Shown times to drain, divided by the actual ones. */
+  /** Predicted times to drain, divided by the actual ones. */
   readonly ratios: readonly number[];
   /** Number of reads during the drain. */
   readonly reads: number;
@@ -31,7 +31,7 @@ export async function drainCourse(seed: number): Promise<Drained> {
     const { state, drainsIn } = service.audited('draining') ?? {};
     if (state === 'draining' && drainsIn !== undefined) told.push({ at: service.now(), drainsIn });
   }
-  // Below a minute, the read interval causes most of the error.
+  // Stop a minute before the end: below that, the read interval causes most of the error.
   const end = service.now();
   const ratios = told.filter(({ at }) => end - at >= MINUTE).map(({ at, drainsIn }) => drainsIn / (end - at));
   return { ratios, reads };

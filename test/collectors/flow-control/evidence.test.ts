@@ -12,7 +12,7 @@ import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
 
 const SECOND = 1000;
 
-/** A key with one ghost slot, read every 30 s for a period. */
+/** Reads a key with one ghost slot every 30 s for a period. */
 function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}) {
   const watched = createEvidence(0, true);
   for (let at = 0; at <= span; at += every) {
@@ -23,7 +23,7 @@ function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}
 }
 
 describe('proof of ghost slots', () => {
-  it('takes a minimum time without an attempt plus the peak lateness of events', () => {
+  it('proof of ghost slots requires a minimum time without an attempt, plus the peak delay of events', () => {
     expect(PROOF).toBe(270 * SECOND);
     expect(ghostSlots(watchedFor(PROOF - 30 * SECOND), 0)).toBe(0);
     expect(ghostSlots(watchedFor(PROOF), 0)).toBe(1);
@@ -31,13 +31,13 @@ describe('proof of ghost slots', () => {
     expect(ghostSlots(watchedFor(PROOF + 60 * SECOND), 60 * SECOND)).toBe(1);
   });
 
-  it('takes at least four reads and waiting messages', () => {
+  it('proof of ghost slots requires at least four reads, and waiting messages', () => {
     expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 2 }), 0)).toBe(0);
     expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 3 }), 0)).toBe(1);
     expect(ghostSlots(watchedFor(PROOF, { waitlistSize: 0 }), 0)).toBe(0);
   });
 
-  it('tolerates five seconds of clock difference between attempts and reads', () => {
+  it('proof of ghost slots tolerates five seconds of clock skew between attempts and reads', () => {
     const ledger = new AttemptLedger();
     const add = (message: bigint, state: EventState, time: number) =>
       ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
@@ -59,7 +59,7 @@ describe('proof of ghost slots', () => {
   });
 });
 
-it('counts unexplained slots from before the log was read as excess after eight days, unless the key is paused', () => {
+it('counts unexplained slots from before the first log read as excess after eight days, unless the key is paused', () => {
   const DAY = 86_400 * SECOND;
   const excessAfter = (days: number, paused = false) => {
     const ledger = new AttemptLedger();
@@ -76,7 +76,7 @@ it('counts unexplained slots from before the log was read as excess after eight 
   expect([excessAfter(7.9), excessAfter(8.1), excessAfter(8.1, true)]).toEqual([0, 2, 0]);
 });
 
-describe('evidence of a key is discarded', () => {
+describe('discarded evidence', () => {
   const ledgerOf = (...events: readonly [message: bigint, state: EventState, time: number][]) => {
     const ledger = new AttemptLedger();
     ledger.open(0, 0);
@@ -93,18 +93,18 @@ describe('evidence of a key is discarded', () => {
     return [watched.knownFrom, watched.unseen];
   };
 
-  it('when the log lists the end of an attempt without a start', () => {
+  it('discards the evidence of a key when the log lists the end of an attempt without a start', () => {
     expect(knownFrom(ledgerOf([1n, 'active', 20 * SECOND], [1n, 'delivered', 50 * SECOND]))).toEqual([0, 0]);
     expect(knownFrom(ledgerOf([1n, 'delivered', 50 * SECOND]))).toEqual([55 * SECOND, undefined]);
   });
 
-  it('when the log was reset', () => {
+  it('discards the evidence of a key when the log was reset', () => {
     const ledger = ledgerOf([1n, 'active', 20 * SECOND]);
     ledger.reset(40 * SECOND);
     expect(knownFrom(ledger)).toEqual([40 * SECOND, undefined]);
   });
 
-  it('when keys changed during a silence of the log', () => {
+  it('discards the evidence of a key that changed while the log was silent', () => {
     const stateAfter = (silence: Attempts['silence']) => {
       const audit = createAudit(true);
       const none = () => ({ max: 0, min: 0 });

@@ -5,7 +5,7 @@ import { leakCourse } from './ghost-slots.ts';
 import { healthyHours } from './healthy.ts';
 
 const MINUTE = 60_000;
-/** Share of the runs, because CI has no time for all of them. */
+/** Fraction of the runs to execute, because CI has no time for all of them. */
 const SHARE = Number(process.env.AUDIT_SHARE ?? 1);
 const RUNS = 1000 * SHARE;
 const HOURS = 4;
@@ -14,7 +14,10 @@ const SEEDS = 100 * SHARE;
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] as number;
 
-/** Returns the share of runs in which the leak was detected within twenty minutes of waiting, and the maximum time (minutes). */
+/**
+ * Returns the fraction of runs in which the leak was detected within twenty minutes of waiting, and the longest
+ * detection time (minutes).
+ */
 async function leaks(runs: number, failing: Parameters<typeof leakCourse>[1], title: string) {
   const waits: number[] = [];
   for (let seed = 1; seed <= runs; seed += 1) {
@@ -56,7 +59,7 @@ test(`detects leaked slots within ten minutes in ${RUNS} runs`, { timeout: 1_800
 });
 
 test.each(['released', 'kept'] as const)(
-  'detects some leaks without overcounting if attempts fail and waiting retries have their slots %s',
+  'detects some leaks without overcounting if attempts fail and slots of waiting retries are %s',
   { timeout: 1_800_000 },
   async retrySlot => {
     const failing = { retrySlot, flaky: 0.1, maxRetries: 2 };
@@ -78,14 +81,14 @@ test(`reports no ghost slots if waiting retries keep their slots, in ${4000 * SH
   expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
 });
 
-test(`reports no ghost slots if retries keep their slots only in short waits, in ${4000 * SHARE} hours`, {
+test(`reports no ghost slots if slots are kept only in short waits for retries, in ${4000 * SHARE} hours`, {
   timeout: 1_800_000,
 }, async () => {
   const keyHours = await healthy(0.4 * SEEDS, 'kept-briefly', 'healthy, retries keep the slots of short waits');
   expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
 });
 
-test('shows a time to drain with an error below a quarter in nine of ten cases', { timeout: 600_000 }, async () => {
+test('estimates the time to drain to within 25 % in nine of ten cases', { timeout: 600_000 }, async () => {
   const all: number[] = [];
   for (let seed = 1; seed <= 200 * SHARE; seed += 1) {
     const found = await drainCourse(seed);

@@ -1,4 +1,4 @@
-/** Simulates leaked slots from a seed, for the quick and the long test. */
+/** Simulates leaked slots from a seed, for the short and the long test. */
 import type { Dialect } from '../../../src/emulator/dialect.ts';
 import { createRandom } from '../../../src/emulator/random.ts';
 import { type AuditedService, createAuditedService, keyed } from '../../support/audited-service.ts';
@@ -7,16 +7,16 @@ const MINUTE = 60_000;
 
 /** Deviations from a run without failing attempts. */
 export interface Failing {
-  /** Behavior of the service. */
+  /** How the service treats the slot of a message that waits for a retry. */
   readonly retrySlot: Dialect['retrySlot'];
-  /** Share of failing attempts. */
+  /** Fraction of failing attempts. */
   readonly flaky: number;
   readonly maxRetries: number;
 }
 
 /**
- * Runs a key that leaks slots some minutes after the start, and two healthy keys. Returns how long messages had waited without
- * interruption when the leak was detected (ms), or undefined if it was not.
+ * Simulates a key that leaks slots some minutes after the start, and two healthy keys. Returns how long messages had
+ * been waiting without interruption when the leak was detected (ms), or undefined if it was not detected.
  */
 export async function leakCourse(
   seed: number,
@@ -63,7 +63,7 @@ async function watchLeak(service: AuditedService, leaked: number) {
   for (let step = 0; step < 200; step += 1) {
     await service.advance(15_000);
     for (const other of ['healthy', 'paced']) if (service.audited(other)?.state === 'ghost_slots') wrong += 1;
-    // Ghost slots without waiting messages are harmless and not reported.
+    // Ghost slots are harmless and not reported while no messages are waiting.
     const waits = ghosts() > 0 && (truth()?.waiting ?? 0) > 0;
     since = waits ? (since ?? service.now()) : undefined;
     const shown = service.audited('leaking');

@@ -6,7 +6,10 @@ import { type AuditedService, createAuditedService, keyed } from '../../support/
 const MINUTE = 60_000;
 const KEYS = 25;
 
-/** Attempts of seconds, minutes and half hours; limits of parallelism, rate and both; bursts and overload. */
+/**
+ * Creates a random key: attempts of seconds, minutes or half hours; limits of parallelism, rate or both; bursts and
+ * overload.
+ */
 function randomKey(random: Random, index: number) {
   const parallelism = random.chance(0.8) ? random.between(1, 12) : undefined;
   const rate = random.chance(0.35) ? { rate: random.between(2, 20), period: random.pick([10, 60]) } : {};
@@ -26,9 +29,9 @@ function randomKey(random: Random, index: number) {
 
 export interface Healthy {
   readonly keyHours: number;
-  /** Number of reads with reported ghost slots. */
+  /** Reads that wrongly reported ghost slots. */
   readonly wrong: readonly string[];
-  /** Reads by state. */
+  /** Number of reads by state. */
   readonly states: Map<string, number>;
 }
 
@@ -48,14 +51,14 @@ async function disturb(service: AuditedService, random: Random): Promise<void> {
   else if (what === 7) return void (await loseEvents(service, random.between(2, 15) * MINUTE));
 }
 
-/** The service delivers without logging events. */
+/** Makes the service deliver without logging events for a period. */
 async function loseEvents(service: AuditedService, ms: number): Promise<void> {
   service.state.logView.stop(service.now() + 1);
   await service.advance(ms);
   service.state.logView.resume(service.now() + 1);
 }
 
-/** `retrySlot`: behavior of the service. */
+/** `retrySlot`: how the service treats the slot of a message that waits for a retry. */
 export async function healthyHours(
   seed: number,
   hours: number,

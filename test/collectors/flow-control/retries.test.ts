@@ -17,7 +17,7 @@ const eventOf = ([message, state, at, dueAt = 0]: EventTuple): AttemptEvent => (
   flowKey: 'key',
 });
 
-/** A ledger with these events, settled until a time. Times are in seconds. */
+/** Creates a ledger with these events, settled up to a time. Times are in seconds. */
 function ledgerOf(
   events: readonly EventTuple[],
   { settledTo = 600, stored }: { settledTo?: number; stored?: string } = {},
@@ -47,19 +47,19 @@ it('excludes slots of waiting retries from excess slots', () => {
   expect(sampleOf(3)).toMatchObject({ excess: 1, waiting: 1 });
 });
 
-describe('messages waiting for a retry', () => {
+describe('waiting retries', () => {
   const events: readonly EventTuple[] = [
     [1n, 'active', 95],
     [1n, 'error', 100, 5000],
   ];
   const waitingIn = (ledger: ReturnType<typeof ledgerOf>) => ledger.claimed('key', 200 * SECOND, 210 * SECOND).max;
 
-  it('are restored after a restart', () => {
+  it('messages waiting for a retry are restored after a restart', () => {
     const row = ledgerOf(events, { settledTo: 120 }).row();
     expect(waitingIn(ledgerOf([], { stored: row ?? '' }))).toBe(1);
   });
 
-  it('are counted once if the end of a retry is listed before its start', () => {
+  it('messages waiting for a retry are counted once if the end of a retry is listed before its start', () => {
     const retried: readonly EventTuple[] = [
       [1n, 'active', 5],
       [1n, 'error', 10, 204],
@@ -69,7 +69,7 @@ describe('messages waiting for a retry', () => {
     expect(waitingIn(ledgerOf(retried))).toBe(1);
   });
 
-  it('are removed when the last attempt fails, even if its start was lost', () => {
+  it('messages waiting for a retry are removed when the last attempt fails, even if its start was lost', () => {
     expect(
       waitingIn(
         ledgerOf([
@@ -80,7 +80,7 @@ describe('messages waiting for a retry', () => {
     ).toBe(0);
   });
 
-  it('are dropped a day after their due time', () => {
+  it('messages waiting for a retry are dropped a day after their due time', () => {
     const ledger = ledgerOf(events);
     const mostAt = (seconds: number) => {
       ledger.add(eventOf([9n, 'created', seconds]));
@@ -94,35 +94,38 @@ describe('messages waiting for a retry', () => {
   });
 });
 
-describe('a key with waiting retries', () => {
+describe('keys with waiting retries', () => {
   it.each([
     ['released', 'throttled/parallelism_limit'],
     ['kept', 'unknown/retries_may_hold'],
-  ] as const)('has no ghost slots if slots of waiting retries are %s, and is %s', async (retrySlot, expected) => {
-    // Failed messages wait for an hour.
-    const failing = keyed(
-      'key',
-      { parallelism: 4, maxRetries: 5 },
-      { everyMs: 3000, takesMs: 20_000, flaky: 0.2, retryMs: 60 * MINUTE },
-    );
-    const service = createAuditedService({
-      seed: 11,
-      scenario: 'neglected',
-      destinations: [failing],
-      dialect: { retrySlot },
-    });
-    const shown = new Set<string>();
-    for (let step = 0; step < 480; step += 1) {
-      await service.advance(15_000);
-      const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
-      expect(ghosts).toBe(0);
-      if (service.state.keys().get('key')?.waiting) shown.add(`${state}/${reason}`);
-    }
-    expect([...shown]).toContain(expected);
-    expect([...shown].filter(text => text.startsWith('ghost_slots'))).toEqual([]);
-  });
+  ] as const)(
+    'if slots of waiting retries are %s, a key has no ghost slots and its state is %s',
+    async (retrySlot, expected) => {
+      // Failed messages wait an hour for their retry.
+      const failing = keyed(
+        'key',
+        { parallelism: 4, maxRetries: 5 },
+        { everyMs: 3000, takesMs: 20_000, flaky: 0.2, retryMs: 60 * MINUTE },
+      );
+      const service = createAuditedService({
+        seed: 11,
+        scenario: 'neglected',
+        destinations: [failing],
+        dialect: { retrySlot },
+      });
+      const shown = new Set<string>();
+      for (let step = 0; step < 480; step += 1) {
+        await service.advance(15_000);
+        const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
+        expect(ghosts).toBe(0);
+        if (service.state.keys().get('key')?.waiting) shown.add(`${state}/${reason}`);
+      }
+      expect([...shown]).toContain(expected);
+      expect([...shown].filter(text => text.startsWith('ghost_slots'))).toEqual([]);
+    },
+  );
 
-  it('has no ghost slots if short waits keep their slots, while a leak on another key is detected', async () => {
+  it('a key has no ghost slots if short waits keep their slots, while a leak on another key is detected', async () => {
     const short = keyed(
       'key',
       { parallelism: 4, maxRetries: 5 },
@@ -147,7 +150,7 @@ describe('a key with waiting retries', () => {
     expect(service.audited('leaking')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
   });
 
-  it('reports its ghost slots after the retries have run', async () => {
+  it('a key with waiting retries reports its ghost slots after the retries have run', async () => {
     const key = keyed(
       'key',
       { parallelism: 4, maxRetries: 1 },

@@ -49,7 +49,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { delivery_token_rejected: from(5, 1) },
     at: 6,
     description:
-      'The service has answered 401 to the token of a for more than a minute. Collection for this account is stopped until a token is accepted.',
+      'The service has rejected the token of a with status 401 for more than a minute. Collection for this account is stopped until a token is accepted.',
     below: { 'a single rejection': { delivery_token_rejected: m => Number(m === 5) } },
     idle: { delivery_token_rejected: flat(0) },
   },
@@ -62,7 +62,7 @@ export const agentCases: readonly AlertCase[] = [
     },
     at: 16,
     description:
-      '15 requests of a in the last 15 minutes were answered with 429, more than a tenth of all. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+      '15 requests of a in the last 15 minutes got status 429, more than a tenth of all. Data is older than the configured intervals, and other clients of the account may be limited, too.',
     below: {
       'one in ten': { [requests('rate_limited')]: rising(1), [requests('ok')]: rising(9) },
       'too few': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },
@@ -74,8 +74,7 @@ export const agentCases: readonly AlertCase[] = [
     // At minute 100, 7% of the day has passed and 90% of the budget is used.
     fires: { [REMAINING]: minute => 1000 - 10 * minute, [LIMIT]: flat(1000) },
     at: 82,
-    description:
-      'a has 8% of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
+    description: 'a has 8% of its requests for this UTC day left for reading. Rounds are delayed, so data gets older.',
     below: {
       'a quarter of the remaining budget': {
         [REMAINING]: minute => Math.max(340, 1000 - 10 * minute),
@@ -92,7 +91,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [MISSING]: rising(1), 'delivery_lists_missing_total{collector="events"}': flat(0) },
     at: 8,
     description:
-      '8 answers to dlq of a in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
+      '8 responses for dlq of a in the last 15 minutes contained no complete, readable list. They were discarded; metrics show older data.',
     below: { 'two responses': { [MISSING]: rising(1, 2) } },
     idle: { [MISSING]: flat(0) },
   },
@@ -131,7 +130,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [notified('failed')]: rising(1), [notified('sent')]: flat(7), [notified('sent', 'hook')]: rising(1) },
     at: 11,
     description:
-      'Notifications to ops that failed in the last 15 minutes: 11. None was delivered: its recipients get no alerts.',
+      'Notifications to ops that failed in the last 15 minutes: 11. None was delivered: its recipients receive no alerts.',
     below: {
       'some are sent': { [notified('failed')]: rising(9), [notified('sent')]: rising(1) },
       'one fails and is sent in a retry': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },

@@ -83,7 +83,7 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqNearlyFull',
     fires: { [DLQ]: flat(81), delivery_account_max_dlq_size: flat(100) },
     at: 15,
-    description: 'The dead-letter queue of a uses 81% of what the plan allows.',
+    description: 'The dead-letter queue of a uses 81% of the messages that the plan allows.',
     below: {
       'four fifths': { [DLQ]: flat(80), delivery_account_max_dlq_size: flat(100) },
       'less than 15 minutes': { [DLQ]: until(15, 99), delivery_account_max_dlq_size: flat(100) },
@@ -115,7 +115,7 @@ export const dlqCases: readonly AlertCase[] = [
     fires: { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(7), [callbacks('in_progress')]: flat(50) },
     at: 30,
     description:
-      'Failed workflows of a that went unreported because their failure callbacks failed, too: 2, more than a fifth of those whose callback ended.',
+      'Failed workflows of a that were not reported because their failure callbacks failed, too: 2, more than a fifth of all ended callbacks.',
     below: {
       'less than half an hour': { [callbacks('fail')]: until(30, 2), [callbacks('success')]: flat(0) },
       'a fifth': { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(8) },

@@ -140,7 +140,7 @@ export const messageCases: readonly AlertCase[] = [
     alert: 'DeliveryEventLogGap',
     fires: { delivery_event_log_gaps_total: from(30, 1) },
     at: 30,
-    description: 'Gaps in the event log of a in the last hour: 1. Counters of events are too low.',
+    description: 'Gaps in the event log of a in the last hour: 1. Event counters are too low.',
     below: { none: { delivery_event_log_gaps_total: flat(7) } },
     idle: { delivery_event_log_gaps_total: flat(0) },
     exempt: { 'low traffic': 'one is enough' },

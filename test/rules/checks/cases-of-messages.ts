@@ -12,7 +12,7 @@ export const MESSAGES: readonly Case[] = [
         rounds(view, failing('stale', 'unauthorized', 'GET /v2/dlq: status 401'));
       },
     },
-    ['critical token_rejected 4 min: The service refuses the token (401); what is shown was true at 11:56:00 UTC.'],
+    ['critical token_rejected 4 min: The service rejects the token (401); the shown data is from 11:56:00 UTC.'],
   ],
   [
     'a rejected token with an explanation',
@@ -24,28 +24,28 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'critical token_rejected 4 min: The service refuses the token (401: token expired); what is shown was true at 11:56:00 UTC.',
+      'critical token_rejected 4 min: The service rejects the token (401: token expired); the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
-    'a service that answers 503 with an explanation',
+    'a service that responds with 503 and an explanation',
     { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503: maintenance: until 12:30')) },
     [
-      'critical service_unavailable 4 min: The service has answered 503 for 4 min (maintenance: until 12:30); what is shown was true at 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service has returned 503 for 4 min (maintenance: until 12:30); the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
-    'a service that answers 503',
+    'a service that responds with 503',
     { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503')) },
     [
-      'critical service_unavailable 4 min: The service has answered 503 for 4 min; what is shown was true at 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service has returned 503 for 4 min; the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
     'an unreachable service with withdrawn data',
     { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
     [
-      'critical service_unavailable 4 min: The service can’t be reached for 4 min (ECONNREFUSED); nothing is shown any more, as the last data is of 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service can’t be reached for 4 min (ECONNREFUSED); no data is shown, because the last data is from 11:56:00 UTC.',
     ],
   ],
   [
@@ -59,7 +59,7 @@ export const MESSAGES: readonly Case[] = [
       firstSeen: () => NOON - 3 * MINUTE,
     },
     [
-      'critical service_unavailable 3 min: The service has not answered in time for 3 min; nothing was read since the agent started.',
+      'critical service_unavailable 3 min: The service has not responded in time for 3 min; nothing has been read since the agent started.',
     ],
   ],
   ['one failed attempt', { change: view => rounds(view, failing('failing', 'server', 'GET /v2/dlq: status 503')) }, []],
@@ -98,7 +98,7 @@ export const MESSAGES: readonly Case[] = [
         }),
     },
     [
-      'critical service_unavailable 4 min: The service has not answered in time for 4 min; what is shown was true at 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service has not responded in time for 4 min; the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
@@ -149,7 +149,7 @@ export const MESSAGES: readonly Case[] = [
         }),
     },
     [
-      'warning data_stale (events sweep) 4 min: The round sweep of events was not complete since 11:56:00 UTC; all gauges are current: GET /v2/events: status 500.',
+      'warning data_stale (events sweep) 4 min: The round sweep of events has not completed since 11:56:00 UTC; all gauges are current: GET /v2/events: status 500.',
     ],
   ],
   [
@@ -171,7 +171,7 @@ export const MESSAGES: readonly Case[] = [
     'a nearly exhausted request budget',
     { change: view => Object.assign(view.calls, { budgetRemaining: 40_000 }) },
     [
-      'warning budget_low 0 min: 40,000 of the 200,000 requests of today are left until 00:00 UTC: rounds wait for them.',
+      'warning budget_low 0 min: Only 40,000 of today’s 200,000 requests are left until 00:00 UTC, so rounds are delayed.',
     ],
   ],
   [
@@ -187,8 +187,8 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'warning rows_unreadable (dlq) 0 min: 12 rows of dlq could not be read in 15 min: what is shown is incomplete, and nothing counts as gone.',
-      'warning lists_missing (events) 0 min: 3 answers to events in 15 min had no readable list; what was read before is shown.',
+      'warning rows_unreadable (dlq) 0 min: 12 rows of dlq could not be read in 15 min: the shown data is incomplete, and no entry counts as removed.',
+      'warning lists_missing (events) 0 min: 3 responses for events in 15 min contained no readable list; older data is shown.',
     ],
   ],
   [
@@ -201,7 +201,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 26 %, where the objective allows 1 %.',
+      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 26 % (the objective allows 1 %).',
     ],
   ],
   [
@@ -214,7 +214,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'warning messages_failing 0 min: 12 of the 252 messages that ended in 12 min failed: 4.8 %, where the objective allows 1 %.',
+      'warning messages_failing 0 min: 12 of the 252 messages that ended in 12 min failed: 4.8 % (the objective allows 1 %).',
     ],
   ],
   [
@@ -259,7 +259,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'critical messages_late 0 min: 60 messages missed the target of 5 min in the last hour, 240 ended; the objective allows 1 % to be late.',
+      'critical messages_late 0 min: 60 messages missed the target of 5 min in the last hour (240 ended; the objective allows 1 % to be late).',
     ],
   ],
   [
@@ -282,7 +282,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'warning event_log_behind 20 min: The event log is 19 min behind, although messages move: numbers of messages lag.',
+      'warning event_log_behind 20 min: The event log is 19 min behind, although messages are moving: message counts are outdated.',
     ],
   ],
   [
@@ -293,12 +293,12 @@ export const MESSAGES: readonly Case[] = [
         view.events.total.created = 13_600;
       },
     },
-    ['info event_log_behind 4 min: The event log is 3 min behind, after 3,600 events in the last hour.'],
+    ['info event_log_behind 4 min: The event log is 3 min behind, although it had 3,600 events in the last hour.'],
   ],
   ['an account at rest', { change: view => Object.assign(view.events, { newest: ago(600) }) }, []],
   [
     'a gap in the log',
     { change: view => Object.assign(view.events, { gaps: 1 }) },
-    ['warning event_log_gap 0 min: 1 gap in the event log in the last hour: counters of events are too low.'],
+    ['warning event_log_gap 0 min: 1 gap in the event log in the last hour: event counters are too low.'],
   ],
 ];

@@ -30,8 +30,8 @@ export const QUEUES: readonly Case[] = [
       },
     },
     [
-      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is of 11:45:00 UTC.',
-      'warning filter_failing (jobs) 7 min: The filter jobs fails: the service ignores the parameter label: 27 of 30 rows do not match; nothing of it is shown.',
+      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is from 11:45:00 UTC.',
+      'warning filter_failing (jobs) 7 min: The filter jobs fails: the service ignores the parameter label: 27 of 30 rows do not match; its data is not shown.',
       'warning filter_failing (errors) 7 min: The filter errors fails: GET /v2/dlq: status 400: invalid responseStatus; its size is unknown.',
     ],
   ],
@@ -81,7 +81,7 @@ export const QUEUES: readonly Case[] = [
     },
     [
       'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
     ],
   ],
   [
@@ -97,7 +97,7 @@ export const QUEUES: readonly Case[] = [
     },
     [
       'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
     ],
   ],
   [
@@ -111,7 +111,7 @@ export const QUEUES: readonly Case[] = [
         }),
     },
     [
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
     ],
   ],
   [
@@ -131,7 +131,7 @@ export const QUEUES: readonly Case[] = [
     },
     [
       'warning callbacks_stuck 552 min: 8 failure callbacks seem stuck, the oldest for 9 h 12 min.',
-      'warning callbacks_failing 0 min: 5 of the 15 failure callbacks that ended failed: these workflows were not told.',
+      'warning callbacks_failing 0 min: 5 of the 15 failure callbacks that ended failed: their workflows were not notified.',
     ],
   ],
   [
@@ -146,7 +146,7 @@ export const QUEUES: readonly Case[] = [
       courses: { [waitlist]: minutes => (minutes > 15 ? undefined : 2310 - 43 * minutes) },
     },
     [
-      'warning waitlist_growing (tenant-7) 0 min: Key tenant-7: 2,310 wait, +645 in 15 min; parallelism 10 of 10 in use.',
+      'warning waitlist_growing (tenant-7) 0 min: Key tenant-7: 2,310 messages waiting, +645 in 15 min; parallelism 10 of 10 in use.',
     ],
   ],
   [
@@ -169,7 +169,7 @@ export const QUEUES: readonly Case[] = [
     'a stalled waitlist',
     { courses: { [waitlist]: () => 10 } },
     [
-      'warning waitlist_stalled (tenant-7) 30 min: Key tenant-7: the same 10 have been waiting for 30 min or more; parallelism 3 of 10 in use.',
+      'warning waitlist_stalled (tenant-7) 30 min: Key tenant-7: 10 messages waiting, unchanged for 30 min or more; parallelism 3 of 10 in use.',
     ],
   ],
   [
@@ -184,7 +184,7 @@ export const QUEUES: readonly Case[] = [
         }),
     },
     [
-      'warning ghost_slots (tenant-7) 20 min: Key tenant-7: 3 slots are in use and nothing runs in them; 10 wait; parallelism 3 of 10 in use.',
+      'warning ghost_slots (tenant-7) 20 min: Key tenant-7: 3 slots are in use, but nothing runs in them; 10 messages waiting; parallelism 3 of 10 in use.',
     ],
   ],
   [
@@ -201,7 +201,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a key that has just been paused',
     { change: view => Object.assign(row(view), { paused: true }), courses: { [waitlist]: () => 10 } },
-    ['info paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 wait.'],
+    ['info paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 messages waiting.'],
   ],
   [
     'a key that has been paused for a long time',
@@ -209,7 +209,9 @@ export const QUEUES: readonly Case[] = [
       change: view => Object.assign(row(view), { paused: true }),
       firstSeen: () => NOON - 90 * MINUTE,
     },
-    ['warning paused_with_backlog (tenant-7) 90 min: Key tenant-7 is paused for 1 h 30 min or more: 10 wait.'],
+    [
+      'warning paused_with_backlog (tenant-7) 90 min: Key tenant-7 has been paused for 1 h 30 min or more: 10 messages waiting.',
+    ],
   ],
   [
     'a schedule that does not start',

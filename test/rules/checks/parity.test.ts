@@ -9,8 +9,8 @@ import { ACCOUNT_CHECKS } from '../../../src/rules/checks/run.ts';
 const shipped = new Map(shippedAlerts.map(alert => [alert.name, alert]));
 const builtin: readonly string[] = BUILTIN_ALERTS;
 
-describe('built-in and shipped alerts', () => {
-  it('exist in pairs, unless a reason is given', () => {
+describe('parity of alerts', () => {
+  it('built-in and shipped alerts exist in pairs, unless a reason is given', () => {
     expect(builtin.filter(name => !shipped.has(name as `Delivery${string}`)).sort()).toEqual(
       Object.keys(NOT_SHIPPED).sort(),
     );
@@ -19,14 +19,14 @@ describe('built-in and shipped alerts', () => {
     );
   });
 
-  it('have the same severity', () => {
+  it('built-in and shipped alerts have the same severity', () => {
     const others = BUILTIN_ALERTS.filter(
       name => shipped.has(name) && shipped.get(name)?.severity !== builtinAlert(name).severity,
     );
     expect(others).toEqual([]);
   });
 
-  it('are sent by default if the shipped alert is not in the extended set', () => {
+  it('built-in alerts are sent by default if the shipped alert is not in the extended set', () => {
     const others = BUILTIN_ALERTS.filter(name => {
       const set = shipped.get(name)?.set;
       return set !== undefined && (set === 'extended') !== (builtinAlert(name).isExtended === true);
@@ -34,7 +34,7 @@ describe('built-in and shipped alerts', () => {
     expect(others).toEqual([]);
   });
 
-  it('have the same times, unless a reason is given', () => {
+  it('built-in and shipped alerts have the same durations, unless a reason is given', () => {
     const others = BUILTIN_ALERTS.filter(name => {
       const alert = shipped.get(name);
       if (!alert) return false;
@@ -45,7 +45,7 @@ describe('built-in and shipped alerts', () => {
     expect(others.filter(name => DIFFERENCES[name] === undefined)).toEqual([]);
   });
 
-  it('have the same label for their subject', () => {
+  it('built-in and shipped alerts use the same label for their subject', () => {
     const ofSubject = (name: (typeof BUILTIN_ALERTS)[number]) => builtinAlert(name).label;
     const others = BUILTIN_ALERTS.filter(name => {
       const own = (shipped.get(name)?.labels ?? []).filter(label => label !== 'instance' && label !== 'collector');
@@ -54,7 +54,7 @@ describe('built-in and shipped alerts', () => {
     expect(others).toEqual([]);
   });
 
-  it('are fed by the checks that their table names', () => {
+  it('each built-in alert lists exactly the checks that refer to it', () => {
     const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS, ...REPLICA_CHECKS];
     for (const name of BUILTIN_ALERTS) {
       const kinds = new Set(all.filter(({ alert }) => alert === name).map(({ kind }) => kind));
@@ -62,7 +62,7 @@ describe('built-in and shipped alerts', () => {
     }
   });
 
-  it('are about accounts or about the agent, like their checks', () => {
+  it('built-in alerts are about accounts or about the agent, like their checks', () => {
     const ofAgent = new Set([...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ alert }) => alert));
     expect(BUILTIN_ALERTS.filter(name => builtinAlert(name).isOfAgent === true)).toEqual(
       BUILTIN_ALERTS.filter(name => ofAgent.has(name)),

@@ -11,9 +11,9 @@ const page = (view: AccountView) => accountPage(view, { ...context, root: '../' 
 /** Fields that a page may omit: its time is in the head, the value of an alert in its summary. */
 const OMITTED = /^(now|alerts\.\d+\.value)$/;
 
-describe('the page of an account', () => {
+describe('account page', () => {
   it.each(Object.entries({ account, withdrawn, unread, hostile }))(
-    'shows only values that the API returns: %s',
+    'the page shows only values that the API returns: %s',
     (_, view) => {
       expect(AccountView.parse(view)).toEqual(view);
       for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
@@ -21,12 +21,12 @@ describe('the page of an account', () => {
     },
   );
 
-  it('shows all numbers and times of the API', () => {
+  it('the page shows all numbers and times of the API', () => {
     const view = distinct(account);
     expect(unshownFacts(page(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
   });
 
-  it('starts with the problems, followed by their sections', () => {
+  it('the page starts with the problems, followed by the sections that they refer to', () => {
     const text = read(page(account));
     const order = [
       'production : warning',
@@ -44,7 +44,7 @@ describe('the page of an account', () => {
     expect(places).not.toContain(-1);
   });
 
-  it('explains once per section why its numbers are unknown', () => {
+  it('the page explains once per section why its numbers are unknown', () => {
     const text = page(withdrawn);
     for (const id of ['dead-letters', 'events', 'flow-control']) {
       expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
@@ -56,20 +56,20 @@ describe('the page of an account', () => {
     expect(part(text, 'calls')).toContain('class="tag refused"');
   });
 
-  it('shows a disabled collector as a single line', () => {
+  it('a disabled collector is shown as a single line', () => {
     const text = page(unread);
     expect(read(part(text, 'events'))).toContain('The event log is not read: collect.events.enabled is false');
     expect(pageValues(part(text, 'events'))).toEqual([]);
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
-  it('never shows a past time as next', () => {
+  it('a past time is never shown as the next one', () => {
     const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
     expect(of('2026-11-22T10:25:12.000Z')).toContain('Next expiry in 10 min');
-    expect(of('2026-11-22T10:05:12.000Z')).toContain('Next expiry was due 10 min ago');
+    expect(of('2026-11-22T10:05:12.000Z')).toContain('Next expiry (overdue) 10 min ago');
   });
 
-  it('shows the end of a resolved alert instead of its start', () => {
+  it('a resolved alert shows its end instead of its start', () => {
     const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
     const of = (more: Partial<AccountView['alerts'][number]>) =>
       read(page({ ...account, alerts: [{ ...alert, state: 'firing', ...more }] }));
@@ -82,13 +82,13 @@ describe('the page of an account', () => {
   it.each([
     ['ok', 'current'],
     ['partial', 'incomplete'],
-    ['failing', 'fails'],
+    ['failing', 'failing'],
     ['stale', 'stale'],
     ['withdrawn', 'withdrawn'],
-    ['waiting', 'waits for another round'],
+    ['waiting', 'waiting for another round'],
     ['not_due', 'nothing to read yet'],
     ['not_read', 'not read'],
-  ] as const)('describes a round that is %s: %s', (state, words) => {
+  ] as const)('a round that is %s is described as: %s', (state, words) => {
     const failure = { reason: 'network', message: 'connect ECONNREFUSED' };
     const text = part(
       page({ ...account, rounds: [round('dlq', 'full', { state, consecutiveFailures: 3, failure })] }),
@@ -98,23 +98,23 @@ describe('the page of an account', () => {
     expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check DNS, proxy and firewall');
   });
 
-  it('shows foreign names as text', () => {
+  it('names from outside are shown as text', () => {
     expect(strange(page(hostile))).toEqual([]);
     expect(strange(`${page(account)}<img src=x onerror=alert(1)>`)).toEqual(['<']);
     expect(strange('<p onclick="x">')).toEqual(['<p onclick="x">']);
     expect(page(hostile)).toContain(`<bdi class="name">${LONG}</bdi>`);
   });
 
-  it('collapses a breakdown after its first ten values', () => {
+  it('a breakdown is collapsed after its first ten values', () => {
     const text = part(page(hostile), 'dead-letters');
     expect(text).toContain('<details id="more-by-topic"><summary>41 more</summary>');
   });
 
-  it('shows a time in the future as "in 9 d" if the service’s clock is ahead', () => {
+  it('a time in the future is shown as "in 9 d" if the service’s clock is ahead', () => {
     expect(read(part(page(hostile), 'dead-letters'))).toContain('Oldest entered in 9 d');
   });
 
-  it('requests existing families for charts', () => {
+  it('charts request existing families', () => {
     const metrics = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
     const charts = [...page(account).matchAll(/data-chart="([^"]*)"/g)].map(([, text = '']) =>
       text.replaceAll('&quot;', '"'),
@@ -124,7 +124,7 @@ describe('the page of an account', () => {
     for (const family of families) expect(metrics).toContain(`\`${family.replace(/_bucket$/, '')}\``);
   });
 
-  it('matches the golden file', async () => {
+  it('the page matches the golden file', async () => {
     const main = page(unread)
       .replace(/^.*<main/s, '<main')
       .replace(/<\/main>.*$/s, '</main>\n');
@@ -132,7 +132,7 @@ describe('the page of an account', () => {
   });
 });
 
-it('shows keys named like properties of every object', () => {
+it('shows keys named like built-in properties such as __proto__', () => {
   const [first] = account.flowControl.rows;
   const names = ['__proto__', 'constructor', 'toString'];
   const rows = first ? names.map(key => ({ ...first, key })) : [];
@@ -149,33 +149,33 @@ it('does not show "nothing waits" for a key with waiting messages', () => {
       'flow-control',
     );
   };
-  expect(shown(0)).toContain('nothing waits');
-  expect(shown(2)).not.toContain('nothing waits');
+  expect(shown(0)).toContain('no messages wait');
+  expect(shown(2)).not.toContain('no messages wait');
 });
 
-describe('the page of an account with replicas', () => {
+describe('account page with replicas', () => {
   const own = 'http://watch-0.watch.svc:10922';
   const shown = (more: Partial<ReducedAccountView>, databaseAway?: number) =>
     accountPage({ ...reduced, ...more }, { ...context, root: '../', replica: own, databaseAway }).text;
   const told = reduced.asOf;
   it.each<[string, string | null, string | null]>([
-    ['Collected by watch-1:10922 : what is shown is as of 40 s ago .', 'http://watch-1:10922/', told],
-    ['Collected by watch-1:10922 : nothing is known of it yet.', 'http://watch-1:10922/', null],
-    ['No replica collects this account now: what is shown is as of 40 s ago .', null, told],
-    ['No replica collects this account now: nothing is known of it yet.', null, null],
-  ])('says %s', (words, replica, asOf) => {
+    ['Collected by watch-1:10922 : the shown data is from 40 s ago .', 'http://watch-1:10922/', told],
+    ['Collected by watch-1:10922 : its state is unknown.', 'http://watch-1:10922/', null],
+    ['No replica collects this account now: the shown data is from 40 s ago .', null, told],
+    ['No replica collects this account now: its state is unknown.', null, null],
+  ])('the page of an account held by another replica states: %s', (words, replica, asOf) => {
     const text = shown({ replica, asOf });
     expect(read(text)).toContain(words);
     expect(foreignValues(text, { ...reduced, replica, asOf })).toEqual([]);
   });
 
-  it('names this replica as the holder of the account', () => {
+  it('the page names this replica as the holder of the account', () => {
     const held = { ...account, replica: own, holder: 'zero' };
     const text = read(accountPage(held, { ...context, root: '../', replica: own }).text);
     expect(text).toContain('Collected by this replica.');
   });
 
-  it('shows the charts and all numbers of the status row, but not the sections that only the holder can show', () => {
+  it('a reduced page shows charts and all numbers of the status row, but no sections that need the holder', () => {
     expect(ReducedAccountView.parse(reduced)).toEqual(reduced);
     const text = shown({ omitted: { problems: 3, alerts: 21 } });
     const view = distinct(reduced);
@@ -187,7 +187,7 @@ describe('the page of an account with replicas', () => {
     expect(read(text)).not.toMatch(/no flow-control keys|The queue is empty/);
   });
 
-  it('links to the page of the holder if browsers can reach it', () => {
+  it('a reduced page links to the page of the holder if browsers can reach it', () => {
     const replica = 'http://10.0.0.7:10922';
     const link = 'href="https://w.example/two/accounts/production"';
     expect(shown({ replica, publicUrl: 'https://w.example/two', asOf: told })).toContain(link);
@@ -196,12 +196,12 @@ describe('the page of an account with replicas', () => {
     expect(read(text)).toContain('Collected by 10.0.0.7:10922');
   });
 
-  it('shows since when the database is unavailable', () => {
+  it('a reduced page shows since when the database is unavailable', () => {
     const text = shown({}, context.now);
     expect(read(text)).toContain(
-      'database away since 2026-11-22 10:15:12 UTC: counters are frozen, and auto-cancel is suspended.',
+      'database unavailable since 2026-11-22 10:15:12 UTC: counters are frozen, and auto-cancel is suspended.',
     );
   });
 
-  it('shows no holder without replicas', () => expect(read(page(account))).not.toContain('ollect'));
+  it('the page shows no holder without replicas', () => expect(read(page(account))).not.toContain('ollect'));
 });

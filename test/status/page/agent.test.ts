@@ -7,9 +7,9 @@ import { agent, hostileAgent, sharedAgent } from './fixtures/agent.ts';
 
 const page = (view: AgentView) => agentPage(view, context).text;
 
-describe('the page of the agent', () => {
+describe('agent page', () => {
   it.each(Object.entries({ agent, hostileAgent, sharedAgent }))(
-    'shows only values that the API returns: %s',
+    'the page shows only values that the API returns: %s',
     (_, view) => {
       expect(AgentView.parse(view)).toEqual(view);
       for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
@@ -18,7 +18,7 @@ describe('the page of the agent', () => {
     },
   );
 
-  it('shows all numbers and times of the API, and the places of errors', () => {
+  it('the page shows all numbers and times of the API, and the places of errors', () => {
     for (const view of [distinct(agent), distinct(sharedAgent)]) {
       const missing = unshownFacts(page(view), view);
       expect(missing.filter(path => !/^now$|^lastReload\.faults/.test(path))).toEqual([]);
@@ -35,24 +35,24 @@ describe('the page of the agent', () => {
       'The last reload 10:15 UTC , now accounts.production: budget',
       { at: agent.now, changed: ['accounts.production: budget'], faults: [] },
     ],
-  ])('says of the last reload: %s', (words, lastReload) =>
+  ])('the page describes the last reload: %s', (words, lastReload) =>
     expect(read(part(page({ ...agent, lastReload }), 'configuration'))).toContain(words),
   );
 
-  it('shows the configuration as text that can be scrolled by keyboard', () => {
+  it('the configuration is shown as text that can be scrolled by keyboard', () => {
     expect(page(agent)).toMatch(
       /<pre class="file" tabindex="0"[^>]*>accounts:\n {2}- name: production\n {4}token: &lt;redacted&gt;/,
     );
   });
 
-  it('lists the replicas, and no such section without replicas', () => {
+  it('the page lists the replicas, and has no such section without replicas', () => {
     expect(page(agent)).not.toContain('id="replicas"');
     const text = read(part(page(sharedAgent), 'replicas'));
     expect(text).toMatch(
-      /Replicas 3 lease of 15 s Accounts here 66 of 3 accounts Without a replica 1 billing Database away since/,
+      /Replicas 3 lease of 15 s Accounts here 66 of 3 accounts Without a replica 1 billing Database unavailable since/,
     );
     expect(text).toMatch(
-      /Last hand-over 6 min ago got staging , eu-1 , eu-2 , eu-3 , eu-4 and 1 more; gave production away/,
+      /Last handover 6 min ago gained staging , eu-1 , eu-2 , eu-3 , eu-4 and 1 more; lost production/,
     );
     expect(text).toContain('watch-1.watch.svc:10922 this one');
     expect(page(sharedAgent)).toContain('href="https://watch.example.com/two/agent"');

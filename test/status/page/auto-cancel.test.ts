@@ -13,14 +13,17 @@ const quiet: AutoCancelView = {
   accounts: autoCancel.accounts.map(each => ({ ...each, paused: null, breakers: [] })),
 };
 
-describe('the page of auto-cancel', () => {
-  it.each(Object.entries({ autoCancel, off, hostileAutoCancel }))('shows only values of the API: %s', (_, view) => {
-    expect(AutoCancelView.parse(view)).toEqual(view);
-    for (const each of [view, distinct(view)]) expect(foreignValues(page(each, ALLOWED), each)).toEqual([]);
-    expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
-  });
+describe('auto-cancel page', () => {
+  it.each(Object.entries({ autoCancel, off, hostileAutoCancel }))(
+    'the page shows only values from the API: %s',
+    (_, view) => {
+      expect(AutoCancelView.parse(view)).toEqual(view);
+      for (const each of [view, distinct(view)]) expect(foreignValues(page(each, ALLOWED), each)).toEqual([]);
+      expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
+    },
+  );
 
-  it('shows all numbers and times of the API', () => {
+  it('the page shows all numbers and times of the API', () => {
     const view = distinct(autoCancel);
     expect(unshownFacts(page(view), view)).toEqual(['now']);
   });
@@ -40,9 +43,11 @@ describe('the page of auto-cancel', () => {
       { ...quiet, accounts: autoCancel.accounts.map(each => ({ ...each, breakers: [] })) },
     ],
     ['A breaker is open in 1 account: cancels are suspended there', autoCancel],
-  ])('says first: %s', (sentence, view) => expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `));
+  ])('the page starts with the state: %s', (sentence, view) =>
+    expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `),
+  );
 
-  it('shows predicates like explain, each with a word', () => {
+  it('predicates are shown as in explain, each with a word', () => {
     const text = read(part(page(autoCancel), 'candidates'));
     expect(text).toContain('in_progress_for yes 57h at least 48h');
     expect(text).toContain('idle_for unknown no event is known at least 1h');
@@ -53,14 +58,14 @@ describe('the page of auto-cancel', () => {
     expect(text).toContain('It waits for the approval of an operator. awaiting_approval');
   });
 
-  it('shows who paused, when and why, and which breaker is open', () => {
+  it('the page shows who paused, when and why, and which breaker is open', () => {
     const text = read(part(page(autoCancel), 'brakes'));
     expect(text).toContain('paused by alice since 2026-11-19 10:15 UTC , 3 d ago : deploy');
     expect(text).toContain('candidates open since 15 min ago : 31 candidates: more than 25');
     expect(text).toContain('reset-breaker candidates');
   });
 
-  it('has buttons if the client is identified and POST routes are enabled', () => {
+  it('the page has buttons if the client is identified and POST routes are enabled', () => {
     const text = page(autoCancel, ALLOWED);
     const buttons = [...text.matchAll(/data-command="(\w+)" data-action="(\w*)"/g)].map(([, command, action]) => [
       command,
@@ -77,7 +82,7 @@ describe('the page of auto-cancel', () => {
   it.each([
     [{}, 'server.lifecycle is false'],
     [{ lifecycle: true }, 'clients are not authenticated'],
-  ])('has no buttons for access %j, and shows the reason and the command', (access, why) => {
+  ])('the page has no buttons for access %j, and shows the reason and the command', (access, why) => {
     const text = page(autoCancel, access);
     expect(text).not.toMatch(/<button|<dialog/);
     expect(read(text)).toContain(why);
@@ -86,5 +91,5 @@ describe('the page of auto-cancel', () => {
     }
   });
 
-  it('shows foreign names as text', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
+  it('names from outside are shown as text', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
 });

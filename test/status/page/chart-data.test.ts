@@ -13,33 +13,33 @@ const view = (times: number[], ...of: ReturnType<typeof series>[]) => ({
 });
 
 describe('gaps', () => {
-  it('are steps much longer than their neighbors', () => {
+  it('gaps are steps much longer than their neighbors', () => {
     expect(gapsOf([0, 60, 120, 600, 660, 720])).toEqual([true, false, false, true, false, false]);
   });
-  it('are not detected in thinned history', () => {
+  it('gaps are not detected in thinned history', () => {
     const thinned = [0, 300, 600, 900, 1200, 1500, 1560, 1620, 1680, 1740];
     expect(gapsOf(thinned).slice(1)).not.toContain(true);
   });
-  it('are empty without points', () => expect(gapsOf([])).toEqual([]));
+  it('gaps are empty without points', () => expect(gapsOf([])).toEqual([]));
 });
 
-describe('the increase of a counter', () => {
+describe('increases', () => {
   const times = [0, 60, 120, 180, 240];
   const whole = times.map((_, index) => index === 0);
-  it('is exact, and each step counts once', () => {
+  it('the increase of a counter is exact, and each step counts once', () => {
     expect(increases(times, [5, 6, 9, 9, 20], whole, [0, 120], 120)).toEqual([4, 11]);
   });
-  it('is unknown in a gap, and increases during the gap are not drawn', () => {
+  it('the increase of a counter is unknown in a gap, and increases during the gap are not drawn', () => {
     const gaps = whole.with(3, true);
     expect(increases(times, [5, 6, 9, 500, 501], gaps, [0, 60, 120, 180], 60)).toEqual([1, 3, null, 1]);
     expect(increases(times, [null, null, 9, 9, 10], whole, [0, 60, 120, 180], 60)).toEqual([null, null, 0, 1]);
   });
-  it('is never negative: a counter that drops was reset', () => {
+  it('the increase of a counter is never negative: a counter that drops was reset', () => {
     expect(increases(times, [50, 60, 3, 4, 4], whole, [0, 120], 120)).toEqual([13, 1]);
   });
 });
 
-describe('an upper bound', () => {
+describe('quantiles', () => {
   const buckets: [number, number][] = [
     [0.5, 50],
     [1, 90],
@@ -52,8 +52,8 @@ describe('an upper bound', () => {
     [0.95, 60],
     [0.99, 60],
     [1, null],
-  ])('of quantile %d is %s', (quantile, bound) => expect(boundOf(quantile, buckets)).toBe(bound));
-  it('is unknown if nothing was counted', () => {
+  ])('the upper bound of quantile %d is %s', (quantile, bound) => expect(boundOf(quantile, buckets)).toBe(bound));
+  it('the upper bound of a quantile is unknown if nothing was counted', () => {
     expect(
       boundOf(0.5, [
         [1, 0],
@@ -64,10 +64,10 @@ describe('an upper bound', () => {
   });
 });
 
-describe('a drawn series', () => {
+describe('series of charts', () => {
   const names = (of: { lines: { name: string }[] }) => of.lines.map(({ name }) => name);
 
-  it('is the sum of a family and its largest values', () => {
+  it('drawn series are the sum of a family and its largest values', () => {
     const keys = view(
       [0, 60],
       series('w', { key: 'a' }, [1, 2]),
@@ -85,7 +85,7 @@ describe('a drawn series', () => {
     expect(found.width).toBe(0);
   });
 
-  it('is the recorded sum of a family if there is one in addition to its largest values', () => {
+  it('a drawn sum is the recorded sum of a family if there is one', () => {
     const keys = view([0], series('w', {}, [100]), series('w', { key: 'a' }, [60]));
     const lines = [
       { family: 'w', name: 'all' },
@@ -98,7 +98,7 @@ describe('a drawn series', () => {
     ]);
   });
 
-  it('has a break in a gap', () => {
+  it('a drawn series has a break in a gap', () => {
     const found = drawn(
       { kind: 'level', lines: [{ family: 'w', name: 'w' }] },
       view([0, 60, 120, 900, 960], series('w', {}, [1, 2, 3, 4, 5])),
@@ -109,7 +109,7 @@ describe('a drawn series', () => {
     expect(found.lines[0]?.values).toEqual([1, 2, 3, null, 4, 5]);
   });
 
-  it('starts at 0 if it appears later than others of its family', () => {
+  it('a drawn series starts at 0 if it appears later than others of its family', () => {
     const counted = view(
       [0, 60, 120],
       series('c', { outcome: 'ok' }, [1, 2, 3]),
@@ -126,7 +126,7 @@ describe('a drawn series', () => {
     expect(found.lines[1]?.values).toEqual([null, 0, 4]);
   });
 
-  it('omits outcomes that did not happen, except the first', () => {
+  it('drawn series omit outcomes that did not happen, except the first', () => {
     const chart = { kind: 'stack' as const, lines: [{ family: 'c', by: 'outcome', looks: { ok: 'calm' as const } }] };
     const of = (server: number) =>
       view(
@@ -139,13 +139,13 @@ describe('a drawn series', () => {
     expect(names(drawn(chart, of(4), 0, 120))).toEqual(['ok']);
   });
 
-  it('has at most a hundred intervals, adapted to the time range', () => {
+  it('the interval width of a drawn series grows with the time range', () => {
     const found = drawn({ kind: 'rate', lines: [] }, view([]), 0, 48 * 3600);
     expect(found.width).toBe(1800);
     expect(found.times).toHaveLength(97);
   });
 
-  it('shows the bound of each quantile in each interval', () => {
+  it('drawn quantiles show their bound in each interval', () => {
     const bucket = (le: string, values: Values) => series('h_bucket', { le }, values);
     const found = drawn(
       { kind: 'quantile', lines: [{ family: 'h_bucket' }], quantiles: [0.5, 0.95, 0.99] },
@@ -160,7 +160,7 @@ describe('a drawn series', () => {
     ]);
   });
 
-  it('is stacked on others in a stack', () => {
+  it('stacked series are the sum of all series up to their own', () => {
     expect(stacked([{ values: [1, null, 3] }, { values: [2, 5, null] }])).toEqual([
       [1, null, 3],
       [3, 5, null],

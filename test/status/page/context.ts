@@ -10,10 +10,10 @@ export const context: PageContext = {
   caller: undefined,
 };
 
-/** Visible text of a page: without markup, with undecoded entities. */
+/** Returns the visible text of a page: without markup, with undecoded entities. */
 export const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 
-/** Content of the element with this id, up to the next element of its name. */
+/** Returns the content of the element with this id, up to the next element of the same name. */
 export const part = (page: string, id: string) => page.split(`<section id="${id}"`)[1]?.split('</section>')[0] ?? '';
 
 const OURS = [
@@ -72,7 +72,7 @@ const OURS = [
   ...['tbody', 'tr', 'th', 'td', 'time', 'ul'],
 ];
 
-/** Foreign markup of a page: elements and attributes injected by foreign text. */
+/** Returns foreign markup of a page: elements and attributes injected by foreign text. */
 export function strange(page: string): string[] {
   const tags = [...page.matchAll(/<\/?([^\s>/]*)((?:\s+[\w-]+(?:="[^"]*")?)*)\s*\/?>|</g)];
   return tags.flatMap(([text, name, attributes = '']) => {

@@ -23,7 +23,7 @@ describe('numbers', () => {
     [-12_345, '−12,345'],
     [1234.5678, '1,234.57'],
     [9_007_199_254_740_991, '9,007,199,254,740,991'],
-  ])('are formatted: %d as %s', (number, text) => expect(grouped(number)).toBe(text));
+  ])('the number %d is formatted as %s', (number, text) => expect(grouped(number)).toBe(text));
 
   it.each([
     [1, '100 %'],
@@ -32,7 +32,7 @@ describe('numbers', () => {
     [0.992, '99.2 %'],
     [0.00001, '< 0.01 %'],
     [0, '0 %'],
-  ])('are formatted as a share: %d as %s, with 100 % and 0 % only for exact values', (ratio, text) =>
+  ])('the share %d is formatted as %s, with 100 % and 0 % only for exact values', (ratio, text) =>
     expect(percent(ratio)).toBe(text),
   );
 
@@ -42,9 +42,9 @@ describe('numbers', () => {
     [1200, '1.2 kB'],
     [85_400_000, '85 MB'],
     [3e15, '3,000 TB'],
-  ])('%d bytes are %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
+  ])('%d bytes are formatted as %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
 
-  it('are combined with singular and plural nouns', () => {
+  it('numbers are combined with singular and plural nouns', () => {
     expect(plural(1, 'problem')).toBe('1 problem');
     expect(plural(1200, 'entry', 'entries')).toBe('1,200 entries');
   });
@@ -63,7 +63,7 @@ describe('times', () => {
     [3601, '1 h'],
     [183_600, '2 d 3 h'],
     [-90, '−1 min 30 s'],
-  ])('%d seconds are %s', (seconds, text) => expect(duration(seconds)).toBe(text));
+  ])('%d seconds are formatted as %s', (seconds, text) => expect(duration(seconds)).toBe(text));
 
   it.each([
     [0, 'now'],
@@ -72,11 +72,11 @@ describe('times', () => {
     [754_000, '12 min ago'],
     [11_520_000, '3 h 12 min ago'],
     [-300_000, 'in 5 min'],
-  ])('are formatted relative to now: %d ms ago as %s', (before, text) => expect(age(NOW - before, NOW)).toBe(text));
+  ])('a time %d ms ago is formatted as %s', (before, text) => expect(age(NOW - before, NOW)).toBe(text));
 });
 
 describe('values of pages', () => {
-  it('contain the exact values of the API', () => {
+  it('values on pages contain the exact values of the API', () => {
     expect(count(12_345).text).toBe('<data value="12345">12,345</data>');
     expect(lasting(0.25).text).toBe('<data value="0.25">250 ms</data>');
     expect(ago('2026-11-22T06:51:12.000Z', NOW).text).toBe(
@@ -87,12 +87,12 @@ describe('values of pages', () => {
     );
   });
 
-  it('contain the day of a time that is not today', () => {
+  it('values on pages contain the day of a time that is not today', () => {
     expect(at('2026-11-22T09:58:00.000Z', NOW).text).toContain('>09:58 UTC</time>');
     expect(at('2026-11-21T09:58:00.000Z', NOW).text).toContain('>2026-11-21 09:58 UTC</time>');
   });
 
-  it('are a dash with text for screen readers if unknown', () => {
+  it('unknown values on pages are a dash with text for screen readers', () => {
     const unknown =
       '<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>';
     for (const written of [count(null), ago(null, NOW), at(null, NOW), lasting(null)]) {

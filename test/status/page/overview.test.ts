@@ -21,7 +21,7 @@ const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: Overvi
 /** Visible text of a page: without markup, with undecoded entities. */
 const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 
-describe('the first line', () => {
+describe('verdict', () => {
   const [critical, , warning] = TROUBLED.problems;
   if (!critical || !warning) throw new Error('the fixture has too few problems');
   const two = [
@@ -55,19 +55,19 @@ describe('the first line', () => {
         accounts: { total: 2, up: 1, byState: { critical: 0, warning: 0, unknown: 0, ok: 2 } },
       }),
     ],
-  ])('is %j', (words, view) => {
+  ])('the first line states the overall result: %j', (words, view) => {
     expect(verdictOf(view)).toBe(words);
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
   });
 
-  it('does not count remarks as problems', () => {
+  it('the first line does not count remarks as problems', () => {
     const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
     const text = read(page(overview([row('a', { worst })])));
     expect(text).toMatch(/All right .* Worth knowing/);
     expect(text).not.toContain('Problems');
   });
 
-  it('names the newest problem above a remark, and its start', () => {
+  it('the first line names the newest problem above a remark, and its start', () => {
     expect(read(page(TROUBLED))).toContain(
       '6 problems in 6 accounts, 2 critical — newest: service down since 10:10 UTC',
     );
@@ -78,8 +78,8 @@ describe('the first line', () => {
   });
 });
 
-describe('the page', () => {
-  it('shows only values of the API, including each row', () => {
+describe('overview page', () => {
+  it('the page shows only values of the API, and the values of each row', () => {
     for (const view of [TROUBLED, distinct(TROUBLED)]) expect(foreignValues(page(view), view)).toEqual([]);
     const view = distinct(TROUBLED);
     const missing = unshownFacts(page(view), view).join('\n');
@@ -88,7 +88,7 @@ describe('the page', () => {
     expect(page(TROUBLED)).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  it('names the holder of an account and the age of its report', () => {
+  it('the page names the holder of an account and the age of its report', () => {
     const told = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
     const [one, two] = ['http://watch-0.watch.svc:10922', 'http://watch-1.watch.svc:10922'];
     const rows = [
@@ -110,14 +110,14 @@ describe('the page', () => {
     expect(foreignValues(ofOne(view), view)).toEqual([]);
   });
 
-  it('shows unknown values as unknown, without a number', () => {
+  it('the page shows unknown values as unknown, without a number', () => {
     const text = page(
       overview([row('a', { state: 'unknown', data: 'not_read', deadLetters: null, waiting: null, dataAt: null })]),
     );
     expect(read(text)).toMatch(/no data yet a — not known .* not read yet — not known/);
   });
 
-  it('shows the time span of message counts if it is not an hour', () => {
+  it('the page shows the time span of message counts if it is not an hour', () => {
     const text = (overSeconds: number, by = 717) =>
       read(page(overview([row('a', { delivered: 0.9957, finished: { by, overSeconds } })])));
     expect(text(377)).toContain('99.57 % of 717 in 6 min');
@@ -125,7 +125,7 @@ describe('the page', () => {
     expect(text(377, 0)).toContain('none ended');
   });
 
-  it('escapes names and links them completely', () => {
+  it('the page escapes names, and links them completely', () => {
     const text = page(overview(HOSTILE.map(name => row(name, { labels: { x: name } }))));
     expect(text.match(/<script/g)).toEqual(['<script']);
     expect(text).not.toContain('<img');
@@ -135,14 +135,14 @@ describe('the page', () => {
     expect(text).toContain('<bdi class="name">\u202egnihtemos\u202c</bdi>');
   });
 
-  it('links runbooks of alerts only to web addresses, and its own runbooks to its pages', () => {
+  it('the page links runbooks of alerts only to web addresses, and its own runbooks to its pages', () => {
     const text = page(TROUBLED);
     expect(text).toContain('href="https://runbooks.example.com/DlqGrowing"');
     expect(text).not.toContain('href="javascript');
     expect(text).toContain('href="runbooks/DeliveryTokenRejected"');
   });
 
-  it('shows silenced alerts and the places of configuration errors', () => {
+  it('the page shows silenced alerts and the places of configuration errors', () => {
     const faults = [{ file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' }];
     const text = read(page(TROUBLED, {}, faults));
     expect(text).toMatch(/DlqGrowing nightly filter= payments silenced planned migration until noon/);
@@ -152,7 +152,7 @@ describe('the page', () => {
     expect(read(page(TROUBLED))).not.toContain('configuration');
   });
 
-  it('has a distinct word for each kind of problem and each state of data', () => {
+  it('the page has a distinct word for each kind of problem and each state of data', () => {
     const [first] = TROUBLED.problems;
     if (!first) throw new Error('the fixture has no problem');
     const words = PROBLEM_KINDS.map(kind => {
@@ -172,7 +172,7 @@ describe('the page', () => {
     ]);
   });
 
-  it('keeps the query in links to other pages and sort orders', () => {
+  it('the page keeps the query in links to other pages and sort orders', () => {
     const view = overview([row('a')], {
       accounts: { ...TROUBLED.accounts, total: 250 },
       matching: 250,
@@ -189,18 +189,18 @@ describe('the page', () => {
     expect(text).toMatch(/aria-sort="descending"><a [^>]*>Oldest</);
   });
 
-  it('reports a query without matches', () => {
+  it('the page reports a query without matches', () => {
     const view = overview([], { accounts: TROUBLED.accounts, matching: 0, pages: 0 });
     expect(page(view, { q: 'x' })).toContain('No matching account. <a href="./">Show all</a>');
   });
 
-  it('has no search, sorting and paging for a single account', () => {
+  it('the page of a single account has no search, sorting and paging', () => {
     const text = page(overview([row('a', { oldestEntered: before(60) })]));
     expect(text).not.toMatch(/<form|class="pager"|aria-sort|<h2>Problems|<h2>Firing/);
     expect(read(text)).toContain('1 of 1 account up · 12 dead letters · 0 alerts firing');
   });
 
-  it('has ordered headings with a single h1, and no inline scripts and styles', () => {
+  it('the page has ordered headings with a single h1, and no inline scripts and styles', () => {
     const text = page(TROUBLED);
     expect([...text.matchAll(/<h(\d)/g)].map(([, rank]) => rank)).toEqual(['1', '2', '2', '2']);
     expect(page(overview([row('a'), row('b')]))).not.toMatch(
@@ -208,7 +208,7 @@ describe('the page', () => {
     );
   });
 
-  it('renders a hundred accounts quickly', () => {
+  it('the page renders a hundred accounts quickly', () => {
     const view = overview(Array.from({ length: 100 }, (_, index) => row(`account-${index}`)));
     page(view);
     const start = process.cpuUsage();

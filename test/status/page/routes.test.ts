@@ -27,8 +27,8 @@ async function serve(overrides: Partial<Served> = {}) {
 const needed = (text: string) =>
   [...text.matchAll(/(?:<link rel="stylesheet" href|<script[^>]* src)="([^"]+)"/g)].map(([, url = '']) => url);
 
-describe('pages', () => {
-  it('are not cached or framed, and load only their own resources', async () => {
+describe('routes of pages', () => {
+  it('pages are not cached or framed, and load only their own resources', async () => {
     const { get } = await serve();
     const { headers, text } = await get('/');
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -46,7 +46,7 @@ describe('pages', () => {
     expect(plain.text.length).toBe(text.length);
   });
 
-  it('reference assets by content hash, so that they can be cached forever', async () => {
+  it('pages reference assets by content hash, so that they can be cached forever', async () => {
     const { get } = await serve();
     const urls = needed((await get('/')).text);
     expect(urls.map(url => url.replace(/[0-9a-f]{16}/, 'HASH'))).toEqual([
@@ -70,26 +70,26 @@ describe('pages', () => {
   });
 
   it.each(['../layout.ts', '..%2flayout.ts', 'tsconfig.json', 'constructor', '%2e%2e/html.ts', '%zz'])(
-    'serve no other file: %s',
+    'no other file is served as an asset: %s',
     async name => {
       const { get } = await serve();
       expect((await get(`/assets/0123456789abcdef/${name}`)).status).toBe(404);
     },
   );
 
-  it('of unknown accounts show an error with working links', async () => {
+  it('pages of unknown accounts show an error with working links', async () => {
     const { get, log } = await serve();
     for (const name of ['nowhere', '%3Cscript%3E', '%zz', '..%2f..%2fetc']) {
       const { status, text } = await get(`/accounts/${name}`);
       expect([name, status]).toEqual([name, 404]);
-      expect(text).toContain('No account of that name is configured');
+      expect(text).toContain('No account with that name is configured');
       expect(text).toContain('<a href="../" aria-current="true">Accounts</a>');
       for (const url of needed(text)) expect(url).toMatch(/^\.\.\/assets\//);
     }
     expect(log.lines).toEqual([]);
   });
 
-  it('apply query parameters, with defaults for invalid ones', async () => {
+  it('pages apply query parameters, with defaults for invalid ones', async () => {
     const asked: unknown[] = [];
     const { get } = await serve({
       overview: query => {
@@ -108,7 +108,7 @@ describe('pages', () => {
     ]);
   });
 
-  it('serve the runbooks and no other file', async () => {
+  it('runbook pages show every runbook and no other file', async () => {
     const { get } = await serve();
     const names = readdirSync(new URL('../../../docs/runbooks/', import.meta.url));
     expect(names.length).toBeGreaterThan(30);
@@ -128,7 +128,7 @@ describe('pages', () => {
     }
   });
 
-  it('are rendered sequentially, and not for disconnected clients', async () => {
+  it('pages are rendered sequentially, and not for disconnected clients', async () => {
     let [making, most, made] = [0, 0, 0];
     const { promise: isOver, resolve: release } = Promise.withResolvers<void>();
     const { get } = await serve({
@@ -156,7 +156,7 @@ describe('pages', () => {
     expect([most, made]).toEqual([1, 21]);
   });
 
-  it('allow only GET and HEAD', async () => {
+  it('pages allow only GET and HEAD', async () => {
     const { get } = await serve();
     for (const path of ['/', '/agent', '/accounts/a', '/runbooks/x', '/assets/x/style.css']) {
       const { status, headers } = await get(path, { method: 'POST' });
@@ -165,7 +165,7 @@ describe('pages', () => {
     expect(await get('/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   });
 
-  it('with an extra slash are not found, because their links would be wrong', async () => {
+  it('pages with an extra slash are not found, because their links would be wrong', async () => {
     const { get } = await serve();
     expect((await get('/agent/')).status).toBe(404);
   });

@@ -16,7 +16,7 @@ const ALL: Partial<Served> = {
 };
 
 describe('the JSON API of the pages', () => {
-  it.each(PATHS)('returns %s with no-store', async path => {
+  it.each(PATHS)('returns %s with Cache-Control: no-store', async path => {
     const { ask } = await start(ALL);
     const { status, headers, text } = await ask(`/api/v1/${path}`, ALICE);
     expect([status, headers['cache-control'], headers['content-type']]).toEqual([
@@ -41,9 +41,9 @@ describe('the JSON API of the pages', () => {
     [`overview?q=${'x'.repeat(201)}`, 'q must have at most 200 characters'],
     [
       'overview?sorted=account&page=x',
-      'page must be a whole number from 1 to 100000; unknown parameter sorted: allowed are q, state, sort, page, per',
+      'page must be a whole number from 1 to 100000; unknown parameter sorted: allowed parameters are q, state, sort, page, per',
     ],
-    ['agent?a=1&b=1', 'unknown parameters a, b: none is allowed'],
+    ['agent?a=1&b=1', 'unknown parameters a, b: no parameters are allowed'],
     ['auto-cancel?account=a&account=b', 'account must be given once'],
     ['auto-cancel?account=%00', 'account must be the name of an account'],
     ['accounts/a/history', 'family must be the name of a metric family and may be repeated'],
@@ -78,7 +78,7 @@ describe('the JSON API of the pages', () => {
     for (const path of ['accounts/b', 'accounts/b/history?family=x', 'auto-cancel?account=b']) {
       expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({
         status: 404,
-        text: '{"error":"no account of that name is configured"}',
+        text: '{"error":"no account with that name is configured"}',
       });
     }
   });
