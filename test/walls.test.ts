@@ -9,7 +9,8 @@ import { describe, expect, it } from 'vitest';
 const TABLE: readonly (readonly [module: string, lines: number, imports: string])[] = [
   ['kit', 1170, ''],
   ['model', 640, 'kit'],
-  ['upstream', 2740, 'kit model'],
+  ['upstream', 2750, 'kit model'],
+  ['lookup', 620, 'kit model upstream'],
   ['store', 2430, 'kit model'],
   ['metrics', 2010, 'kit model'],
   ['telemetry', 940, 'kit model store'],
@@ -37,8 +38,8 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['emulator', 3900, 'kit'],
   [
     'cli',
-    4500,
-    'kit model upstream store metrics telemetry scheduler push collectors rotation rules notify auto-cancel http config agent emulator',
+    5000,
+    'kit model upstream lookup store metrics telemetry scheduler push collectors rotation rules notify auto-cancel http config agent emulator',
   ],
   ['mixin', 4000, 'kit metrics collectors rules cli'],
 ];

@@ -7,6 +7,8 @@ import { version } from '../kit/version.ts';
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['serve', async () => (await import('./serve.ts')).serveCommand()],
   ['snapshot', async () => (await import('./snapshot.ts')).snapshotCommand()],
+  ['list', async () => (await import('./list.ts')).listCommand()],
+  ['message', async () => (await import('./message.ts')).messageCommand()],
   ['plan', async () => (await import('./plan.ts')).planCommand()],
   ['demo', async () => (await import('./demo.ts')).demoCommand()],
   ['emulate', async () => (await import('./emulate.ts')).emulateCommand()],

@@ -1,8 +1,13 @@
+import type { Command } from 'commander';
+import type { Account } from '../agent/account.ts';
 import type { AccountSettings } from '../agent/account-client.ts';
 import { openAccounts, type PartsDeps } from '../agent/parts.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import type { Closing } from '../kit/closing.ts';
+import { systemClock } from '../kit/clock.ts';
+import { type Closing, withClosing } from '../kit/closing.ts';
+import { printable } from '../kit/text.ts';
+import { durationText } from '../rules/checks/words.ts';
 import { createMemoryStore } from '../store/memory.ts';
 import { attachStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
@@ -30,21 +35,32 @@ async function ownStore(accounts: readonly AccountSettings[], store: Store | und
   return own;
 }
 
+type ReadingDeps = Pick<PartsDeps, 'env' | 'clock' | 'random'>;
+
 /**
- * Opens the accounts for reading, with a separate in-memory store that contains the agent's remaining daily budget. `store`: the
- * agent's own store, which is not changed.
+ * Opens a separate in-memory store that contains the agent's remaining daily budget. `store`: the agent's own store, which
+ * is not changed. `onStoreError` is called if the agent's store is unavailable; by default that is an error.
  */
-export async function openForReading(
+export async function openOwnStore(
   loaded: LoadedConfig,
-  { env, clock, random }: Pick<PartsDeps, 'env' | 'clock' | 'random'>,
+  { env, clock, random }: ReadingDeps,
   closing: Closing,
+  onStoreError?: (error: unknown) => undefined,
 ) {
-  const { config } = loaded;
-  const store = await storeOf(loaded, env);
+  const store = await storeOf(loaded, env).catch(error => {
+    if (!onStoreError) throw error;
+    return onStoreError(error);
+  });
   if (store) closing.add('store', () => store.close());
-  const own = await ownStore(config.accounts, store);
+  const own = await ownStore(loaded.config.accounts, store);
+  return { store, parts: { env, clock, random, openStore: async () => own } };
+}
+
+/** Opens the accounts for reading, with a store like `openOwnStore`. */
+export async function openForReading(...[loaded, deps, closing, onStoreError]: Parameters<typeof openOwnStore>) {
+  const { config } = loaded;
+  const { store, parts } = await openOwnStore(loaded, deps, closing, onStoreError);
   const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
-  const parts = { env, clock, random, openStore: async () => own };
   return { accounts: await openAccounts({ ...loaded, config: alone }, parts, closing), store };
 }
 
@@ -59,3 +75,77 @@ export const passive = (config: Config): Config => ({
   alerts: { ...config.alerts, enabled: false, notifiers: [] },
   autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
 });
+
+/** Writes a line to standard error, replacing a progress line. */
+export const report = (line: string) =>
+  void process.stderr.write(`${process.stderr.isTTY ? '\r\u001b[K' : ''}${printable(line)}\n`);
+
+/** Shorter waits for the budget are not reported (ms). */
+const NOTICEABLE = 2000;
+
+/** Reports on standard error when requests wait for the budget, until `signal` is aborted. */
+async function reportWaits(accounts: readonly Account[], signal: AbortSignal): Promise<void> {
+  const reported = new Map<string, 'slow' | 'waiting'>();
+  for (;;) {
+    await systemClock.sleep(500, signal);
+    for (const { name, budget, meter } of accounts) {
+      const wait = budget.wait();
+      const state = wait >= NOTICEABLE ? 'waiting' : 'slow';
+      if (reported.get(name) === state || (state === 'slow' && meter.budgetWait.total() * 1000 < NOTICEABLE)) continue;
+      const isFirst = !reported.has(name);
+      reported.set(name, state);
+      if (state === 'waiting') report(`${name}: waiting ${durationText(wait / 1000)} for the request budget`);
+      else if (isFirst) report(`${name}: the request budget slows this down`);
+    }
+  }
+}
+
+export interface SelectionOptions {
+  readonly config: string;
+  readonly account?: readonly string[];
+}
+
+/** Loads a configuration with only the named accounts, or all, and without a log: the command itself reports failures. */
+export function loadAccounts(command: Command, { config: file, account: names }: SelectionOptions): LoadedConfig {
+  const loaded = loadConfig(file, process.env);
+  const { accounts, log } = loaded.config;
+  const unknown = names?.find(name => !accounts.some(each => each.name === name));
+  if (unknown !== undefined) command.error(`error: ${file} has no account ${unknown}`);
+  const selected = accounts.filter(({ name }) => names?.includes(name) ?? true);
+  return { ...loaded, config: { ...loaded.config, accounts: selected, log: { ...log, level: 'silent' } } };
+}
+
+/**
+ * Reads the accounts in the order of the configuration. Failures are reported on standard error and do not prevent further accounts.
+ * Returns the names of failed accounts. Rejects with the signal's reason.
+ */
+export function readAccounts(
+  loaded: LoadedConfig,
+  signal: AbortSignal,
+  read: (account: Account, settings: AccountSettings) => Promise<void>,
+): Promise<readonly string[]> {
+  return withClosing(async closing => {
+    const deps = { env: process.env, clock: systemClock, random: Math.random };
+    const { accounts } = await openForReading(loaded, deps, closing, error => {
+      report(`The agent's requests of today are unknown: ${error instanceof Error ? error.message : error}`);
+      return undefined;
+    });
+    const done = new AbortController();
+    void reportWaits(accounts, done.signal).catch(() => undefined);
+    closing.add('report', () => done.abort());
+    const failed: string[] = [];
+    for (const [index, settings] of loaded.config.accounts.entries()) {
+      const account = accounts[index] as Account;
+      try {
+        await read(account, settings);
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        failed.push(settings.name);
+        report(`${settings.name}: ${error instanceof Error ? error.message : error}`);
+      }
+    }
+    const waited = accounts.reduce((sum, { meter }) => sum + meter.budgetWait.total(), 0);
+    if (waited * 1000 >= NOTICEABLE) report(`Requests waited ${durationText(waited)} for the request budget.`);
+    return failed;
+  });
+}

@@ -14,6 +14,7 @@ export {
   createReportedFields,
   DLQ_FILTERS,
   type DlqQuery,
+  type Filterable,
   FilterContradiction,
   filterValueError,
   type ReportedFields,
@@ -22,7 +23,10 @@ export type { ListPage } from './paginate.ts';
 export type { Writer } from './writer.ts';
 
 /** `source: workflow` requests only failed workflow runs. Few services support it, and some list those runs nowhere else. */
-export type DlqListQuery = DlqQuery & { readonly source?: 'workflow' };
+export type DlqListQuery = DlqQuery & { readonly source?: 'workflow'; readonly order?: Order };
+
+/** Order of a list. Default: dead letters earliest first, events latest first. A service may ignore the order. */
+type Order = 'earliestFirst' | 'latestFirst';
 
 export interface EventQuery {
   /** `fromDate` and `toDate` are inclusive (ms since the Unix epoch). */
@@ -35,6 +39,7 @@ export interface EventQuery {
   readonly topicName?: string;
   readonly scheduleId?: string;
   readonly queueName?: string;
+  readonly order?: Order;
 }
 
 /**

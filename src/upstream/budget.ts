@@ -144,11 +144,12 @@ export function createBudget(
     return new UpstreamError('rate_limited', message, { retryAfter: left });
   }
 
+  const untilNextToken = () => Math.max(pauseLeft(), (1 - tokens) / day.rate());
+
   function wakeForNextToken(): void {
     if (refilling) return;
     refilling = new AbortController();
-    const ms = Math.max(1, pauseLeft(), (1 - tokens) / day.rate());
-    clock.sleep(Math.min(ms, DAY), refilling.signal).then(
+    clock.sleep(Math.min(Math.max(1, untilNextToken()), DAY), refilling.signal).then(
       () => {
         refilling = undefined;
         startNext();
@@ -199,6 +200,11 @@ export function createBudget(
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, MAX_PAUSE));
       const tooLong = longPause();
       if (tooLong) queue.refuseAll(tooLong);
+    },
+    /** Returns the time until a waiting request may start, or the remainder of a pause requested by the service (ms); else 0. */
+    wait(): number {
+      refill();
+      return queue.isEmpty() ? pauseLeft() : Math.max(0, untilNextToken());
     },
     /** Returns the remaining requests of this UTC day, including the reserve for actions. */
     remaining(): number {

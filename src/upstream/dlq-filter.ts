@@ -20,10 +20,13 @@ type Time = 'fromDate' | 'toDate';
 
 export type DlqQuery = Readonly<Partial<Record<DlqFilter, string | number>>>;
 
+/** The fields of a row that filters are compared with. */
+export type Filterable = Partial<DlqEntry>;
+
 const listOf = (value: string | undefined) => (value === undefined ? [] : [value]);
 
 /** Values of an entry that a parameter is compared with; none if the row does not report the field. */
-const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: DlqEntry) => readonly string[]>> = {
+const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: Filterable) => readonly string[]>> = {
   messageId: ({ messageId }) => listOf(messageId),
   url: ({ url }) => listOf(url),
   topicName: ({ topicName }) => listOf(topicName),
@@ -32,7 +35,7 @@ const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: DlqEntry) => rea
   api: ({ api }) => listOf(api),
   responseStatus: ({ responseStatus }) => listOf(responseStatus?.toString()),
   callerIp: ({ callerIp }) => listOf(callerIp),
-  label: ({ labels }) => labels,
+  label: ({ labels = [] }) => labels,
 };
 
 /** Normalizes different spellings of the same value. */
@@ -45,7 +48,7 @@ const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
 /** Result of comparing an entry with one parameter. `unreported`: the row lacks the field. The last three are contradictions. */
 type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs';
 
-type Compare = (entry: DlqEntry) => Comparison;
+type Compare = (entry: Filterable) => Comparison;
 
 /** Compares dates. The documentation does not define whether they filter by creation or by entry into the queue: either may match. */
 function compareTime(parameter: Time, bound: number): Compare {
@@ -89,7 +92,7 @@ export function createReportedFields(matches: readonly DlqQuery[]) {
   const missing = new Set<Exclude<DlqFilter, Time>>(parameters);
   const found = new Set<DlqFilter>();
   return {
-    add(rows: readonly DlqEntry[]): void {
+    add(rows: readonly Filterable[]): void {
       for (const parameter of missing) {
         if (!rows.some(row => VALUES[parameter](row).length > 0)) continue;
         missing.delete(parameter);
@@ -128,7 +131,7 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
   let unread = 0;
   return {
     /** `rejected`: number of unreadable rows. */
-    add(rows: readonly DlqEntry[], rejected = 0): void {
+    add(rows: readonly Filterable[], rejected = 0): void {
       unread += rejected;
       reported.add(rows);
       total += rows.length;

@@ -164,7 +164,13 @@ it('no output of the agent contains a secret', async () => {
   expect(agent.process.stderr()).toContain('collection failed');
   expect(agent.process.stderr() + agent.process.stdout()).not.toContain(CANARY);
 
+  // The first responses are rows, the others errors.
+  calls = 0;
   for (const command of [
+    ['list', 'dlq', '--wide', '--config', file],
+    ['message', 'm1', '--config', file],
+    ['list', 'events', '--all', '--json', '--config', file],
+    ['list', 'keys', '--json', '--config', file],
     ['check-config', file],
     ['snapshot', '--config', file],
     ['snapshot', '--json', '--config', file],

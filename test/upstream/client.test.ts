@@ -227,6 +227,7 @@ describe('client', () => {
     const budget: Budget = {
       run: (_priority, _signal, work) => work(),
       pause: ms => void pauses.push(ms),
+      wait: () => 0,
       remaining: () => 1,
       spent: () => ({ day: 0, requests: 0 }),
     };

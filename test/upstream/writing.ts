@@ -23,6 +23,7 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
       return work();
     },
     pause: ms => void pauses.push(ms),
+    wait: () => 0,
     remaining: () => 1,
     spent: () => ({ day: 0, requests: 0 }),
   };

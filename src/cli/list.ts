@@ -1,0 +1,157 @@
+import { Command, Option } from 'commander';
+import type { Account } from '../agent/account.ts';
+import type { AccountSettings } from '../agent/account-client.ts';
+import { kindOf } from '../collectors/dlq/kinds.ts';
+import { createRoutes } from '../collectors/routes.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import { plural } from '../kit/text.ts';
+import {
+  dlqList,
+  eventList,
+  FILTERS,
+  type FilterName,
+  filterError,
+  KEY_LIST,
+  type List,
+  type ListName,
+  queryOf,
+} from '../lookup/lists.ts';
+import { type Quality, readAll, readNewest } from '../lookup/read.ts';
+import { createPrinter, type PrintedRow } from './list/print.ts';
+import { commandGroup, integerOption, repeated, timeOption } from './option-values.ts';
+import { loadAccounts, readAccounts, report, type SelectionOptions } from './read-alone.ts';
+import { stopSignal } from './until-stopped.ts';
+
+const DEFAULT_LIMIT = 50;
+const TIME_HELP = 'ISO 8601, or a duration before now such as 2h';
+const MAX_LIMIT = 1_000_000;
+/** Line length if the output is not a terminal. */
+const DEFAULT_WIDTH = 120;
+
+interface Options extends SelectionOptions, Readonly<Partial<Record<FilterName, string | number>>> {
+  readonly kind?: string;
+  readonly limit: number;
+  readonly all?: boolean;
+  readonly json?: boolean;
+  readonly ids?: boolean;
+  readonly wide?: boolean;
+}
+
+const flagOf = (name: string) => `--${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`;
+const FILTER_NAMES = Object.keys(FILTERS) as FilterName[];
+
+/** Returns an error for the first filter that the list does not support. */
+function filterErrorOf(name: ListName, options: Options): string | undefined {
+  if (options.kind !== undefined && name !== 'dlq') return '--kind is a filter of dlq';
+  for (const filter of FILTER_NAMES) {
+    const value = options[filter];
+    const error = value === undefined ? undefined : filterError(name, filter, value);
+    if (error !== undefined) return `${flagOf(filter)} ${error}`;
+  }
+  return undefined;
+}
+
+/** Prints the rows of all accounts. Rejects if an account could not be read, or if rows contradict a filter. */
+async function printList<Row>(
+  name: ListName,
+  loaded: LoadedConfig,
+  { all = false, limit, json, ids, wide }: Options,
+  listOf: (settings: AccountSettings) => List<Row>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { stdout, stderr } = process;
+  const format = json ? 'json' : ids ? 'ids' : 'table';
+  const width = wide ? undefined : (stdout.columns ?? (Number(process.env.COLUMNS) || DEFAULT_WIDTH));
+  const print = createPrinter(name, { format, width, withAccount: loaded.config.accounts.length > 1 }, stdout);
+  // Rows on the same terminal already show the progress.
+  const hasProgress = stderr.isTTY && !(all && stdout.isTTY);
+  let count = 0;
+  const onPage = (rows: number) => {
+    count += rows;
+    if (hasProgress) stderr.write(`\r${count} rows`);
+  };
+  const found: (PrintedRow & { readonly rank: number })[] = [];
+  let hasMore = false;
+
+  async function readAccount({ name: account, at }: Account, settings: AccountSettings): Promise<void> {
+    const list = listOf(settings);
+    const toPrinted = (row: Row) => ({ id: list.id(row), json: { account, ...list.json(row) }, rank: list.rank(row) });
+    const reader = at('background');
+    let quality: Quality;
+    if (all) {
+      quality = await readAll(list, reader, signal, async rows => {
+        onPage(rows.length);
+        if (rows.length > 0) await print(rows.map(toPrinted));
+      });
+      if (quality.isOldestFirst) report(`${account}: the service ignores the order: the oldest rows are first`);
+    } else {
+      const newest = await readNewest(list, reader, { limit, signal, onPage });
+      found.push(...newest.rows.map(toPrinted));
+      hasMore ||= newest.hasMore;
+      quality = newest;
+    }
+    const { isProven, rejected } = quality;
+    if (!isProven) report(`${account}: a filter is unproven: some rows are unreadable or lack the field it compares`);
+    if (rejected > 0) report(`${account}: ${plural(rejected, 'unreadable row')} missing`);
+  }
+
+  const failed = await readAccounts(loaded, signal, readAccount);
+  if (hasProgress) stderr.write('\r\u001b[K');
+  found.sort((a, b) => b.rank - a.rank);
+  if (!all || count === 0) await print(found.slice(0, limit));
+  if (hasMore || found.length > limit) report('More rows exist: raise --limit, or use --all.');
+  if (failed.length > 0) throw new Error(`not read: ${failed.join(', ')}`);
+}
+
+function createList<Row>(
+  name: ListName,
+  description: string,
+  listOf: (options: Options, settings: AccountSettings) => List<Row>,
+): Command {
+  const command = new Command(name)
+    .description(description)
+    .requiredOption('--config <file>', 'configuration file')
+    .option('--account <name>', 'only this account; may be repeated', repeated);
+  for (const filter of FILTER_NAMES) {
+    const { lists, help, parameter } = FILTERS[filter];
+    const isTime = parameter === 'fromDate' || parameter === 'toDate';
+    const option = new Option(
+      `${flagOf(filter)} <${isTime ? 'time' : 'value'}>`,
+      isTime ? `${help}: ${TIME_HELP}` : help,
+    );
+    if (isTime) option.argParser(timeOption);
+    command.addOption(lists.some(each => each === name) ? option : option.hideHelp());
+  }
+  const kind = new Option('--kind <id>', 'kind of dead letters: the label group of delivery_dlq_group_messages');
+  command
+    .addOption(name === 'dlq' ? kind : kind.hideHelp())
+    .addOption(
+      new Option('--limit <n>', 'number of rows').default(DEFAULT_LIMIT).argParser(integerOption(1, MAX_LIMIT)),
+    )
+    .addOption(new Option('--all', 'all rows, as the service returns them').conflicts('limit'))
+    .addOption(new Option('--json', 'print a JSON object per line').conflicts('ids'))
+    .option('--ids', 'print only ids')
+    .option('--wide', 'print all columns in full width');
+  return command.action(async (options: Options) => {
+    const error = filterErrorOf(name, options);
+    if (error !== undefined) command.error(`error: ${error}`);
+    const loaded = loadAccounts(command, options);
+    const closed = new AbortController();
+    // The reader of the output, such as `head`, has closed it.
+    process.stdout.on('error', () => closed.abort());
+    const signal = AbortSignal.any([stopSignal(), closed.signal]);
+    await printList(name, loaded, options, settings => listOf(options, settings), signal).catch(error => {
+      if (!closed.signal.aborted) throw error;
+    });
+  });
+}
+
+export function listCommand(): Command {
+  const dlq = createList('dlq', 'list dead letters', (options, { collect }) => {
+    const routes = createRoutes(collect.routes);
+    return dlqList(queryOf(options), { of: entry => kindOf(entry, routes), only: options.kind });
+  });
+  const events = createList('events', 'list events of messages', options => eventList(queryOf(options)));
+  const keys = createList('keys', 'list flow-control keys, the longest waitlist first', () => KEY_LIST);
+  return commandGroup('list', 'list rows of the service, the newest first', [dlq, events, keys]);
+}

@@ -1,0 +1,147 @@
+import { once } from 'node:events';
+import { printable } from '../../kit/text.ts';
+import type { ListName } from '../../lookup/lists.ts';
+
+/** A row of a list in its JSON form, with its account. */
+export interface PrintedRow {
+  readonly id: string | undefined;
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+export interface PrintOptions {
+  readonly format: 'table' | 'json' | 'ids';
+  /** Maximum length of a table's lines; undefined for any length. */
+  readonly width: number | undefined;
+  /** Whether a table has a column with the account. */
+  readonly withAccount: boolean;
+}
+
+/** A column shows the first of its fields that the row has. */
+interface Column {
+  readonly head: string;
+  readonly fields: readonly string[];
+}
+
+const column = (head: string, ...fields: string[]): Column => ({ head, fields: fields.length > 0 ? fields : [head] });
+
+const ACCOUNT = column('account');
+const DESTINATION = column('url');
+const MESSAGE = column('message', 'messageId');
+const STATUS = column('status', 'responseStatus');
+const PROPERTIES = [column('queue'), column('topic'), column('schedule')];
+
+/** Columns in order of importance: the last ones are omitted if they do not fit. */
+const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
+  dlq: [
+    column('entered (UTC)', 'enteredAt', 'createdAt'),
+    STATUS,
+    MESSAGE,
+    DESTINATION,
+    column('dlq id', 'dlqId'),
+    column('callback', 'callbackState'),
+    column('kind'),
+    ...PROPERTIES,
+    column('labels'),
+  ],
+  events: [
+    column('time (UTC)', 'time'),
+    column('state'),
+    STATUS,
+    MESSAGE,
+    DESTINATION,
+    column('next delivery (UTC)', 'nextDeliveryAt'),
+    ...PROPERTIES,
+    column('label'),
+  ],
+  keys: [
+    column('waiting', 'waitlistSize'),
+    column('paused'),
+    column('key'),
+    column('parallel', 'parallelismInUse'),
+    column('limit', 'parallelismLimit'),
+    column('rate', 'rateUsed'),
+    column('rate limit', 'rateLimit'),
+    column('seconds', 'ratePeriodSeconds'),
+  ],
+};
+
+/** Columns that are shortened to fit. The others contain ids, which must be complete. */
+const isFlexible = ({ head }: Column) => head === 'url' || head === 'key';
+
+const GAP = 2;
+const MIN_FLEXIBLE = 10;
+
+const firstValue = ({ fields }: Column, { json }: PrintedRow) =>
+  fields.map(field => json[field]).find(value => value !== undefined);
+
+function cellOf(column: Column, row: PrintedRow): string {
+  const value = firstValue(column, row);
+  if (column.head.endsWith('(UTC)'))
+    return String(value ?? '')
+      .slice(0, 19)
+      .replace('T', ' ');
+  if (column.head === 'url') return String(value ?? '').replace(/^https?:\/\//, '');
+  return printable(Array.isArray(value) ? value.join(', ') : String(value ?? ''));
+}
+
+interface Fitted extends Column {
+  readonly width: number;
+  readonly isNumber: boolean;
+}
+
+/** Omits columns without values and those after the first that does not fit into a line, and sets the widths. */
+function fitColumns(
+  columns: readonly Column[],
+  rows: readonly PrintedRow[],
+  lineWidth = Number.POSITIVE_INFINITY,
+): Fitted[] {
+  const fitted: Fitted[] = [];
+  let left = lineWidth;
+  for (const column of columns) {
+    const widest = rows.reduce((most, row) => Math.max(most, cellOf(column, row).length), 0);
+    if (widest === 0 && rows.length > 0) continue;
+    const full = Math.max(widest, column.head.length);
+    const width = isFlexible(column) ? Math.min(full, Math.max(left, MIN_FLEXIBLE)) : full;
+    if (width > left && fitted.length > 0) break;
+    fitted.push({ ...column, width, isNumber: rows.some(row => typeof firstValue(column, row) === 'number') });
+    left -= width + GAP;
+    if (width < full) break;
+  }
+  return fitted;
+}
+
+function lineOf(columns: readonly Fitted[], textOf: (column: Fitted) => string): string {
+  const cells = columns.map(column => {
+    const { width, isNumber } = column;
+    const text = textOf(column);
+    const cell = isFlexible(column) && text.length > width ? `${text.slice(0, width - 1)}…` : text;
+    return isNumber ? cell.padStart(width) : cell.padEnd(width);
+  });
+  return `${cells.join(' '.repeat(GAP)).trimEnd()}\n`;
+}
+
+/** Prints rows as they arrive. The first rows determine the widths of a table. Rejects if the reader has closed `out`. */
+export function createPrinter(
+  name: ListName,
+  { format, width, withAccount }: PrintOptions,
+  out: NodeJS.WritableStream,
+): (rows: readonly PrintedRow[]) => Promise<void> {
+  let fitted: Fitted[] | undefined;
+
+  function* linesOf(rows: readonly PrintedRow[]): Generator<string> {
+    if (format === 'table' && !fitted) {
+      fitted = fitColumns(withAccount ? [ACCOUNT, ...COLUMNS[name]] : COLUMNS[name], rows, width);
+      yield lineOf(fitted, ({ head }) => head);
+    }
+    for (const row of rows) {
+      if (format === 'json') yield `${JSON.stringify(row.json)}\n`;
+      else if (format === 'table') yield lineOf(fitted ?? [], column => cellOf(column, row));
+      else if (row.id !== undefined) yield `${printable(row.id)}\n`;
+    }
+  }
+
+  return async rows => {
+    const text = [...linesOf(rows)].join('');
+    if (text !== '' && !out.write(text)) await once(out, 'drain');
+  };
+}

@@ -1,0 +1,161 @@
+import { bareAddress } from '../kit/text.ts';
+import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
+import {
+  type DlqListQuery,
+  type DlqQuery,
+  type EventQuery,
+  filterValueError,
+  type ListPage,
+  type Reader,
+} from '../upstream/api.ts';
+import { NO_PROOF, type Proof, proveEntries, proveEvents } from './proof.ts';
+
+export type ListName = 'dlq' | 'events' | 'keys';
+
+type Parameter = Parameters<typeof filterValueError>[0] | 'state';
+
+interface Filter {
+  /** Name of the service's query parameter. */
+  readonly parameter: Parameter;
+  readonly lists: readonly ListName[];
+  readonly help: string;
+}
+
+const BOTH: readonly ListName[] = ['dlq', 'events'];
+
+/** Filters of the lists, by the names that users enter. */
+export const FILTERS = {
+  message: { parameter: 'messageId', lists: BOTH, help: 'message id' },
+  url: { parameter: 'url', lists: BOTH, help: 'destination' },
+  topic: { parameter: 'topicName', lists: BOTH, help: 'URL group' },
+  schedule: { parameter: 'scheduleId', lists: BOTH, help: 'schedule id' },
+  queue: { parameter: 'queueName', lists: BOTH, help: 'queue' },
+  api: { parameter: 'api', lists: ['dlq'], help: 'API that published the message' },
+  status: { parameter: 'responseStatus', lists: ['dlq'], help: 'HTTP status of the last attempt; 0: no response' },
+  callerIp: { parameter: 'callerIp', lists: ['dlq'], help: 'IP address of the publisher' },
+  label: { parameter: 'label', lists: ['dlq'], help: 'label of the message' },
+  state: { parameter: 'state', lists: ['events'], help: 'state of the message, such as FAILED or IN_PROGRESS' },
+  since: { parameter: 'fromDate', lists: BOTH, help: 'earliest time, inclusive' },
+  until: { parameter: 'toDate', lists: BOTH, help: 'latest time, inclusive' },
+} as const satisfies Readonly<Record<string, Filter>>;
+
+export type FilterName = keyof typeof FILTERS;
+
+const STATES = 'CREATED ACTIVE RETRY ERROR IN_PROGRESS DELIVERED FAILED CANCEL_REQUESTED CANCELLED'.split(' ');
+
+/** Explains why a list cannot have this filter; undefined if it can. Times are in milliseconds since the Unix epoch. */
+export function filterError(list: ListName, name: FilterName, value: string | number): string | undefined {
+  const { parameter, lists }: Filter = FILTERS[name];
+  if (!lists.includes(list)) return `is a filter of ${lists.join(' and ')}`;
+  if (parameter !== 'state') return filterValueError(parameter, value);
+  return STATES.includes(String(value)) ? undefined : `must be one of ${STATES.join(', ')}`;
+}
+
+/** Converts valid filters to the service's query parameters. Undefined values are omitted. */
+export function queryOf(
+  filters: Readonly<Partial<Record<FilterName, string | number | undefined>>>,
+): DlqQuery & EventQuery {
+  const parameters = (Object.keys(FILTERS) as FilterName[]).flatMap((name): [string, string | number][] => {
+    const value = filters[name];
+    return value === undefined ? [] : [[FILTERS[name].parameter, value]];
+  });
+  return Object.fromEntries(parameters);
+}
+
+/** One of the service's lists, narrowed by filters. */
+export interface List<Row> {
+  /** Requests the newest rows first. The service may ignore the order. */
+  pages(reader: Reader, signal: AbortSignal): AsyncIterator<ListPage<Row>>;
+  createProof(): Proof<Row>;
+  /** Condition that the service cannot filter by. */
+  isWanted(row: Row): boolean;
+  /** Rows with a higher rank come first: a time, or the length of a waitlist. */
+  rank(row: Row): number;
+  /** Returns the dlqId, the message id or the key. */
+  id(row: Row): string | undefined;
+  /** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. Unreported fields are undefined. */
+  json(row: Row): object;
+}
+
+export const toIsoTime = (time: number | undefined) => (time === undefined ? undefined : new Date(time).toISOString());
+/** Removes user, query and fragment. */
+export const bareUrl = (url: string | undefined) => (url === undefined ? undefined : bareAddress(url));
+
+const NEWEST_FIRST = { order: 'latestFirst' } as const;
+
+export const entryJson = (row: DlqEntry) => ({
+  dlqId: row.dlqId,
+  messageId: row.messageId,
+  enteredAt: toIsoTime(row.enteredAt),
+  createdAt: toIsoTime(row.createdAt),
+  url: bareUrl(row.url),
+  method: row.method,
+  responseStatus: row.responseStatus,
+  state: row.state,
+  topic: row.topic,
+  queue: row.queue,
+  schedule: row.schedule,
+  api: row.api,
+  callerIp: row.callerIp,
+  labels: row.labels,
+  flowControlKey: row.flowControlKey,
+  workflowRunId: row.workflowRunId,
+  workflowUrl: bareUrl(row.workflowUrl),
+  failureCallbackUrl: bareUrl(row.failureCallbackUrl),
+  callbackState: row.callbackState,
+  maxRetries: row.maxRetries,
+});
+
+/** Assigns dead letters to kinds, the groups of the DLQ collector. */
+export interface Kinds {
+  of(entry: DlqEntry): string;
+  /** If set, the list contains only entries of this kind. */
+  readonly only?: string | undefined;
+}
+
+export const dlqList = ({ source, ...match }: DlqListQuery, kinds?: Kinds): List<DlqEntry> => ({
+  pages: (reader, signal) => reader.dlqPages({ ...match, ...(source && { source }), ...NEWEST_FIRST }, signal),
+  createProof: () => proveEntries(match),
+  isWanted: row => kinds?.only === undefined || kinds.of(row) === kinds.only,
+  rank: ({ enteredAt, createdAt }) => enteredAt ?? createdAt ?? 0,
+  id: ({ dlqId }) => dlqId,
+  json: row => ({ ...entryJson(row), kind: kinds?.of(row) }),
+});
+
+export const eventList = (query: EventQuery): List<DeliveryEvent> => ({
+  pages: (reader, signal) => reader.eventPages({ ...query, ...NEWEST_FIRST }, signal),
+  createProof: () => proveEvents(query),
+  isWanted: () => true,
+  rank: ({ time }) => time,
+  id: ({ messageId }) => messageId,
+  json: row => ({
+    time: toIsoTime(row.time),
+    messageId: row.messageId,
+    state: row.state,
+    responseStatus: row.status,
+    url: bareUrl(row.url),
+    topic: row.topic,
+    queue: row.queue,
+    schedule: row.schedule,
+    label: row.label,
+    flowControlKey: row.flowControlKey,
+    workflowUrl: bareUrl(row.workflowUrl),
+    nextDeliveryAt: toIsoTime(row.dueAt),
+  }),
+});
+
+async function* keyPages(reader: Reader, signal: AbortSignal): AsyncGenerator<ListPage<FlowControlEntry>> {
+  const rows: FlowControlEntry[] = [];
+  const rejected = await reader.flowControl(signal, entry => rows.push(entry));
+  yield { rows: rows.sort((a, b) => b.waitlistSize - a.waitlistSize), rejected, isLast: true };
+}
+
+/** Flow-control keys, the longest waitlist first. */
+export const KEY_LIST: List<FlowControlEntry> = {
+  pages: keyPages,
+  createProof: () => NO_PROOF,
+  isWanted: () => true,
+  rank: ({ waitlistSize }) => waitlistSize,
+  id: ({ key }) => key,
+  json: row => row,
+};

@@ -1,0 +1,200 @@
+import { traceIdOf } from '../model/lifecycle-trace.ts';
+import { type DeliveryEvent, type DlqEntry, EVENT_SEQUENCE, type EventState, isEnd } from '../model/message.ts';
+import { isUnanswerable, type Reader } from '../upstream/api.ts';
+import { bareUrl, dlqList, entryJson, eventList, type List, toIsoTime } from './lists.ts';
+import { readNewest } from './read.ts';
+
+/** Maximum numbers of rows and pages to read for one message. Only a hostile service lists more. */
+const BOUNDS = { limit: 10_000, maxPages: 20 };
+
+/** The listed rows of one message. */
+export interface Message {
+  readonly account: string;
+  readonly messageId: string;
+  readonly events: readonly DeliveryEvent[];
+  readonly entry: DlqEntry | undefined;
+  /** Events of the message's failure callback. Few services report the callback's message id. */
+  readonly callbackEvents: readonly DeliveryEvent[];
+  /** Whether the service lists further events. */
+  readonly hasMore: boolean;
+  /** Undefined if the agent does not trace messages. A sampled-out message has no trace. */
+  readonly traceId: string | undefined;
+}
+
+/** An account and its settings that a look-up needs. */
+export interface MessageSource {
+  readonly account: string;
+  readonly reader: Reader;
+  /** Whether the agent exports traces of messages. */
+  readonly isTraced: boolean;
+  /** Bounds for each list; the default exceeds what any real message has. */
+  readonly bounds?: { readonly limit: number; readonly maxPages: number };
+}
+
+/**
+ * Reads one message, which may be a failed workflow run. Returns undefined if neither list contains it. Throws UpstreamError,
+ * and FilterContradiction if the service ignores the message id.
+ */
+export async function readMessage(
+  { account, reader, isTraced, bounds = BOUNDS }: MessageSource,
+  messageId: string,
+  signal: AbortSignal,
+): Promise<Message | undefined> {
+  const read = <Row>(list: List<Row>) => readNewest(list, reader, { ...bounds, signal });
+  const entryOf = async (query: { readonly source?: 'workflow' }) => {
+    const { rows } = await read(dlqList({ messageId, ...query }));
+    return rows.find(row => row.messageId === messageId);
+  };
+  const events = await read(eventList({ messageId }));
+  const entry =
+    (await entryOf({})) ??
+    (await entryOf({ source: 'workflow' }).catch(error => {
+      if (!isUnanswerable(error)) throw error;
+      return undefined;
+    }));
+  if (events.rows.length === 0 && !entry) return undefined;
+  const callback = entry?.callbackMessageId;
+  const callbackEvents = callback === undefined ? [] : (await read(eventList({ messageId: callback }))).rows;
+  const traceId = isTraced ? traceIdOf(account, messageId) : undefined;
+  return { account, messageId, events: events.rows, entry, callbackEvents, hasMore: events.hasMore, traceId };
+}
+
+/** One line of a timeline. Times are in milliseconds since the Unix epoch. */
+export interface Step {
+  readonly time: number;
+  readonly state: EventState;
+  /** Number of the attempt that this event starts or ends; undefined if earlier attempts may be missing. */
+  readonly attempt?: number | undefined;
+  /** Duration of the attempt that this event ends (ms); undefined if its start is not listed. */
+  readonly took?: number;
+  /** HTTP status from the destination; 0 if it did not respond. */
+  readonly status?: number;
+  /** Due time of the next delivery. */
+  readonly dueAt?: number;
+}
+
+/**
+ * Missing parts of a timeline. `all`, `creation`, `end`: no longer in the event log, which keeps events for a limited time.
+ * `unread`: too many events.
+ */
+export type Missing = 'all' | 'creation' | 'end' | 'unread';
+
+export interface Timeline {
+  /** The oldest first. */
+  readonly steps: readonly Step[];
+  /** Number of listed attempts; there may be more if the creation is not listed. */
+  readonly attempts: number;
+  /** The final state; undefined while the message is in flight, or if its end is not listed. */
+  readonly outcome: EventState | undefined;
+  /** Time from the creation to the end (ms); undefined if one of them is not listed. */
+  readonly duration: number | undefined;
+  readonly missing: readonly Missing[];
+}
+
+/** Sorts the events and removes duplicates: the log may list an event twice. */
+function distinct(events: readonly DeliveryEvent[]): DeliveryEvent[] {
+  const byContent = new Map(events.map(event => [`${event.time} ${event.state}`, event]));
+  const rank = ({ state }: DeliveryEvent) => EVENT_SEQUENCE.indexOf(state);
+  return [...byContent.values()].sort((a, b) => a.time - b.time || rank(a) - rank(b));
+}
+
+const ENDS_ATTEMPT: ReadonlySet<EventState> = new Set(['error', 'delivered', 'failed', 'cancelled']);
+
+function stepsOf(events: readonly DeliveryEvent[], hasCreation: boolean) {
+  let attempts = 0;
+  let startedAt: number | undefined;
+  const steps = events.map(({ time, state, status, dueAt }, index): Step => {
+    const isRepeated = state === 'error' && events[index + 1]?.state === 'retry';
+    const step = {
+      time,
+      state,
+      ...(status !== undefined && { status }),
+      ...(dueAt !== undefined && dueAt > time && !isRepeated && { dueAt }),
+    };
+    const isStart = state === 'active';
+    const isEndOfStarted = startedAt !== undefined && ENDS_ATTEMPT.has(state);
+    // The log does not contain the start of this attempt.
+    const isUnstarted = startedAt === undefined && (state === 'error' || state === 'delivered');
+    if (isStart || isUnstarted) attempts += 1;
+    const attempt = hasCreation && (isStart || isUnstarted || isEndOfStarted) ? { attempt: attempts } : {};
+    const took = isEndOfStarted && startedAt !== undefined ? { took: time - startedAt } : {};
+    if (isStart) startedAt = time;
+    else if (isEndOfStarted) startedAt = undefined;
+    return { ...step, ...attempt, ...took };
+  });
+  return { steps, attempts };
+}
+
+/** `isDead`: the message is in the dead-letter queue, so it has ended. */
+export function timelineOf(events: readonly DeliveryEvent[], isDead: boolean, hasMore: boolean): Timeline {
+  const sorted = distinct(events);
+  const created = sorted.find(({ state }) => state === 'created');
+  const end = sorted.findLast(({ state }) => isEnd(state));
+  const missing: Missing[] = [];
+  if (sorted.length === 0) missing.push('all');
+  else {
+    if (hasMore) missing.push('unread');
+    else if (!created) missing.push('creation');
+    if (!end && isDead) missing.push('end');
+  }
+  return {
+    ...stepsOf(sorted, created !== undefined),
+    outcome: end?.state,
+    duration: created && end ? end.time - created.time : undefined,
+    missing,
+  };
+}
+
+export const messageTimeline = ({ events, entry, hasMore }: Message) =>
+  timelineOf(events, entry !== undefined, hasMore);
+
+/** Properties of a message from its events, else from its dead letter; undefined if neither reports them. */
+export function messageFields({ messageId, account, events, entry, traceId }: Message) {
+  const first = <K extends keyof DeliveryEvent>(key: K) => events.find(event => event[key] !== undefined)?.[key];
+  return {
+    messageId,
+    account,
+    url: bareUrl(first('url') ?? entry?.url),
+    queue: first('queue') ?? entry?.queue,
+    topic: first('topic') ?? entry?.topic,
+    schedule: first('schedule') ?? entry?.schedule,
+    label: first('label') ?? entry?.labels[0],
+    flowControlKey: first('flowControlKey') ?? entry?.flowControlKey,
+    workflowRunId: entry?.workflowRunId,
+    workflowUrl: bareUrl(first('workflowUrl') ?? entry?.workflowUrl),
+    traceId,
+  };
+}
+
+const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
+
+function timelineJson({ steps, attempts, outcome, duration, missing }: Timeline) {
+  return {
+    outcome: outcome ?? null,
+    attempts,
+    durationSeconds: seconds(duration) ?? null,
+    missing,
+    events: steps.map(({ time, state, attempt, took, status, dueAt }) => ({
+      time: toIsoTime(time),
+      state,
+      attempt,
+      tookSeconds: seconds(took),
+      responseStatus: status,
+      nextDeliveryAt: toIsoTime(dueAt),
+    })),
+  };
+}
+
+/** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. */
+export function messageJson(message: Message): object {
+  const { entry, callbackEvents } = message;
+  return {
+    ...messageFields(message),
+    ...timelineJson(messageTimeline(message)),
+    deadLetter: entry ? entryJson(entry) : null,
+    callback:
+      callbackEvents.length === 0
+        ? null
+        : { messageId: entry?.callbackMessageId, ...timelineJson(timelineOf(callbackEvents, false, false)) },
+  };
+}

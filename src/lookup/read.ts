@@ -1,0 +1,107 @@
+import type { Reader } from '../upstream/api.ts';
+import type { List } from './lists.ts';
+
+/** Quality of the rows that were read. */
+export interface Quality {
+  /** Whether all rows have the filtered fields, and match. */
+  readonly isProven: boolean;
+  /** Number of unreadable rows. */
+  readonly rejected: number;
+  /** Whether older rows came first: the service ignores the order. */
+  readonly isOldestFirst: boolean;
+}
+
+function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal) {
+  const pages = list.pages(reader, signal);
+  const proof = list.createProof();
+  let rejected = 0;
+  let first: number | undefined;
+  let last = 0;
+  return {
+    /** Returns the wanted rows of the next page; undefined after the last one. */
+    async next(): Promise<{ readonly rows: readonly Row[]; readonly isLast: boolean } | undefined> {
+      const { value: page, done } = await pages.next();
+      if (done) return undefined;
+      proof.add(page);
+      rejected += page.rejected;
+      const [top, bottom] = [page.rows[0], page.rows.at(-1)];
+      if (top !== undefined && bottom !== undefined) {
+        first ??= list.rank(top);
+        last = list.rank(bottom);
+      }
+      return { rows: page.rows.filter(list.isWanted), isLast: page.isLast };
+    },
+    /** False unless at least two rows have different times. */
+    isNewestFirst: () => first !== undefined && last < first,
+    quality: (): Quality => ({
+      isProven: proof.isProven(),
+      rejected,
+      isOldestFirst: first !== undefined && last > first,
+    }),
+  };
+}
+
+export interface NewestOptions {
+  readonly limit: number;
+  /** Default: no maximum. */
+  readonly maxPages?: number;
+  readonly signal: AbortSignal;
+  /** Called after each page with the number of wanted rows on it. */
+  readonly onPage?: (rows: number) => void;
+}
+
+export interface Newest<Row> extends Quality {
+  /** The newest first. */
+  readonly rows: readonly Row[];
+  /** Whether the service may list further wanted rows. */
+  readonly hasMore: boolean;
+  /** Whether newer rows may be missing, because the service ignores the order and has more pages than `maxPages`. */
+  readonly mayMissNewer: boolean;
+}
+
+/**
+ * Reads the newest `limit` rows of a list. If the service ignores the requested order, it reads all pages. Throws UpstreamError,
+ * and FilterContradiction if rows contradict a filter.
+ */
+export async function readNewest<Row>(
+  list: List<Row>,
+  reader: Reader,
+  { limit, maxPages = Number.POSITIVE_INFINITY, signal, onPage }: NewestOptions,
+): Promise<Newest<Row>> {
+  const reading = startReading(list, reader, signal);
+  let rows: Row[] = [];
+  let total = 0;
+  const sorted = () => rows.sort((a, b) => list.rank(b) - list.rank(a)).slice(0, limit);
+  for (let pages = 1; ; pages += 1) {
+    const page = await reading.next();
+    if (page) {
+      rows.push(...page.rows);
+      total += page.rows.length;
+      onPage?.(page.rows.length);
+    }
+    const isEnd = page === undefined || page.isLast;
+    const isEnough = rows.length >= limit && reading.isNewestFirst();
+    if (isEnd || isEnough || pages >= maxPages) {
+      return {
+        rows: sorted(),
+        hasMore: !isEnd || total > limit,
+        mayMissNewer: !isEnd && !reading.isNewestFirst(),
+        ...reading.quality(),
+      };
+    }
+    // Keeps memory bounded without sorting after every page.
+    if (rows.length > 2 * limit + 1000) rows = sorted();
+  }
+}
+
+/** Passes the wanted rows of all pages to `onRows`, in the service's order. Throws like `readNewest`. */
+export async function readAll<Row>(
+  list: List<Row>,
+  reader: Reader,
+  signal: AbortSignal,
+  onRows: (rows: readonly Row[]) => Promise<void>,
+): Promise<Quality> {
+  const reading = startReading(list, reader, signal);
+  for (let page = await reading.next(); page; page = await reading.next()) await onRows(page.rows);
+  return reading.quality();
+}

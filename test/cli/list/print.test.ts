@@ -1,0 +1,91 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { createPrinter, type PrintedRow, type PrintOptions } from '../../../src/cli/list/print.ts';
+
+const JSON_ROW = {
+  account: 'production',
+  dlqId: '1763650000000-7',
+  messageId: 'msg_w1w6mz510638o8r1wcupuh',
+  enteredAt: '2026-11-20T14:46:40.000Z',
+  url: 'https://api.example.com/a/long/path/of/orders/that/does/not/fit?…',
+  responseStatus: 503,
+  queue: 'payments',
+  labels: ['nightly', 'eu'],
+  callbackState: 'in_progress',
+};
+const ROW: PrintedRow = { id: JSON_ROW.dlqId, json: JSON_ROW };
+
+async function printed(rows: readonly PrintedRow[], options: Partial<PrintOptions> = {}) {
+  const out = new PassThrough();
+  const print = createPrinter('dlq', { format: 'table', width: 120, withAccount: false, ...options }, out);
+  await print(rows);
+  return String(out.read() ?? '');
+}
+
+describe('a table', () => {
+  it.each([80, 120, 200])('fits into %i columns without truncating ids', async width => {
+    const text = await printed([ROW], { width });
+    const lines = text.trimEnd().split('\n');
+    expect(Math.max(...lines.map(line => line.length))).toBeLessThanOrEqual(width);
+    expect(text).toContain(JSON_ROW.messageId);
+    expect(text).toContain('503');
+    expect(text).toContain('api.example.com');
+  });
+
+  it('prints all columns that have values if the width is unlimited', async () => {
+    expect(await printed([ROW], { width: undefined, withAccount: true })).toBe(
+      [
+        'account     entered (UTC)        status  message                     url                                                        dlq id           callback     queue     labels',
+        'production  2026-11-20 14:46:40     503  msg_w1w6mz510638o8r1wcupuh  api.example.com/a/long/path/of/orders/that/does/not/fit?…  1763650000000-7  in_progress  payments  nightly, eu',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('prints only the column names if there are no rows', async () => {
+    expect(await printed([], { width: 40 })).toMatch(/^entered \(UTC\) .*\n$/);
+  });
+
+  it('shows the creation time if the entry time is unreported', async () => {
+    const { enteredAt, ...json } = JSON_ROW;
+    expect(await printed([{ id: '1', json: { ...json, createdAt: enteredAt } }])).toContain('\n2026-11-20 14:46:40  ');
+  });
+
+  it('replaces control characters', async () => {
+    const row = { id: '1', json: { ...JSON_ROW, queue: 'a\u001b[2J\nb' } };
+    expect(await printed([row], { width: undefined })).toContain('a\u{fffd}[2J\u{fffd}b');
+  });
+
+  it('keeps the columns of the first rows for later rows', async () => {
+    const out = new PassThrough();
+    const print = createPrinter('dlq', { format: 'table', width: 80, withAccount: false }, out);
+    await print([ROW]);
+    await print([ROW, ROW]);
+    const [head, ...lines] = String(out.read()).trimEnd().split('\n');
+    expect(head).toMatch(/^entered/);
+    expect(new Set(lines).size).toBe(1);
+    expect(lines).toHaveLength(3);
+  });
+});
+
+it('prints a JSON object per line', async () => {
+  const lines = (await printed([ROW, ROW], { format: 'json' })).trimEnd().split('\n');
+  expect(lines.map(line => JSON.parse(line))).toEqual([JSON_ROW, JSON_ROW]);
+});
+
+it('prints only ids, and nothing for a row without one', async () => {
+  expect(await printed([ROW, { ...ROW, id: undefined }], { format: 'ids' })).toBe('1763650000000-7\n');
+});
+
+it('waits until the reader of the output continues', async () => {
+  const out = new PassThrough({ highWaterMark: 1 });
+  const print = createPrinter('dlq', { format: 'ids', width: 80, withAccount: false }, out);
+  let isPrinted = false;
+  const printing = print([ROW]).then(() => {
+    isPrinted = true;
+  });
+  await Promise.resolve();
+  expect(isPrinted).toBe(false);
+  out.resume();
+  await printing;
+});

@@ -1,0 +1,203 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
+import { unlimited } from '../support/agent.ts';
+import { mainFile } from '../support/bundle.ts';
+import { runCli } from '../support/cli.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { newFolder } from '../support/folder.ts';
+import { json, serve } from '../support/http-service.ts';
+
+/** Writes a configuration. Returns the file, and a function that runs a command with it. */
+function configure(accounts: readonly object[], more: object = {}, token = 'secret-token') {
+  const file = join(newFolder(), 'config.yaml');
+  writeFileSync(file, JSON.stringify({ store: { kind: 'memory' }, accounts, ...more }));
+  const env = { DELIVERY_TOKEN: token };
+  const run = (command: string, options: Readonly<Record<string, string>> = {}) =>
+    runCli([...command.split(' '), '--config', file], { ...env, ...options });
+  return { run, file, env };
+}
+
+const NOW = Date.now();
+
+/** Starts a service with three dead letters, the events of one message, and a failed run. */
+async function emulated(dialect = {}) {
+  const emulator = await emulateEmpty({ dialect });
+  for (const [index, responseStatus] of [500, 503, 500].entries()) {
+    const row = { messageId: `dead_${index}`, responseStatus, queueName: `q${index}`, enteredAt: NOW - index * 1000 };
+    emulator.state.addDlqEntry({ ...row, url: `https://user:canary@a.example/x/${index}?k=canary`, body: 'canary' });
+  }
+  const life = { messageId: 'msg_life', url: 'https://a.example/y', header: { 'x-key': ['canary'] } };
+  emulator.state.addEvents([
+    { ...life, state: 'created', time: NOW - 60_000 },
+    { ...life, state: 'active', time: NOW - 59_000 },
+    { ...life, state: 'error', time: NOW - 57_000, responseStatus: 502, error: 'canary' },
+    { ...life, state: 'retry', time: NOW - 57_000, nextDeliveryTime: NOW + 120_000 },
+  ]);
+  return { emulator, ...configure([unlimited('production', emulator.url)], {}, emulator.token) };
+}
+
+describe('list', () => {
+  it('prints tables, JSON and ids of dead letters, events and keys', async () => {
+    const { run } = await emulated();
+    const [table, rows, ids, kind, events, keys] = await Promise.all([
+      run('list dlq', { COLUMNS: '80' }),
+      run('list dlq --status 500 --json'),
+      run('list dlq --status 500 --ids --limit 1'),
+      run('list dlq --kind 000000000000 --ids'),
+      run('list events --state IN_PROGRESS --all --json'),
+      run('list keys'),
+    ]);
+    const lines = table.stdout.trimEnd().split('\n');
+    expect(lines.map(line => /dead_\d/.exec(line)?.[0])).toEqual([undefined, 'dead_0', 'dead_1', 'dead_2']);
+    expect(Math.max(...lines.map(line => line.length))).toBeLessThanOrEqual(80);
+    const found = rows.stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line));
+    expect(found).toMatchObject([
+      { account: 'production', messageId: 'dead_0', responseStatus: 500, url: 'https://a.example/x/0?…' },
+      { messageId: 'dead_2' },
+    ]);
+    expect(ids).toMatchObject({ code: 0, stderr: 'More rows exist: raise --limit, or use --all.\n' });
+    expect(ids.stdout).toBe(`${found[0].dlqId}\n`);
+    expect(kind).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(
+      events.stdout
+        .trimEnd()
+        .split('\n')
+        .map(line => JSON.parse(line).state),
+    ).toEqual(['retry', 'error', 'active']);
+    expect(keys).toMatchObject({ code: 0, stderr: '' });
+    for (const { stdout, stderr } of [table, rows, ids, events, keys]) expect(stdout + stderr).not.toContain('canary');
+    const same = await run(`list dlq --kind ${found[0].kind} --ids`);
+    expect(same.stdout).toBe(`${found[0].dlqId}\n${found[1].dlqId}\n`);
+  });
+
+  it.each([
+    ['list events --status 500', '--status is a filter of dlq'],
+    ['list keys --caller-ip 192.0.2.1', '--caller-ip is a filter of dlq'],
+    ['list events --kind abc', '--kind is a filter of dlq'],
+    ['list dlq --state FAILED', '--state is a filter of events'],
+    ['list dlq --account other', 'has no account other'],
+    ['message a/b', 'the message id must be'],
+  ])('rejects `%s` as a usage error', async (command, message) => {
+    const { code, stdout, stderr } = await configure([unlimited('a', 'http://127.0.0.1:9')]).run(command);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+
+  it('fails if rows contradict a filter, and reports an unproven filter', async () => {
+    const { run } = await emulated({ queueNameFilter: 'ignored' });
+    expect(await run('list dlq --queue q1')).toEqual({
+      code: 1,
+      stdout: expect.not.stringContaining('dead'),
+      stderr: expect.stringMatching(
+        /^production: the service ignores the parameter queueName: .*\nnot read: production\n$/,
+      ),
+    });
+    const plain = await serve((_request, response) => json(response, { messages: [{ messageId: 'm' }] }));
+    const unproven = await configure([unlimited('a', plain.url)]).run('list dlq --queue q1');
+    expect(unproven).toMatchObject({ code: 0, stderr: expect.stringContaining('a: a filter is unproven') });
+  });
+
+  it('prints the rows of other accounts if one fails', async () => {
+    const { emulator } = await emulated();
+    const failing = await serve((_request, response) => response.writeHead(403).end());
+    const accounts = [unlimited('failing', failing.url), unlimited('good', emulator.url)];
+    const { code, stdout, stderr } = await configure(accounts, {}, emulator.token).run('list dlq');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/\ngood +.*dead_0/);
+    expect(stderr).toMatch(/^failing: .*\nnot read: failing\n$/);
+  });
+
+  it('exits with 0 when the reader of an endless list closes the pipe', async () => {
+    let page = 0;
+    const endless = await serve((_request, response) => {
+      page += 1;
+      const messages = Array.from({ length: 100 }, (_, row) => ({ dlqId: `${NOW - page * 1000 - row}-1` }));
+      json(response, { messages, cursor: String(page) });
+    });
+    const { file, env } = configure([unlimited('a', endless.url)]);
+    const command = `"$NODE" "$MAIN" list dlq --all --ids --config "$FILE" | head -3; exit "\${PIPESTATUS[0]}"`;
+    const shell = spawn('bash', ['-c', command], {
+      env: { ...env, NODE: process.execPath, MAIN: mainFile(), FILE: file },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let [stdout, stderr] = ['', ''];
+    shell.stdout.on('data', chunk => (stdout += chunk));
+    shell.stderr.on('data', chunk => (stderr += chunk));
+    const [code] = await once(shell, 'close');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n')).toHaveLength(3);
+    const limited = await configure([unlimited('a', endless.url)]).run('list dlq --ids');
+    expect(limited).toMatchObject({ code: 0, stderr: expect.stringContaining('More rows exist') });
+  });
+
+  it('reports how long it waits after a 429, and fails if the service hangs', async () => {
+    let calls = 0;
+    const busy = await serve((_request, response) => {
+      calls += 1;
+      if (calls === 1) response.writeHead(429, { 'retry-after': '3' }).end();
+      else json(response, { messages: [] });
+    });
+    const hung = await serve();
+    const [waited, failed] = await Promise.all([
+      configure([unlimited('a', busy.url)]).run('list dlq --ids'),
+      configure([{ ...unlimited('a', hung.url), upstream: { timeout: '1s' } }]).run('list dlq --ids'),
+    ]);
+    expect(waited).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^a: waiting [23] s for the request budget\n/),
+    });
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^a: .*\nnot read: a\n$/) });
+  });
+
+  it('includes the agent’s requests in the daily budget, and works if the store is unavailable', async () => {
+    const { emulator } = await emulated();
+    const path = join(newFolder(), 'store.db');
+    const store = await openStore({ kind: 'sqlite', path } as never);
+    const spent = { day: Math.floor(Date.now() / 86_400_000), requests: 1000 };
+    await store.commit('a', [{ key: 'budget/spent', value: JSON.stringify(spent) }]);
+    await store.close();
+    const account = { ...unlimited('a', emulator.url), budget: { requestsPerDay: 1000 } };
+    const postgres = { kind: 'postgres', url: 'postgres://x:canary@127.0.0.1:9/x' };
+    const [refused, alone] = await Promise.all([
+      configure([account], { store: { path } }, emulator.token).run('list dlq'),
+      configure([account], { store: postgres }, emulator.token).run('list dlq --ids'),
+    ]);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('the daily budget of 900 requests') });
+    expect(alone).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^The agent's requests of today are unknown/),
+    });
+    expect(alone.stdout.trimEnd().split('\n')).toHaveLength(3);
+    expect(alone.stderr).not.toContain('canary');
+  });
+});
+
+describe('message', () => {
+  it('prints the timeline of a message in flight, and of one whose events have expired', async () => {
+    const { run } = await emulated();
+    const [flying, dead, found, missing] = await Promise.all([
+      run('message msg_life'),
+      run('message dead_1'),
+      run('message msg_life --json'),
+      run('message msg_none'),
+    ]);
+    expect(flying.stdout).toMatch(
+      /active +attempt 1\n.*error +attempt 1, status 502, took 2 s\n.*retry +next delivery/,
+    );
+    expect(flying.stdout).toMatch(
+      /\nIn flight after 1 attempt; the next delivery is due at .*\nNot in the dead-letter queue/,
+    );
+    expect(dead.stdout).toMatch(/\nIn the dead-letter queue since .*, last attempt: status 503\.\n/);
+    expect(dead.stdout).toContain('The event log no longer contains any event of this message.');
+    expect(JSON.parse(found.stdout)).toMatchObject({ messageId: 'msg_life', attempts: 1, deadLetter: null });
+    expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('contains msg_none') });
+    for (const { stdout, stderr } of [flying, dead, found]) expect(stdout + stderr).not.toContain('canary');
+  });
+});

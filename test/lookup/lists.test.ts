@@ -1,0 +1,95 @@
+import { expect, it } from 'vitest';
+import { dlqList, eventList, FILTERS, filterError, KEY_LIST, queryOf } from '../../src/lookup/lists.ts';
+import type { DlqEntry } from '../../src/model/message.ts';
+import { DLQ_FILTERS } from '../../src/upstream/api.ts';
+
+const ENTRY: DlqEntry = {
+  id: '1763650000000-7',
+  dlqId: '1763650000000-7',
+  messageId: 'msg_1',
+  createdAt: Date.parse('2026-11-20T14:46:35Z'),
+  enteredAt: Date.parse('2026-11-20T14:46:40Z'),
+  url: 'https://user:secret@api.example.com/orders?token=secret',
+  method: 'POST',
+  state: 'failed',
+  topic: undefined,
+  queue: 'payments',
+  schedule: undefined,
+  flowControlKey: undefined,
+  api: undefined,
+  labels: ['nightly', 'eu'],
+  responseStatus: 503,
+  errorClass: 'errorclass',
+  workflowRunId: undefined,
+  workflowUrl: undefined,
+  failureCallbackUrl: 'https://api.example.com/failed?key=secret',
+  callbackState: 'in_progress',
+  maxRetries: 3,
+};
+
+const jsonOf = (value: object) => JSON.parse(JSON.stringify(value));
+
+it('converts a dead letter to JSON without secrets or unreported fields', () => {
+  expect(jsonOf(dlqList({}, { of: () => 'a1b2' }).json(ENTRY))).toEqual({
+    dlqId: '1763650000000-7',
+    messageId: 'msg_1',
+    enteredAt: '2026-11-20T14:46:40.000Z',
+    createdAt: '2026-11-20T14:46:35.000Z',
+    url: 'https://api.example.com/orders?…',
+    method: 'POST',
+    responseStatus: 503,
+    state: 'failed',
+    queue: 'payments',
+    labels: ['nightly', 'eu'],
+    failureCallbackUrl: 'https://api.example.com/failed?…',
+    callbackState: 'in_progress',
+    maxRetries: 3,
+    kind: 'a1b2',
+  });
+});
+
+it('converts an event and a flow-control key to JSON', () => {
+  const event = { messageId: 'm', state: 'retry', time: 0, dueAt: 60_000, status: 500, url: 'https://a.example/?k=v' };
+  expect(jsonOf(eventList({}).json({ ...event, state: 'retry' }))).toEqual({
+    time: '1970-01-01T00:00:00.000Z',
+    messageId: 'm',
+    state: 'retry',
+    responseStatus: 500,
+    url: 'https://a.example/?…',
+    nextDeliveryAt: '1970-01-01T00:01:00.000Z',
+  });
+  expect(jsonOf(KEY_LIST.json({ key: 'k', waitlistSize: 3, paused: false }))).toEqual({
+    key: 'k',
+    waitlistSize: 3,
+    paused: false,
+  });
+});
+
+it('isWanted accepts only dead letters of the requested kind', () => {
+  const list = dlqList({}, { of: ({ queue }) => String(queue), only: 'payments' });
+  expect([list.isWanted(ENTRY), list.isWanted({ ...ENTRY, queue: 'other' })]).toEqual([true, false]);
+});
+
+it('FILTERS contains every filter of the dead-letter queue', () => {
+  const ofDlq = Object.values(FILTERS).filter(({ lists }) => lists.some(list => list === 'dlq'));
+  expect(ofDlq.map(({ parameter }) => parameter).sort()).toEqual([...DLQ_FILTERS].sort());
+});
+
+it('converts filters to query parameters', () => {
+  expect(queryOf({ message: 'm', status: '500', since: 1000, until: undefined })).toEqual({
+    messageId: 'm',
+    responseStatus: '500',
+    fromDate: 1000,
+  });
+});
+
+it.each([
+  ['events', 'status', '500', 'is a filter of dlq'],
+  ['keys', 'queue', 'q', 'is a filter of dlq and events'],
+  ['dlq', 'status', 'five', 'must be an HTTP status code, 100 to 999, or 0 for no response'],
+  ['events', 'state', 'failed', expect.stringContaining('must be one of CREATED, ')],
+  ['events', 'state', 'FAILED', undefined],
+  ['dlq', 'since', 1000, undefined],
+] as const)('explains whether the list %s supports the filter %s=%s', (list, name, value, fault) => {
+  expect(filterError(list, name, value)).toEqual(fault);
+});

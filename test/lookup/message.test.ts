@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import { type Message, messageJson, readMessage, timelineOf } from '../../src/lookup/message.ts';
+import type { DeliveryEvent, DlqEntry, EventState } from '../../src/model/message.ts';
+import type { EventQuery, Reader } from '../../src/upstream/api.ts';
+import { createTestClient, TOKEN } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+
+const at = (seconds: number, state: EventState, more: Partial<DeliveryEvent> = {}): DeliveryEvent => ({
+  messageId: 'm',
+  state,
+  time: seconds * 1000,
+  ...more,
+});
+
+/** Two attempts; the second one fails for good. */
+const FAILED = [
+  at(0, 'created'),
+  at(1, 'active'),
+  at(3, 'error', { status: 500, dueAt: 13_000 }),
+  at(3, 'retry', { dueAt: 13_000 }),
+  at(13, 'active'),
+  at(18, 'error', { status: 503 }),
+  at(18, 'failed'),
+];
+
+describe('timelineOf', () => {
+  it('a timeline numbers the attempts, with durations, and shows each retry time once', () => {
+    expect(timelineOf(FAILED.toReversed(), true, false)).toEqual({
+      steps: [
+        { time: 0, state: 'created' },
+        { time: 1000, state: 'active', attempt: 1 },
+        { time: 3000, state: 'error', status: 500, attempt: 1, took: 2000 },
+        { time: 3000, state: 'retry', dueAt: 13_000 },
+        { time: 13_000, state: 'active', attempt: 2 },
+        { time: 18_000, state: 'error', status: 503, attempt: 2, took: 5000 },
+        { time: 18_000, state: 'failed' },
+      ],
+      attempts: 2,
+      outcome: 'failed',
+      duration: 18_000,
+      missing: [],
+    });
+  });
+
+  it('a timeline ignores repeated events', () => {
+    expect(timelineOf([...FAILED, ...FAILED], true, false)).toEqual(timelineOf(FAILED, true, false));
+  });
+
+  it('a timeline has no attempt numbers if the log no longer contains the CREATED event', () => {
+    const { steps, missing, duration } = timelineOf(FAILED.slice(4), true, false);
+    expect(missing).toEqual(['creation']);
+    expect(duration).toBeUndefined();
+    expect(steps.map(({ attempt }) => attempt)).toEqual([undefined, undefined, undefined]);
+    expect(steps[1]?.took).toBe(5000);
+  });
+
+  it('a timeline includes an attempt whose start is not listed, without a duration', () => {
+    const { attempts, steps } = timelineOf([at(0, 'created'), at(5, 'delivered', { status: 200 })], false, false);
+    expect(attempts).toBe(1);
+    expect(steps[1]).toEqual({ time: 5000, state: 'delivered', status: 200, attempt: 1 });
+  });
+
+  it.each([
+    ['all', [], true, false],
+    ['end', FAILED.slice(0, 4), true, false],
+    ['unread', FAILED, true, true],
+  ] as const)('a timeline reports missing parts: %s', (part, events, isDead, hasMore) => {
+    expect(timelineOf(events, isDead, hasMore).missing).toEqual([part]);
+  });
+
+  it('a timeline reports no missing parts while the message is in flight', () => {
+    expect(timelineOf(FAILED.slice(0, 4), false, false)).toMatchObject({ missing: [], outcome: undefined });
+  });
+});
+
+const { signal } = new AbortController();
+
+describe('readMessage', () => {
+  it.each(['included', 'separate'] as const)(
+    'finds a failed workflow run if the DLQ list has workflow runs %s',
+    async way => {
+      const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { dlqWorkflows: way } });
+      state.addFailedRun({ messageId: 'run' });
+      state.addDlqEntry({ messageId: 'other' });
+      const source = { account: 'a', reader: createTestClient(url).reader, isTraced: true };
+      expect(await readMessage(source, 'run', signal)).toMatchObject({
+        messageId: 'run',
+        events: [],
+        entry: { messageId: 'run', callbackState: 'in_progress' },
+        traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      });
+      expect(await readMessage({ ...source, isTraced: false }, 'missing', signal)).toBeUndefined();
+    },
+  );
+
+  it('reads the events of the failure callback if the service reports the message id of the callback', async () => {
+    const entry = { messageId: 'm', callbackMessageId: 'callback', labels: [] } as unknown as DlqEntry;
+    const reader = {
+      async *dlqPages() {
+        yield { rows: [entry], rejected: 0, isLast: true };
+      },
+      async *eventPages({ messageId = '' }: EventQuery) {
+        yield { rows: [at(1, 'created', { messageId })], rejected: 0, isLast: true };
+      },
+    } as unknown as Reader;
+    const message = await readMessage({ account: 'a', reader, isTraced: false }, 'm', signal);
+    expect(messageJson(message as Message)).toMatchObject({
+      messageId: 'm',
+      callback: { messageId: 'callback', events: [{ state: 'created' }] },
+    });
+  });
+
+  it('rejects if the service ignores the filter messageId', async () => {
+    const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { messageIdFilter: 'ignored' } });
+    state.addEvent({ messageId: 'other' });
+    const source = { account: 'a', reader: createTestClient(url).reader, isTraced: false };
+    await expect(readMessage(source, 'm', signal)).rejects.toThrow('the service ignores the parameter messageId');
+  });
+});
+
+it('converts a message to JSON without secrets', () => {
+  const json = messageJson({
+    account: 'a',
+    messageId: 'm',
+    events: FAILED.map(event => ({ ...event, url: 'https://user:secret@a.example/x?k=secret' })),
+    entry: undefined,
+    callbackEvents: [],
+    hasMore: false,
+    traceId: 'abc',
+  });
+  expect(JSON.stringify(json)).not.toContain('secret');
+  expect(json).toMatchObject({
+    messageId: 'm',
+    account: 'a',
+    url: 'https://a.example/x?…',
+    traceId: 'abc',
+    outcome: 'failed',
+    attempts: 2,
+    durationSeconds: 18,
+    missing: [],
+    deadLetter: null,
+    callback: null,
+  });
+  expect((json as { events: object[] }).events[2]).toEqual({
+    time: '1970-01-01T00:00:03.000Z',
+    state: 'error',
+    attempt: 1,
+    tookSeconds: 2,
+    responseStatus: 500,
+  });
+});
