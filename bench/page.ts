@@ -130,6 +130,7 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
     history: none,
     autoCancel: none,
     agent: none,
+    lookups: { dlq: none, events: none, message: none },
     explain: async () => [],
     journal: none,
     alerts: () => [],

@@ -4,6 +4,14 @@ import { AccountView, AnyAccountView, DeadLetterView, ReducedAccountView } from 
 import { AgentView, ReloadErrorView } from '../src/status/api/agent.ts';
 import { AutoCancelQuery, AutoCancelView, Candidate, RuleFindingView } from '../src/status/api/auto-cancel.ts';
 import { HistoryQuery, HistoryView } from '../src/status/api/history.ts';
+import {
+  DlqLookup,
+  DlqLookupQuery,
+  EventLookup,
+  EventLookupQuery,
+  MessageLookup,
+  MessageLookupQuery,
+} from '../src/status/api/lookup.ts';
 import { AccountRow, Overview, OverviewQuery } from '../src/status/api/overview.ts';
 import { AccountName, AlertView, ChangeView, DataState, Problem, State, Time } from '../src/status/api/parts.ts';
 import { Status } from '../src/status/api/status.ts';
@@ -36,12 +44,15 @@ const COMPONENTS = {
   CompleteAccount: AccountView,
   DataState,
   DeadLetter: DeadLetterView,
+  DeadLetters: DlqLookup,
+  Events: EventLookup,
   Explanation,
   Failure,
   Fault: ReloadErrorView,
   Finding: RuleFindingView,
   History: HistoryView,
   JournalEntry,
+  Message: MessageLookup,
   NotReloaded,
   Overview,
   Problem,
@@ -78,6 +89,14 @@ const failure = (description: string): RouteResponse => ({ description, json: 'F
 const BAD_QUERY = failure('A parameter is invalid.');
 const NO_ACCOUNT = failure('No account with that name is configured.');
 
+const LOOKUP_FAILED = {
+  307: failure('Another replica holds the account: see `Location`.'),
+  400: BAD_QUERY,
+  429: failure('Too many look-ups, or their share of the request budget is used up; retry after `Retry-After`.'),
+  502: failure('The service does not support the request, or its rows contradict a filter.'),
+  503: failure('The service limits the rate or fails, or no replica holds the account.'),
+};
+
 const REFUSED = {
   403: failure('`server.lifecycle` is false, the request is cross-site, or the client is not authenticated.'),
   415: failure('The body is not JSON in UTF-8.'),
@@ -105,6 +124,31 @@ const ROUTES: readonly Route[] = [
     description: 'Recorded history of metric families of an account.',
     query: HistoryQuery,
     responses: { 200: { description: 'The series.', json: 'History' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
+  },
+  {
+    method: 'get',
+    path: '/api/v1/dlq',
+    description: 'The newest dead letters that match the filters, read from the service.',
+    query: DlqLookupQuery,
+    responses: { 200: { description: 'The rows.', json: 'DeadLetters' }, 404: NO_ACCOUNT, ...LOOKUP_FAILED },
+  },
+  {
+    method: 'get',
+    path: '/api/v1/events',
+    description: 'The newest events that match the filters, read from the service.',
+    query: EventLookupQuery,
+    responses: { 200: { description: 'The rows.', json: 'Events' }, 404: NO_ACCOUNT, ...LOOKUP_FAILED },
+  },
+  {
+    method: 'get',
+    path: '/api/v1/messages/{id}',
+    description: 'The timeline of a message, read from the service: events, dead letter and failure callback.',
+    query: MessageLookupQuery,
+    responses: {
+      200: { description: 'The message.', json: 'Message' },
+      404: failure('The account is not configured, or the service lists no such message.'),
+      ...LOOKUP_FAILED,
+    },
   },
   {
     method: 'get',
@@ -241,7 +285,7 @@ function componentSchemas(): Readonly<Record<string, Json>> {
   );
 }
 
-const PATH_PARAMETERS = { name: 'Name of the account.' };
+const PATH_PARAMETERS = { name: 'Name of the account.', id: 'Id of the message.' };
 
 function parametersOf({ path, query }: Route): Json[] {
   const named = Object.entries(PATH_PARAMETERS).flatMap(([name, description]) =>

@@ -26,14 +26,14 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['http', 2100, 'kit model'],
   [
     'status',
-    6150,
-    'kit model upstream store metrics scheduler replicas history collectors notify rules auto-cancel http',
+    6580,
+    'kit model upstream lookup store metrics scheduler replicas history collectors notify rules auto-cancel http',
   ],
   ['config', 2820, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],
   [
     'agent',
     1960,
-    'kit model upstream store metrics telemetry scheduler replicas history push collectors notify rules auto-cancel http status config',
+    'kit model upstream lookup store metrics telemetry scheduler replicas history push collectors notify rules auto-cancel http status config',
   ],
   ['emulator', 3900, 'kit'],
   [

@@ -5,6 +5,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
+import { limitLookups } from '../lookup/limit.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Holding } from '../replicas/holding.ts';
 import { whileHeld } from '../replicas/session.ts';
@@ -54,7 +55,8 @@ export function createAccountClient(
   const collectors = [...enabledRounds(collect).keys()];
   const meter = createAccountMeter({ ...KNOWN, collectors }, clock.now, counted);
   const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
-  const budget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
+  const ownBudget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
+  const budget = limitLookups(ownBudget, settings.budget, clock);
   const addresses = addressesOf(settings);
   const hosts = new Set([addresses.base, addresses.regional].map(address => new URL(address).host));
   const log = agentLog.child({ host: [...hosts].join(', ') });

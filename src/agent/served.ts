@@ -7,6 +7,7 @@ import { createAgentView } from '../status/agent.ts';
 import { NOT_SHARED } from '../status/api/parts.ts';
 import { createAutoCancelView } from '../status/auto-cancel.ts';
 import { createHistoryView } from '../status/history.ts';
+import { createLookups } from '../status/lookups.ts';
 import type { KeptRows } from '../status/overview-rows.ts';
 import type { Served } from '../status/served.ts';
 import type { Shared, StateServed } from '../status/shared.ts';
@@ -68,6 +69,9 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
     history: (...which) => current().served.history(...which),
     autoCancel: account => current().served.autoCancel(account),
     agent: () => current().served.agent(),
+    get lookups() {
+      return current().served.lookups;
+    },
     command: (...which) => current().served.command(...which),
     async exposition(scope, format, gzip) {
       if (typeof scope === 'string') await process.refresh();
@@ -155,6 +159,15 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
       clock,
     }),
     agent: agent.view,
+    lookups: createLookups({
+      accountOf(name) {
+        const open = state.running.find(each => each.name === name);
+        const settings = config.accounts.find(each => each.name === name);
+        return open && settings && { reader: open.account.at('browser'), patterns: settings.collect.routes };
+      },
+      isTraced: config.tracing.enabled && config.tracing.lifecycle.enabled,
+      clock,
+    }),
     externalUrl: config.server.externalUrl,
     accounts: config.accounts.map(({ name }) => name),
     status: () => accounts.map(account => account.shownStatus()),

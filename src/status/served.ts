@@ -6,10 +6,11 @@ import type { AgentView } from './api/agent.ts';
 import type { AutoCancelView } from './api/auto-cancel.ts';
 import type { HistoryQuery, HistoryView } from './api/history.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
+import type { Lookups } from './lookups.ts';
 
 /**
- * Data for the routes. They come from memory and the store; no request queries the service. The schemas in api/ define
- * the views. Numbers in a view equal the metrics at the same time.
+ * Data for the routes. Only `lookups` query the service; everything else comes from memory and the store. The schemas in
+ * api/ define the views. Numbers in a view equal the metrics at the same time.
  */
 export interface Served extends HttpServed {
   readonly version: string;
@@ -20,6 +21,8 @@ export interface Served extends HttpServed {
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
   autoCancel(account: string | undefined): Promise<AutoCancelView>;
   agent(): Promise<AgentView>;
+  /** For accounts of this replica. */
+  readonly lookups: Lookups;
   status(): readonly PlacedStatus[];
   /**
    * Explains decisions on a failure callback, as JSON, for every account that tracks it or for one configured account.

@@ -8,9 +8,9 @@ export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**
  * Priorities when an account's budget is short, highest first. `action`: a cancel and the final check before it, which
- * alone may use the daily reserve. `look`: all other requests of auto-cancel.
+ * alone may use the daily reserve. `look`: all other requests of auto-cancel. `browser`: look-ups of the API and the pages.
  */
-export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look'] as const;
+export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look', 'browser'] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
 /** An id that is a single path segment for every server, proxy and library. */

@@ -10,6 +10,7 @@ import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
 import type { CommandResult } from '../../src/model/operator-command.ts';
 import type { AnyAccountView } from '../../src/status/api/account.ts';
 import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
+import { LookupError } from '../../src/status/lookups.ts';
 import type { Served } from '../../src/status/served.ts';
 import { writeAccountFile } from '../../src/store/account-file.ts';
 import { ALICE, serve, USERS } from '../http/protected-server.ts';
@@ -21,6 +22,7 @@ import { newFolder } from '../support/folder.ts';
 import { account, reduced, withdrawn } from './page/fixtures/account.ts';
 import { sharedAgent } from './page/fixtures/agent.ts';
 import { autoCancel } from './page/fixtures/auto-cancel.ts';
+import { found, lookupsThat } from './page/fixtures/lookup.ts';
 import { overview, row } from './page/fixtures/overview.ts';
 
 const HOUR = 3_600_000;
@@ -158,6 +160,10 @@ type BusyAgent = Awaited<ReturnType<typeof startBusyAgent>>;
 
 async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
   for (const path of ['overview', 'agent', 'status', 'alerts', 'journal', 'sd']) await get(`/api/v1/${path}`);
+  for (const path of ['dlq', 'events', 'messages/unknown']) {
+    for (const name of ['busy', 'refused', 'nobody'])
+      await get(`/api/v1/${path}?account=${name}`, `/api/v1/${path.replace('unknown', '{id}')}`);
+  }
   for (const name of ['busy', 'refused', 'nobody']) {
     await get(`/api/v1/accounts/${name}`, ACCOUNT);
     await get(`/api/v1/accounts/${name}/history?${FAMILIES}`, `${ACCOUNT}/history`);
@@ -276,6 +282,7 @@ const EXPLAINED: Explanation = {
 /** Sends invalid requests, and requests for every result of commands, to a port. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
+  let failure: LookupError | undefined;
   let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds };
   const overrides: Partial<Served> = {
     explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
@@ -286,6 +293,10 @@ async function refuse(described: Described): Promise<void> {
     status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
     overview: async () => overview([row('a', FROM_ANOTHER)], { replicas: 3 }),
     account: () => shown,
+    lookups: lookupsThat(async kind => {
+      if (failure) throw failure;
+      return found[kind];
+    }),
     autoCancel: async () => ({
       ...autoCancel,
       accounts: autoCancel.accounts.map(each => ({ ...each, ...FROM_ANOTHER })),
@@ -293,9 +304,16 @@ async function refuse(described: Described): Promise<void> {
     agent: async () => sharedAgent,
   };
   const [on, off] = [await serve(USERS, overrides, { lifecycle: true }), await serve(USERS, overrides)];
+  const replicas = {
+    refresh: async () => undefined,
+    placeOf: () => ({ isHere: false, holder: { id: 'one', url: URL_OF_ANOTHER } }),
+    self: { id: 'two', url: 'http://two' },
+    awaySince: () => undefined,
+  } as unknown as NonNullable<Served['replicas']>;
+  const elsewhere = await serve(USERS, { ...overrides, replicas });
   async function ask(method: 'get' | 'post', path: string, more: object = {}, { ask: send } = on): Promise<void> {
     const { status, headers, text } = await send(path, { method: method.toUpperCase(), ...ALICE, ...more });
-    const of = path.replace(/\?.*/, '').replace('accounts/a', 'accounts/{name}');
+    const of = path.replace(/\?.*/, '').replace('accounts/a', 'accounts/{name}').replace('messages/m', 'messages/{id}');
     await described.check(method, of, new Response(text, { status, headers: headers as Record<string, string> }));
   }
   const json = (body: unknown) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
@@ -314,6 +332,15 @@ async function refuse(described: Described): Promise<void> {
     'alerts',
   ])
     await ask('get', `/api/v1/${path}`);
+  for (const path of ['dlq', 'events', 'messages/m']) {
+    failure = undefined;
+    for (const query of ['', '?unknown=1', '?account=b']) await ask('get', `/api/v1/${path}${query}`);
+    await ask('get', `/api/v1/${path}`, {}, elsewhere);
+    for (const status of [404, 429, 502, 503]) {
+      failure = new LookupError(status, 'it failed', 1000);
+      if (status !== 404 || path === 'messages/m') await ask('get', `/api/v1/${path}`);
+    }
+  }
   await ask('get', '/api/v1/journal?since=x');
   await ask('get', '/api/v1/sd', { headers: { host: '?' } });
   for (const path of ['/-/reload', APPROVE, PAUSE, RESUME]) {

@@ -16,6 +16,7 @@ export const emptyServed: Served = {
   history: async () => undefined,
   autoCancel: notGiven,
   agent: notGiven,
+  lookups: { dlq: notGiven, events: notGiven, message: notGiven },
   explain: async () => [],
   journal: async () => [],
   alerts: () => [],

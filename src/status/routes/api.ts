@@ -7,28 +7,10 @@ import { HistoryQuery } from '../api/history.ts';
 import { OverviewQuery } from '../api/overview.ts';
 import { readDocument } from '../page/runbooks.ts';
 import type { Served } from '../served.ts';
-
-function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: readonly string[]): string {
-  if (issue.code === 'unrecognized_keys') {
-    const known = allowed.length > 0 ? `allowed parameters are ${allowed.join(', ')}` : 'no parameters are allowed';
-    return `${issue.keys.length > 1 ? 'unknown parameters' : 'unknown parameter'} ${issue.keys.join(', ')}: ${known}`;
-  }
-  const [name] = issue.path;
-  // Only the message for a repeatable parameter contains `given`.
-  const isTwice = Array.isArray(given[String(name)]) && !issue.message.includes('given');
-  return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
-}
-
-/** Returns one sentence with each invalid parameter and its allowed values. */
-function errorsOf({ issues }: z.ZodError, given: Request['query'], { shape }: z.ZodObject): string {
-  const words = issues.map(issue => wordsOf(issue, given, Object.keys(shape)));
-  return [...new Set(words)].join('; ');
-}
+import { addLookups } from './lookups.ts';
+import { refuse, validQuery } from './query.ts';
 
 const NO_QUERY = z.object({});
-
-export const refuse = (response: Response, status: number, error: string) =>
-  void response.status(status).json({ error });
 
 function refusePath(error: unknown, _request: Request, response: Response, next: NextFunction): void {
   if (error instanceof URIError) refuse(response, 400, 'the path must be UTF-8, percent-encoded');
@@ -45,12 +27,11 @@ export function apiRoutes(served: Served): Router {
   function add<T extends z.ZodObject>(path: string, schema: T, find: (query: z.output<T>, name: string) => unknown) {
     async function respond(request: Request<{ name: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
-      // Unknown parameters are errors, because the default of a misspelt parameter would be used silently.
-      const { data, error } = schema.strict().safeParse(request.query);
-      if (error) return refuse(response, 400, errorsOf(error, request.query, schema));
+      const query = validQuery(schema, request.query, response);
+      if (!query) return;
       await serially(async () => {
         if (response.destroyed) return;
-        const found = await find(data as z.output<T>, request.params.name);
+        const found = await find(query, request.params.name);
         if (found === undefined) refuse(response, 404, 'no account with that name is configured');
         else response.json(found);
       });
@@ -72,5 +53,6 @@ export function apiRoutes(served: Served): Router {
   );
   add('/api/v1/agent', NO_QUERY, () => served.agent());
   add('/api/v1/openapi.json', NO_QUERY, () => JSON.parse(readDocument('openapi.json')));
+  addLookups(router, served);
   return router.use(refusePath);
 }

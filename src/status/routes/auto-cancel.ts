@@ -2,20 +2,13 @@ import { type Request, type Response, Router } from 'express';
 import { EXPLAIN_PATH, FORWARDED } from '../../http/peer.ts';
 import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
-import { parseDuration } from '../../kit/duration.ts';
 import { createSerially } from '../../kit/serially.ts';
+import { timeOrAge } from '../api/lookup.ts';
 import type { Served } from '../served.ts';
-import { refuse } from './api.ts';
+import { refuse } from './query.ts';
 
 /** Returns a query parameter; undefined if it is missing or repeated. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
-
-/** Converts a time or an age (`24h`) to milliseconds since the Unix epoch; undefined if the text is neither. */
-function timeOrAge(text: string, now: number): number | undefined {
-  const ago = parseDuration(text);
-  const time = ago === undefined ? Date.parse(text) : now - ago;
-  return Number.isFinite(time) ? time : undefined;
-}
 
 const SINCE = '24h';
 

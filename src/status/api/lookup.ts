@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { parseDuration } from '../../kit/duration.ts';
+import { FILTERS, type FilterName, filterError } from '../../lookup/lists.ts';
+import { AccountName, Maybe, Num, Seconds, Time, wholeNumber } from './parts.ts';
+
+/** Converts a time or an age (`24h`) to milliseconds since the Unix epoch; undefined if the text is neither. */
+export function timeOrAge(text: string, now: number): number | undefined {
+  const ago = parseDuration(text);
+  const time = ago === undefined ? Date.parse(text) : now - ago;
+  return Number.isFinite(time) ? time : undefined;
+}
+
+export const isTimeFilter = (name: FilterName): boolean => name === 'since' || name === 'until';
+
+const MAX_LENGTH = 2000;
+
+function filter(list: 'dlq' | 'events', name: FilterName) {
+  const isTime = isTimeFilter(name);
+  const errorOf = (text: string) => {
+    if (text.length > MAX_LENGTH) return `must have at most ${MAX_LENGTH} characters`;
+    if (!isTime) return filterError(list, name, text);
+    return timeOrAge(text, 0) === undefined ? 'must be a time, or a duration before now such as 2h' : undefined;
+  };
+  return z
+    .string()
+    .superRefine((text, context) => {
+      const message = errorOf(text);
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    })
+    .optional()
+    .describe(`Filter: ${FILTERS[name].help}${isTime ? ', or a duration before now such as 2h' : ''}.`);
+}
+
+function filtersOf(list: 'dlq' | 'events') {
+  const names = (Object.keys(FILTERS) as FilterName[]).filter(name => FILTERS[name].lists.some(each => each === list));
+  const shape = Object.fromEntries(names.map(name => [name, filter(list, name)]));
+  return shape as Readonly<Record<FilterName, ReturnType<typeof filter>>>;
+}
+
+const ACCOUNT = AccountName.optional().describe('The account. Required if several are configured.');
+const LIMIT = wholeNumber(1, 200).default(50).describe('Maximum number of rows.');
+
+/** Query parameters of GET /api/v1/dlq. */
+export const DlqLookupQuery = z.object({
+  account: ACCOUNT,
+  ...filtersOf('dlq'),
+  kind: z.string().max(100, { error: 'must have at most 100 characters' }).optional().describe('Id of a kind.'),
+  limit: LIMIT,
+});
+
+/** Query parameters of GET /api/v1/events. */
+export const EventLookupQuery = z.object({ account: ACCOUNT, ...filtersOf('events'), limit: LIMIT });
+
+/** Query parameters of GET /api/v1/messages/ID. */
+export const MessageLookupQuery = z.object({ account: ACCOUNT });
+
+const Text = Maybe(z.string());
+
+const FoundDeadLetter = z.object({
+  dlqId: Text,
+  messageId: Text,
+  enteredAt: Maybe(Time),
+  createdAt: Maybe(Time),
+  url: Text.describe('Without query, fragment, user and password.'),
+  method: Text,
+  responseStatus: Maybe(z.int()).describe('Of the last attempt; 0 without a response.'),
+  state: Text,
+  topic: Text,
+  queue: Text,
+  schedule: Text,
+  api: Text,
+  callerIp: Text,
+  labels: z.array(z.string()),
+  flowControlKey: Text,
+  workflowRunId: Text,
+  workflowUrl: Text,
+  failureCallbackUrl: Text,
+  callbackState: Text,
+  maxRetries: Maybe(Num),
+});
+
+const FoundEvent = z.object({
+  time: Time,
+  messageId: z.string(),
+  state: z.string(),
+  responseStatus: Maybe(z.int()),
+  url: Text,
+  topic: Text,
+  queue: Text,
+  schedule: Text,
+  label: Text,
+  flowControlKey: Text,
+  workflowUrl: Text,
+  nextDeliveryAt: Maybe(Time),
+});
+
+const FOUND = { now: Time.describe('Time of the read; up to 10 s ago.'), account: z.string() };
+
+const QUALITY = {
+  hasMore: z.boolean().describe('Whether the service may list more matching rows.'),
+  mayMissNewer: z.boolean().describe('Whether newer rows may be missing, because the service ignores the order.'),
+  proven: z.boolean().describe('Whether every row has the fields of the filters, and matches.'),
+  rejected: z.int().describe('Number of unreadable rows, which are missing.'),
+};
+
+export const DlqLookup = z.object({
+  ...FOUND,
+  ...QUALITY,
+  rows: z.array(FoundDeadLetter.extend({ kind: z.string() })).describe('The newest first.'),
+});
+export type DlqLookup = z.output<typeof DlqLookup>;
+
+export const EventLookup = z.object({
+  ...FOUND,
+  ...QUALITY,
+  rows: z.array(FoundEvent).describe('The newest first.'),
+});
+export type EventLookup = z.output<typeof EventLookup>;
+
+const TIMELINE = {
+  outcome: Text.describe('The final state; null while the message is in flight, or if its end is not listed.'),
+  attempts: z.int().describe('Listed attempts.'),
+  durationSeconds: Maybe(Seconds).describe('From the creation to the end.'),
+  missing: z
+    .array(z.enum(['all', 'creation', 'end', 'unread']))
+    .describe('Events that the event log no longer has; `unread`: the message has too many events.'),
+  events: z
+    .array(
+      z.object({
+        time: Time,
+        state: z.string(),
+        attempt: Maybe(z.int()).describe('Number of the attempt that this event starts or ends.'),
+        tookSeconds: Maybe(Seconds).describe('Duration of the attempt that this event ends.'),
+        responseStatus: Maybe(z.int()).describe('0 without a response.'),
+        nextDeliveryAt: Maybe(Time),
+      }),
+    )
+    .describe('The oldest first.'),
+};
+
+export const MessageLookup = z.object({
+  ...FOUND,
+  messageId: z.string(),
+  url: Text,
+  queue: Text,
+  topic: Text,
+  schedule: Text,
+  label: Text,
+  flowControlKey: Text,
+  workflowRunId: Text,
+  workflowUrl: Text,
+  traceId: Text.describe('Null if the agent does not trace messages.'),
+  ...TIMELINE,
+  deadLetter: Maybe(FoundDeadLetter),
+  callback: Maybe(z.object({ messageId: z.string(), ...TIMELINE })).describe('The failure callback.'),
+});
+export type MessageLookup = z.output<typeof MessageLookup>;

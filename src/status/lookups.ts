@@ -1,0 +1,200 @@
+import type { z } from 'zod';
+import { kindOf } from '../collectors/dlq/kinds.ts';
+import type { CollectOptions } from '../collectors/index.ts';
+import { createRoutes } from '../collectors/routes.ts';
+import { BoundedMap } from '../kit/bounded-map.ts';
+import { type Clock, withDeadline } from '../kit/clock.ts';
+import { createSerially, type Serially } from '../kit/serially.ts';
+import { boundText } from '../kit/text.ts';
+import { LookupLimitError } from '../lookup/limit.ts';
+import { dlqList, eventList, type FilterName, type List, queryOf } from '../lookup/lists.ts';
+import { messageJson, readMessage } from '../lookup/message.ts';
+import { readNewest } from '../lookup/read.ts';
+import { FilterContradiction, isUnanswerable, type Reader } from '../upstream/api.ts';
+import { type Reason, UpstreamError } from '../upstream/errors.ts';
+import {
+  type DlqLookup,
+  type DlqLookupQuery,
+  type EventLookup,
+  type EventLookupQuery,
+  isTimeFilter,
+  type MessageLookup,
+  timeOrAge,
+} from './api/lookup.ts';
+import { iso } from './values.ts';
+
+/** Look-ups of the API and the pages. They reject with LookupError. */
+export interface Lookups {
+  dlq(account: string, query: Omit<z.output<typeof DlqLookupQuery>, 'account'>): Promise<DlqLookup>;
+  events(account: string, query: Omit<z.output<typeof EventLookupQuery>, 'account'>): Promise<EventLookup>;
+  message(account: string, id: string): Promise<MessageLookup>;
+}
+
+/** A look-up without a result. The message is one sentence without text from the service. */
+export class LookupError extends Error {
+  override readonly name = 'LookupError';
+  /** Status of the HTTP response. */
+  readonly status: number;
+  /** Seconds until another attempt may succeed; undefined if unknown. */
+  readonly retryAfter: number | undefined;
+
+  constructor(status: number, message: string, retryAfter?: number) {
+    super(message);
+    this.status = status;
+    this.retryAfter = retryAfter === undefined ? undefined : Math.max(1, Math.ceil(retryAfter / 1000));
+  }
+}
+
+const DEADLINE = 10_000;
+const MAX_PAGES = 4;
+/** Maximum number of events of a message. */
+const MAX_EVENTS = 1000;
+/** Time for which results are reused (ms). */
+const CACHED_FOR = 10_000;
+const MAX_CACHED = 20;
+/** Maximum number of look-ups of an account, including the running one. */
+const MAX_WAITING = 4;
+const MAX_TEXT = 512;
+const MAX_LABELS = 20;
+
+const FAILURES: Readonly<Partial<Record<Reason, string>>> = {
+  unauthorized: 'the service rejects the token',
+  forbidden: 'the token has no permission for this request',
+  rate_limited: 'the service limits the rate of requests',
+  server: 'the service responds with an error',
+  network: 'the service cannot be reached',
+  timeout: 'the service does not respond in time',
+  invalid_response: 'the service sent an invalid response',
+};
+
+function failureOf(error: unknown): unknown {
+  if (error instanceof LookupLimitError) return new LookupError(429, error.message, error.retryAfter);
+  if (error instanceof FilterContradiction) return new LookupError(502, error.message);
+  if (isUnanswerable(error)) return new LookupError(502, 'the service does not support this request');
+  if (error instanceof UpstreamError) {
+    // The agent itself refused the request.
+    return new LookupError(503, FAILURES[error.reason] ?? error.message, error.retryAfter);
+  }
+  if (error instanceof DOMException && error.name === 'TimeoutError') {
+    return new LookupError(503, 'no result in time: the service is slow, or the request budget is short');
+  }
+  return error;
+}
+
+/** Converts undefined to null, and bounds the service's texts and lists, so that cached results stay small. */
+const toView = (found: object): unknown =>
+  JSON.parse(
+    JSON.stringify(found, (key, part) => {
+      if (part === undefined) return null;
+      if (typeof part === 'string') return boundText(part, MAX_TEXT);
+      return key === 'labels' ? part.slice(0, MAX_LABELS) : part;
+    }),
+  );
+
+function filtersOf(query: Readonly<Partial<Record<FilterName, string | undefined>>>, now: number) {
+  const entries = Object.entries(query) as [FilterName, string | undefined][];
+  return queryOf(
+    Object.fromEntries(
+      entries.map(([name, value]) => [name, value !== undefined && isTimeFilter(name) ? timeOrAge(value, now) : value]),
+    ),
+  );
+}
+
+/** An open account. */
+interface LookupAccount {
+  readonly reader: Reader;
+  /** Patterns of `collect.routes`. */
+  readonly patterns: CollectOptions['routes'];
+}
+
+interface LookupDeps {
+  /** Undefined if this process has not opened the account. */
+  readonly accountOf: (name: string) => LookupAccount | undefined;
+  readonly isTraced: boolean;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** Maximum duration of a look-up, excluding its time in the queue (ms). */
+  readonly deadline?: number;
+}
+
+/** Runs the look-ups of an account sequentially. Identical look-ups share one result, which is then reused for some seconds. */
+function createQueue(clock: LookupDeps['clock']) {
+  const results = new BoundedMap<string, { readonly result: Promise<unknown>; until: number }>(MAX_CACHED);
+  const queues = new Map<string, { readonly serially: Serially; waiting: number }>();
+
+  async function enqueue<T>(account: string, work: () => Promise<T>): Promise<T> {
+    const queue = queues.get(account) ?? { serially: createSerially(), waiting: 0 };
+    queues.set(account, queue);
+    if (queue.waiting >= MAX_WAITING) throw new LookupError(429, 'too many look-ups of this account wait', 1000);
+    queue.waiting += 1;
+    return queue.serially(work).finally(() => {
+      queue.waiting -= 1;
+    });
+  }
+
+  return <T>(account: string, key: unknown, work: () => Promise<T>): Promise<T> => {
+    const text = JSON.stringify([account, key]);
+    const known = results.get(text);
+    if (known && clock.monotonic() < known.until) return known.result as Promise<T>;
+    const result = enqueue(account, work);
+    const entry = { result, until: Number.POSITIVE_INFINITY };
+    results.set(text, entry);
+    const endAt = (until: number) => {
+      entry.until = until;
+    };
+    result.then(
+      () => endAt(clock.monotonic() + CACHED_FOR),
+      () => endAt(Number.NEGATIVE_INFINITY),
+    );
+    return result;
+  };
+}
+
+export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE }: LookupDeps): Lookups {
+  const run = createQueue(clock);
+
+  function lookUp<T>(
+    account: string,
+    key: unknown,
+    work: (open: LookupAccount, signal: AbortSignal) => Promise<object>,
+  ): Promise<T> {
+    return run(account, key, async () => {
+      const open = accountOf(account);
+      if (!open) throw new LookupError(503, 'the account is not open: it failed to open, or moves between replicas');
+      const { signal } = new AbortController();
+      const found = await withDeadline(deadline, signal, within => work(open, within)).catch(error => {
+        throw failureOf(error);
+      });
+      return toView({ now: iso(clock.now()), account, ...found }) as T;
+    });
+  }
+
+  async function readRows<Row>(list: List<Row>, reader: Reader, limit: number, signal: AbortSignal) {
+    const { rows, hasMore, mayMissNewer, isProven, rejected } = await readNewest(list, reader, {
+      limit,
+      maxPages: MAX_PAGES,
+      signal,
+    });
+    return { hasMore, mayMissNewer, proven: isProven, rejected, rows: rows.map(list.json) };
+  }
+
+  return {
+    dlq: (account, { limit, kind, ...filters }) =>
+      lookUp(account, ['dlq', limit, kind, filters], ({ reader, patterns }, signal) => {
+        const routes = createRoutes(patterns);
+        const kinds = { of: (entry: Parameters<typeof kindOf>[0]) => kindOf(entry, routes), only: kind };
+        return readRows(dlqList(filtersOf(filters, clock.now()), kinds), reader, limit, signal);
+      }),
+    events: (account, { limit, ...filters }) =>
+      lookUp(account, ['events', limit, filters], ({ reader }, signal) =>
+        readRows(eventList(filtersOf(filters, clock.now())), reader, limit, signal),
+      ),
+    message: (account, id) =>
+      lookUp(account, ['message', id], async ({ reader }, signal) => {
+        const bounds = { limit: MAX_EVENTS, maxPages: MAX_PAGES };
+        const message = await readMessage({ account, reader, isTraced, bounds }, id, signal);
+        if (!message)
+          throw new LookupError(404, 'neither the event log nor the dead-letter queue contains the message');
+        return messageJson(message);
+      }),
+  };
+}

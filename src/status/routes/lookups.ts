@@ -1,0 +1,55 @@
+import type { Request, Response, Router } from 'express';
+import type { z } from 'zod';
+import { FORWARDED } from '../../http/peer.ts';
+import { onlyAllow, READ } from '../../http/routes/methods.ts';
+import { holderUrl } from '../../http/routes/metrics.ts';
+import type { ServedReplicas } from '../../http/served.ts';
+import { isSaneId } from '../../upstream/api.ts';
+import { DlqLookupQuery, EventLookupQuery, MessageLookupQuery } from '../api/lookup.ts';
+import { LookupError, type Lookups } from '../lookups.ts';
+import type { Served } from '../served.ts';
+import { refuse, validQuery } from './query.ts';
+
+/** Redirects to the replica that holds the account, or responds with 503. */
+function redirect(replicas: ServedReplicas, account: string, path: string, response: Response): void {
+  const holder = holderUrl(replicas, account, path);
+  if ('why' in holder) refuse(response.set('Retry-After', '5'), 503, holder.why);
+  else refuse(response.set('Location', holder.url), 307, 'another replica holds the account');
+}
+
+/** Adds GET /api/v1/dlq, /api/v1/events and /api/v1/messages/ID. */
+export function addLookups(router: Router, served: Served): void {
+  function add<T extends z.ZodObject>(
+    path: string,
+    schema: T,
+    find: (lookups: Lookups, account: string, query: z.output<T>, id: string) => Promise<object>,
+  ): void {
+    async function respond(request: Request<{ id?: string }>, response: Response): Promise<void> {
+      response.set('Cache-Control', 'no-store');
+      const { [FORWARDED]: _, ...given } = request.query;
+      const query = validQuery(schema, given, response);
+      if (!query) return;
+      const { id = '' } = request.params;
+      if (path.endsWith(':id') && !isSaneId(id))
+        return refuse(response, 400, 'the message id must be 1 to 200 of A-Z a-z 0-9 _ -');
+      const [only, ...more] = served.accounts;
+      const { account = more.length === 0 ? only : undefined, ...rest } = query as { readonly account?: string };
+      if (account === undefined) return refuse(response, 400, 'account is required, because several are configured');
+      if (!served.accounts.includes(account)) return refuse(response, 404, 'no account with that name is configured');
+      if (served.replicas && !served.replicas.placeOf(account).isHere)
+        return redirect(served.replicas, account, request.originalUrl, response);
+      try {
+        response.json(await find(served.lookups, account, rest as z.output<T>, id));
+      } catch (error) {
+        if (!(error instanceof LookupError)) throw error;
+        if (error.retryAfter !== undefined) response.set('Retry-After', String(error.retryAfter));
+        refuse(response, error.status, error.message);
+      }
+    }
+    router.route(path).get(respond).all(onlyAllow(READ));
+  }
+
+  add('/api/v1/dlq', DlqLookupQuery, (lookups, account, query) => lookups.dlq(account, query));
+  add('/api/v1/events', EventLookupQuery, (lookups, account, query) => lookups.events(account, query));
+  add('/api/v1/messages/:id', MessageLookupQuery, (lookups, account, _query, id) => lookups.message(account, id));
+}

@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { Dialect } from '../../src/emulator/dialect.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { limitLookups, MAX_PER_MINUTE } from '../../src/lookup/limit.ts';
+import {
+  DlqLookup,
+  DlqLookupQuery,
+  EventLookup,
+  EventLookupQuery,
+  MessageLookup,
+} from '../../src/status/api/lookup.ts';
+import { createLookups } from '../../src/status/lookups.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
+import { createTestClient, TOKEN } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { json, serve } from '../support/http-service.ts';
+
+const CANARY = 'canary-3c1d';
+const LIMITS = { requestsPerSecond: 10_000, burst: 10_000, concurrency: 100, requestsPerDay: 1_000_000 };
+const dlq = (query: object = {}) => DlqLookupQuery.parse(query);
+const eventQuery = (query: object = {}) => EventLookupQuery.parse(query);
+
+/** Look-ups of the account `a` in the service at `url`. `skip` advances the clock. */
+function lookupsOf(url: string, deadline?: number) {
+  let skipped = 0;
+  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skipped };
+  const budget = limitLookups(
+    createBudget(LIMITS, clock, () => undefined),
+    LIMITS,
+    clock,
+  );
+  const { client, counts } = createTestClient(url, { budget });
+  const open = { reader: client.at('browser'), patterns: [] };
+  const lookups = createLookups({
+    accountOf: name => (name === 'a' ? open : undefined),
+    isTraced: false,
+    clock,
+    ...(deadline && { deadline }),
+  });
+  const skip = (ms: number) => {
+    skipped += ms;
+  };
+  return { lookups, counts, skip };
+}
+
+const DIALECTS: readonly Partial<Dialect>[] = [
+  {},
+  { eventPaths: 'logs', lastCursor: 'empty', eventState: 'upper' },
+  { order: 'ignored', dlqWorkflows: 'separate', highCount: 'refused' },
+];
+
+describe.each(DIALECTS)('with the dialect %j', dialect => {
+  it('returns rows and the timeline of a message in the described form', async () => {
+    const { url, state } = await emulateEmpty({ token: TOKEN, dialect });
+    const now = Date.now();
+    for (let age = 1; age <= 120; age += 1) {
+      const responseStatus = age % 2 ? 500 : 404;
+      state.addDlqEntry({ messageId: `m${age}`, enteredAt: now - age * 1000, responseStatus });
+    }
+    state.addEvents([
+      { messageId: 'm1', state: 'created', time: now - 9000 },
+      { messageId: 'm1', state: 'active', time: now - 8000 },
+      { messageId: 'm1', state: 'failed', time: now - 1000, responseStatus: 500 },
+    ]);
+    const { lookups } = lookupsOf(url);
+    const dead = DlqLookup.strict().parse(await lookups.dlq('a', dlq({ status: '404', since: '1h', limit: 2 })));
+    expect(dead).toMatchObject({ account: 'a', hasMore: true, proven: true, rejected: 0, mayMissNewer: false });
+    expect(dead.rows.map(({ messageId }) => messageId)).toEqual(['m2', 'm4']);
+    const [{ kind } = { kind: '' }] = dead.rows;
+    const ofKind = await lookups.dlq('a', dlq({ kind, limit: 200 }));
+    expect([ofKind.rows.length, ofKind.hasMore]).toEqual([60, false]);
+    const events = EventLookup.strict().parse(await lookups.events('a', eventQuery({ state: 'FAILED' })));
+    expect(events.rows).toMatchObject([{ messageId: 'm1', state: 'failed', responseStatus: 500 }]);
+    const message = MessageLookup.strict().parse(await lookups.message('a', 'm1'));
+    expect(message).toMatchObject({ outcome: 'failed', durationSeconds: 8, missing: [], callback: null });
+    expect(message.deadLetter).toMatchObject({ messageId: 'm1', responseStatus: 500 });
+    await expect(lookups.message('a', 'unknown')).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+it('equal concurrent look-ups share requests, and the result is reused for 10 s', async () => {
+  const { url } = await emulateEmpty({ token: TOKEN });
+  const { lookups, counts, skip } = lookupsOf(url);
+  const both = await Promise.all([lookups.dlq('a', dlq()), lookups.dlq('a', dlq())]);
+  expect(both[0]).toBe(both[1]);
+  expect(await lookups.dlq('a', dlq())).toBe(both[0]);
+  expect(counts.requests).toEqual({ 'dlq ok': 1 });
+  skip(10_001);
+  expect(await lookups.dlq('a', dlq())).not.toBe(both[0]);
+  expect(counts.requests).toEqual({ 'dlq ok': 2 });
+});
+
+it('runs one look-up of an account at a time and rejects a long queue', async () => {
+  let [atOnce, most] = [0, 0];
+  const service = await serve(async (_request, response) => {
+    atOnce += 1;
+    most = Math.max(most, atOnce);
+    await sleep(20);
+    atOnce -= 1;
+    json(response, { messages: [] });
+  });
+  const { lookups } = lookupsOf(service.url);
+  const all = await Promise.allSettled([1, 2, 3, 4, 5].map(limit => lookups.dlq('a', dlq({ limit }))));
+  expect(all.map(({ status }) => status)).toEqual([...Array(4).fill('fulfilled'), 'rejected']);
+  expect(all[4]).toMatchObject({ reason: { status: 429, retryAfter: 1 } });
+  expect(most).toBe(1);
+});
+
+it('a hundred look-ups in a minute send at most the limit of requests, even if every request is retried', async () => {
+  const service = await serve((_request, response) => json(response, { error: CANARY }, 500));
+  const { lookups } = lookupsOf(service.url);
+  const statuses = new Set<number>();
+  for (let index = 0; index < 100; index += 1) {
+    const error = await lookups.message('a', `m${index}`).catch(error => error);
+    statuses.add(error.status);
+    expect(error.message).not.toContain(CANARY);
+    if (error.status === 429) expect(error.retryAfter).toBeGreaterThan(0);
+  }
+  expect(service.requests).toHaveLength(MAX_PER_MINUTE);
+  expect([...statuses]).toEqual([503, 429]);
+});
+
+it('reads at most four pages of an endless list, and bounds texts', async () => {
+  let pages = 0;
+  const service = await serve((_request, response) => {
+    pages += 1;
+    const row = (index: number) => ({
+      ...{ messageId: `m${pages}-${index}`, dlqId: `${Date.now() - pages * 1000}-${index}`, url: 'x'.repeat(10_000) },
+      ...{ body: CANARY, header: { cookie: [CANARY] }, responseBody: CANARY, responseHeader: { x: [CANARY] } },
+      labels: Array(500).fill('l'),
+    });
+    json(response, { messages: Array.from({ length: 10 }, (_, index) => row(index)), cursor: `c${pages}` });
+  });
+  const { lookups } = lookupsOf(service.url);
+  const found = await lookups.dlq('a', dlq({ kind: 'none', limit: 200 }));
+  expect([pages, found.rows, found.hasMore]).toEqual([4, [], true]);
+  const all = await lookups.dlq('a', dlq({ limit: 200 }));
+  expect([pages, all.rows.length]).toEqual([8, 40]);
+  expect(JSON.stringify(all)).not.toContain(CANARY);
+  for (const { url } of all.rows) expect(url?.length).toBeLessThanOrEqual(512);
+});
+
+it.each([
+  [200, { messages: [{ messageId: 'other', dlqId: '1-0' }] }, 502, /ignores the parameter messageId: 1 of 1/],
+  [200, { messages: CANARY }, 503, /invalid response/],
+  [400, { error: CANARY }, 502, /does not support this request/],
+  [401, { error: CANARY }, 503, /rejects the token/],
+  [403, { error: CANARY }, 503, /no permission/],
+  [429, { error: CANARY }, 503, /limits the rate/],
+])('reports status %s with %j as %s', async (status, body, expected, message) => {
+  const service = await serve((_request, response) => {
+    response.setHeader('Retry-After', '90');
+    json(response, body, status);
+  });
+  const { lookups } = lookupsOf(service.url);
+  const error = await lookups.dlq('a', dlq({ message: 'm1' })).catch(error => error);
+  expect(error).toMatchObject({ name: 'LookupError', status: expected });
+  expect(error.message).toMatch(message);
+  expect(error.message).not.toContain(CANARY);
+  if (status === 429) expect(error.retryAfter).toBe(90);
+});
+
+it('ends at the deadline if the service does not respond, and continues with the next look-up', async () => {
+  let calls = 0;
+  const service = await serve((_request, response) => {
+    calls += 1;
+    if (calls > 1) json(response, { messages: [] });
+  });
+  const { lookups } = lookupsOf(service.url, 200);
+  const [slow, next] = await Promise.allSettled([lookups.dlq('a', dlq()), lookups.dlq('a', dlq({ limit: 1 }))]);
+  expect(slow).toMatchObject({ reason: { status: 503, message: expect.stringContaining('no result in time') } });
+  expect(next.status).toBe('fulfilled');
+});
+
+it('rejects look-ups of an account that is not open', async () => {
+  const { lookups } = lookupsOf('http://127.0.0.1:1');
+  await expect(lookups.dlq('b', dlq())).rejects.toMatchObject({ status: 503 });
+});

@@ -1,0 +1,116 @@
+import { expect, it } from 'vitest';
+import { LookupError, type Lookups } from '../../../src/status/lookups.ts';
+import type { Served } from '../../../src/status/served.ts';
+import { ALICE, serve, USERS } from '../../http/protected-server.ts';
+
+function echo() {
+  const calls: unknown[] = [];
+  const call =
+    (name: string) =>
+    async (...which: unknown[]) => {
+      calls.push([name, ...which]);
+      return { name } as never;
+    };
+  const lookups: Lookups = { dlq: call('dlq'), events: call('events'), message: call('message') };
+  return { calls, lookups };
+}
+
+const PATHS = ['dlq', 'events', 'messages/m1'];
+
+it('passes the account, filters and the limit on', async () => {
+  const { calls, lookups } = echo();
+  const { ask } = await serve(USERS, { lookups });
+  for (const path of ['dlq?callerIp=::1&kind=k', 'events?since=2h&limit=7', 'messages/m1?account=a']) {
+    const { status, headers } = await ask(`/api/v1/${path}`, ALICE);
+    expect([status, headers['cache-control']]).toEqual([200, 'no-store']);
+  }
+  expect(calls).toEqual([
+    ['dlq', 'a', { callerIp: '::1', kind: 'k', limit: 50 }],
+    ['events', 'a', { since: '2h', limit: 7 }],
+    ['message', 'a', 'm1'],
+  ]);
+});
+
+it.each(PATHS)('%s requires a user and accepts only GET and HEAD', async path => {
+  const { calls, lookups } = echo();
+  const { ask, status } = await serve(USERS, { lookups });
+  expect(await status(`/api/v1/${path}`)).toBe(401);
+  expect(calls).toEqual([]);
+  const post = await ask(`/api/v1/${path}`, { method: 'POST', ...ALICE });
+  expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
+});
+
+it.each([
+  ['dlq?limit=201', 'limit must be a whole number from 1 to 200'],
+  ['dlq?status=x', 'status must be an HTTP status code, 100 to 999, or 0 for no response'],
+  ['dlq?since=x', 'since must be a time, or a duration before now such as 2h'],
+  ['dlq?queue=', 'queue must not be empty'],
+  ['dlq?queue=a&queue=b', 'queue must be given once'],
+  [`dlq?url=${'x'.repeat(2001)}`, 'url must have at most 2000 characters'],
+  [
+    'events?status=500',
+    'unknown parameter status: allowed parameters are account, message, url, topic, schedule, queue, state, since, until, limit',
+  ],
+  ['messages/m1?limit=1', 'unknown parameter limit: allowed parameters are account'],
+  ['messages/a%2Fb', 'the message id must be 1 to 200 of A-Z a-z 0-9 _ -'],
+  ['messages/%ff', 'the path must be UTF-8, percent-encoded'],
+])('rejects %s', async (path, error) => {
+  const { ask } = await serve(USERS, echo());
+  const { status, text } = await ask(`/api/v1/${path}`, ALICE);
+  expect([status, JSON.parse(text)]).toEqual([400, { error }]);
+});
+
+it.each(PATHS)('%s requires an account if several are configured', async path => {
+  const { calls, lookups } = echo();
+  const { ask } = await serve(USERS, { lookups, accounts: ['a', 'b'] });
+  expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({ status: 400, text: /account is required/ });
+  expect(await ask(`/api/v1/${path}?account=c`, ALICE)).toMatchObject({ status: 404 });
+  expect(await ask(`/api/v1/${path}?account=b`, ALICE)).toMatchObject({ status: 200 });
+  expect(calls).toHaveLength(1);
+});
+
+it('responds with the status, the sentence and the wait of a failed look-up', async () => {
+  const fail = (error: unknown) => () => Promise.reject(error);
+  const lookups: Lookups = {
+    dlq: fail(new LookupError(429, 'too many', 1500)),
+    events: fail(new LookupError(503, 'it fails')),
+    message: fail(new Error('bug')),
+  };
+  const { ask } = await serve(USERS, { lookups });
+  const [limited, failed, bug] = await Promise.all(PATHS.map(path => ask(`/api/v1/${path}`, ALICE)));
+  expect([limited?.status, limited?.headers['retry-after'], limited?.text]).toEqual([429, '2', '{"error":"too many"}']);
+  expect([failed?.status, failed?.headers['retry-after'], failed?.text]).toEqual([
+    503,
+    undefined,
+    '{"error":"it fails"}',
+  ]);
+  expect(bug?.status).toBe(500);
+});
+
+it('redirects to the replica that holds the account, once', async () => {
+  const { calls, lookups } = echo();
+  const self = { id: 'one', url: 'http://one:1', since: 0 };
+  let holder: typeof self | undefined = { id: 'two', url: 'http://two:2/', since: 0 };
+  const replicas = {
+    refresh: async () => undefined,
+    placeOf: () => ({ isHere: false, holder, last: self }),
+    self,
+    awaySince: () => undefined,
+  } as unknown as NonNullable<Served['replicas']>;
+  const { ask } = await serve(USERS, { lookups, replicas });
+  const { status, headers, text } = await ask('/api/v1/dlq?account=a&queue=q', ALICE);
+  expect([status, headers.location, JSON.parse(text)]).toEqual([
+    307,
+    'http://two:2/api/v1/dlq?account=a&queue=q&sentOn=1',
+    { error: 'another replica holds the account' },
+  ]);
+  const moving = await ask('/api/v1/dlq?sentOn=1', ALICE);
+  expect([moving.status, moving.headers['retry-after'], JSON.parse(moving.text)]).toEqual([
+    503,
+    '5',
+    { error: 'the account is not collected now: it is moving to another replica' },
+  ]);
+  holder = undefined;
+  expect(await ask('/api/v1/messages/m1', ALICE)).toMatchObject({ status: 503 });
+  expect(calls).toEqual([]);
+});
