@@ -124,6 +124,7 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
     accounts: [],
     clock: systemClock,
     overview,
+    report: none,
     account: () => undefined,
     exposition: none,
     status: () => [],

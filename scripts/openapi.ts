@@ -14,6 +14,7 @@ import {
 } from '../src/status/api/lookup.ts';
 import { AccountRow, Overview, OverviewQuery } from '../src/status/api/overview.ts';
 import { AccountName, AlertView, ChangeView, DataState, Problem, State, Time } from '../src/status/api/parts.ts';
+import { Report } from '../src/status/api/report.ts';
 import { Status } from '../src/status/api/status.ts';
 import {
   Approved,
@@ -58,6 +59,7 @@ const COMPONENTS = {
   Problem,
   Reason: ReasonBody,
   ReducedAccount: ReducedAccountView,
+  Report,
   Reloaded,
   State,
   Status,
@@ -111,6 +113,13 @@ const ROUTES: readonly Route[] = [
     description: 'State of all accounts: problems, firing alerts, and a page of matching accounts.',
     query: OverviewQuery,
     responses: { 200: { description: 'A page of accounts.', json: 'Overview' }, 400: BAD_QUERY },
+  },
+  {
+    method: 'get',
+    path: '/api/v1/report',
+    description:
+      'Health of all accounts and of the agent: problems, and data that is not current. `delivery-watch report` formats it.',
+    responses: { 200: { description: 'The report.', json: 'Report' }, 400: BAD_QUERY },
   },
   {
     method: 'get',

@@ -23,10 +23,10 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['notify', 1940, 'kit model upstream store replicas collectors'],
   ['rules', 3490, 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 4010, 'kit model upstream store metrics scheduler collectors notify'],
-  ['http', 2100, 'kit model'],
+  ['http', 2110, 'kit model'],
   [
     'status',
-    6580,
+    6720,
     'kit model upstream lookup store metrics scheduler replicas history collectors notify rules auto-cancel http',
   ],
   ['config', 2820, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],
@@ -38,8 +38,8 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['emulator', 3900, 'kit'],
   [
     'cli',
-    5000,
-    'kit model upstream lookup store metrics telemetry scheduler push collectors rotation rules notify auto-cancel http config agent emulator',
+    5260,
+    'kit model upstream lookup store metrics telemetry scheduler push collectors rotation rules notify auto-cancel http status config agent emulator',
   ],
   ['mixin', 4000, 'kit metrics collectors rules cli'],
 ];
@@ -70,6 +70,7 @@ const OPENS_EVERY_FILE = ['status', 'agent', 'cli', 'mixin'];
 
 /** Where a module that opens every file of others may open only these. */
 const ALSO_CLOSED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  cli: { status: ['api/report.ts'] },
   mixin: { rules: ['promql.ts'], cli: ['shipped.ts'] },
 };
 
@@ -287,7 +288,7 @@ describe('import rules', () => {
       'a pure file may not import upstream/api.ts',
     ],
     ['auto-cancel/evaluate.ts', `import { readFileSync } from 'node:fs';`, 'a pure file may not import node:fs'],
-    ['cli/x.ts', `import { page } from '../status/overview.ts';`, 'cli may not import status'],
+    ['cli/x.ts', `import { page } from '../status/overview.ts';`, 'status/overview.ts is not the door of status'],
   ])('a violation of the import rules in %s is detected: %s', (path, text, breach) => {
     expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);
   });
@@ -342,7 +343,7 @@ describe('import rules', () => {
       }
       return [...found].filter(file => /^(cli|emulator|mixin)\//.test(file)).sort();
     };
-    expect(carried('cli/cli.ts')).toEqual(['cli/cli.ts']);
+    expect(carried('cli/cli.ts')).toEqual(['cli/cli.ts', 'cli/exit-status.ts']);
     expect(carried('cli/serve.ts')).toEqual([
       'cli/option-values.ts',
       'cli/otlp-environment.ts',

@@ -65,6 +65,7 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
     journal: since => current().served.journal(since),
     alerts: () => current().served.alerts(),
     overview: query => current().served.overview(query),
+    report: () => current().served.report(),
     account: name => current().served.account(name),
     history: (...which) => current().served.history(...which),
     autoCancel: account => current().served.autoCancel(account),
@@ -141,6 +142,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     agentProblems: agent.problems,
     elsewhere,
     kept,
+    externalUrl: config.server.externalUrl,
     log,
   });
   const own: StateServed = {

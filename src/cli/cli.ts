@@ -2,12 +2,14 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
 import { printable } from '../kit/text.ts';
 import { version } from '../kit/version.ts';
+import { ExitStatus } from './exit-status.ts';
 
 /** Commands in the order of the help. Only the running command is loaded, so an agent loads neither demo nor mixin. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['serve', async () => (await import('./serve.ts')).serveCommand()],
   ['snapshot', async () => (await import('./snapshot.ts')).snapshotCommand()],
   ['list', async () => (await import('./list.ts')).listCommand()],
+  ['report', async () => (await import('./report.ts')).reportCommand()],
   ['message', async () => (await import('./message.ts')).messageCommand()],
   ['plan', async () => (await import('./plan.ts')).planCommand()],
   ['demo', async () => (await import('./demo.ts')).demoCommand()],
@@ -30,7 +32,7 @@ async function commandsFor([first = '']: readonly string[]): Promise<Command[]> 
   return load ? [await load()] : Promise.all([...COMMANDS.values()].map(load => load()));
 }
 
-/** Runs one command line. Returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. */
+/** Runs one command line. Returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration; `report` also 3. */
 export async function runCli(argv: readonly string[]): Promise<number> {
   // Keep running if the reader of the output has closed it.
   for (const output of [process.stdout, process.stderr]) {
@@ -47,6 +49,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     await program.parseAsync(argv, { from: 'user' });
     return 0;
   } catch (error) {
+    if (error instanceof ExitStatus) return error.code;
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`${message.split('\n').map(printable).join('\n')}\n`);

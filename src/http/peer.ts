@@ -3,8 +3,9 @@ import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
 import { systemClock, withDeadline } from '../kit/clock.ts';
 
-/** Requests between agents that share a store, and from commands to an agent. They can only request explanations. */
+/** Requests between agents that share a store, and from commands to an agent. They can only request explanations and reports. */
 
+export const REPORT_PATH = '/api/v1/report';
 export const EXPLAIN_PATH = '/api/v1/explain';
 /** Marks a request from another replica, which is never forwarded again. */
 export const FORWARDED = 'sentOn';
@@ -14,11 +15,11 @@ const SCHEME = 'Delivery-Watch';
 const SKEW = 600_000;
 /** Timeout of a request to an agent, which responds from memory (ms). */
 const WITHIN = 5000;
-const MAX_BODY_BYTES = 2 ** 20;
+const MAX_BODY_BYTES = 2 ** 24;
 
 /**
  * Proves that a request comes from a process that can read the store. Such a process could read the same evidence from
- * the store. The caller's password is never forwarded, because the address of a replica comes from the database.
+ * the store, or collect it with the configuration. The caller's password is never forwarded, because the address of a replica comes from the database.
  */
 export type PeerKey = ReturnType<typeof createPeerKey>;
 
@@ -37,7 +38,7 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
       headers: { authorization = '' },
     }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
       const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.([\w-]{43})$/.exec(authorization) ?? [];
-      if (method !== 'GET' || !url.startsWith(`${EXPLAIN_PATH}?`) || at === '') return false;
+      if (method !== 'GET' || !(url.startsWith(`${EXPLAIN_PATH}?`) || url === REPORT_PATH) || at === '') return false;
       return Math.abs(now() - Number(at)) <= SKEW && timingSafeEqual(Buffer.from(mac, 'base64url'), macOf(at, url));
     },
   };
@@ -103,5 +104,12 @@ export async function requestPeer(
   });
   const found = (await getJson(peer, `${EXPLAIN_PATH}?${query}`, signal)) ?? [];
   if (!Array.isArray(found)) throw new Error(`${peer.url} sent an invalid response`);
+  return found;
+}
+
+/** Requests the report of an agent, as JSON. Rejects if there is no valid response. */
+export async function reportOfPeer(peer: Peer, signal: AbortSignal): Promise<object> {
+  const found = await getJson(peer, REPORT_PATH, signal);
+  if (typeof found !== 'object' || found === null) throw new Error(`${peer.url} sent an invalid response`);
   return found;
 }

@@ -104,6 +104,7 @@ function overviewRow({ name: account, labels }: StatusSettings, standing: Standi
   return {
     up,
     problems,
+    unevaluated: row?.unevaluated ?? null,
     omittedFiring: (row?.alertsFiring ?? 0) - listed,
     row: { ...NO_NUMBERS, ...row?.row, account, labels, state, data, problems: total, worst, ...place },
   };

@@ -1,6 +1,7 @@
 import { hash64 } from '../kit/hash.ts';
 import { createYielder } from '../kit/yielder.ts';
 import type { Source } from '../metrics/family.ts';
+import type { CheckKind } from '../model/check-kind.ts';
 import { checkedView, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
 import { DATA_STATES, NOT_SHARED, type Problem } from './api/parts.ts';
@@ -11,6 +12,8 @@ export interface OverviewRow {
   readonly row: Omit<AccountRow, 'firing'>;
   readonly up: boolean;
   readonly problems: readonly Problem[];
+  /** Kinds of checks without a result; null if they are not reported. */
+  readonly unevaluated: readonly CheckKind[] | null;
   /** Number of firing alerts that are not listed, because another replica holds the account. */
   readonly omittedFiring?: number;
 }
@@ -52,7 +55,7 @@ const isCurrent = (stamps: readonly unknown[], sources: readonly Source[]) =>
 
 /** Builds the row of an account at `now` (ms since the Unix epoch). */
 export function makeRow(viewed: Viewed, now: number): OverviewRow {
-  const { view, truths, problems, data, state } = checkedView(viewed, now, 'brief');
+  const { view, truths, checked, problems, data, state } = checkedView(viewed, now, 'brief');
   const { account, up, labels, deadLetters, events, flowControl } = view;
   const { lastHour } = events;
   const worstData = DATA_STATES[Math.max(0, ...data.map(each => DATA_STATES.indexOf(each)))] ?? 'fresh';
@@ -60,6 +63,13 @@ export function makeRow(viewed: Viewed, now: number): OverviewRow {
   return {
     up,
     problems,
+    unevaluated: [
+      ...new Set(
+        checked.flatMap(({ check, findings, unknown }) =>
+          unknown.length > 0 && findings.length === 0 ? [check.kind] : [],
+        ),
+      ),
+    ],
     row: {
       account,
       state,
@@ -94,6 +104,7 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
   return {
     up: false,
     problems: [problem],
+    unevaluated: null,
     row: {
       account: name,
       state: stateOf([problem], []),

@@ -6,6 +6,7 @@ import type { AgentView } from './api/agent.ts';
 import type { AutoCancelView } from './api/auto-cancel.ts';
 import type { HistoryQuery, HistoryView } from './api/history.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
+import type { Report } from './api/report.ts';
 import type { Lookups } from './lookups.ts';
 
 /**
@@ -16,6 +17,7 @@ export interface Served extends HttpServed {
   readonly version: string;
   readonly externalUrl: string | null;
   overview(query: OverviewQuery): Promise<Overview>;
+  report(): Promise<Report>;
   account(name: string): AnyAccountView | undefined;
   /** Returns recorded samples of an account; undefined for an unknown name. Rejects with StoreError. */
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;

@@ -124,6 +124,10 @@ function serveAll(own: StateServed, parts: Parts): StateServed {
       await stored.refresh();
       return own.overview(query);
     },
+    async report() {
+      await stored.refresh();
+      return own.report();
+    },
     account(name) {
       const view = own.account(name);
       return view ? { ...view, ...(holders.holderOf(name) ? here : NOT_SHARED) } : others.account(name);

@@ -10,6 +10,7 @@ import type { Problem } from './api/parts.ts';
 import { overview } from './overview.ts';
 import { createOverviewRows, type KeptRows, type OverviewRow } from './overview-rows.ts';
 import type { ProblemLog } from './problem-log.ts';
+import { reportOf } from './report.ts';
 import type { Served } from './served.ts';
 import type { SharedViews } from './shared.ts';
 import { sum } from './values.ts';
@@ -27,6 +28,7 @@ export interface ViewsDeps {
   readonly agentProblems: () => readonly Problem[];
   readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
   readonly kept: KeptRows;
+  readonly externalUrl: string | null;
   readonly log: Pick<Log, 'error'>;
 }
 
@@ -48,7 +50,7 @@ function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
   );
 }
 
-export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'account' | 'watch'> & {
+export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'report' | 'account' | 'watch'> & {
   readonly rows: () => Promise<readonly OverviewRow[]>;
 } {
   const { clock, alerts, agentProblems, kept, elsewhere, log } = deps;
@@ -69,6 +71,16 @@ export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'account
         replicas: holders.sharing()?.replicas.length ?? 0,
       };
       return overview({ ...common, ...all }, query);
+    },
+    async report() {
+      return reportOf({
+        version,
+        externalUrl: deps.externalUrl,
+        rows: [...(await rows()), ...(elsewhere?.others.rows() ?? [])],
+        statuses: [...deps.accounts.map(account => account.shownStatus()), ...(elsewhere?.others.statuses() ?? [])],
+        agentProblems: agentProblems(),
+        now: clock.now(),
+      });
     },
     watch() {
       const ended = () => sum(deps.accounts.map(account => account.roundsEnded()));

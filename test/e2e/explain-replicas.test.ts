@@ -72,7 +72,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     return (await count()) - before;
   }
 
-  it('explain is answered over HTTP by any replica, and through the CLI without a password', async () => {
+  it('explain and report are answered over HTTP by any replica, and through the CLI without a password', async () => {
     const web = join(newFolder(), 'web.yaml');
     writeFileSync(web, JSON.stringify({ basic_auth_users: { ann: hashSync('password', 4) } }));
     const { replicas, env, authorization } = await setUp(web);
@@ -97,6 +97,15 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
       expect([code, stdout, stderr]).toEqual([0, expect.stringContaining('b: entry 1-0'), '']);
     });
     expect((await fetch(`${replicas[0]?.url}/api/v1/explain?id=1-0`)).status).toBe(401);
+    await eventually(async () => {
+      const { stdout, stderr } = await runCli(['report', '--format', 'json', '--config', config], env);
+      expect(stderr).toBe('');
+      expect(JSON.parse(stdout).accounts).toMatchObject([
+        { account: 'a', deadLetters: 1, unknown: [] },
+        { account: 'b', deadLetters: 1, unknown: [] },
+      ]);
+    });
+    expect((await fetch(`${replicas[0]?.url}/api/v1/report`)).status).toBe(401);
   });
 
   it('a thousand explain requests per second keep the commit rate of the database below three times the idle rate', async () => {

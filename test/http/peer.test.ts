@@ -89,7 +89,7 @@ describe('askPeer', () => {
     ['requires a password', (_, response) => response.writeHead(401).end(), /status 401/],
     ['sends invalid JSON', (_, response) => response.end('<html>'), /JSON/],
     ['sends an object', (_, response) => response.end('{}'), /invalid response/],
-    ['sends more than a megabyte', (_, response) => response.end('x'.repeat(2 ** 21)), /more than 1048576 bytes/],
+    ['sends more than 16 MiB', (_, response) => response.end('x'.repeat(2 ** 24 + 1)), /more than 16777216 bytes/],
     ['closes the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
   ])('askPeer rejects if the other agent %s', async (_what, listener, message) => {
     await expect(ask(await openPort(listener))).rejects.toThrow(message);

@@ -19,6 +19,7 @@ import { createDescribed, DESCRIPTION, type Described } from '../support/describ
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
+import { emptyServed } from './empty-served.ts';
 import { account, reduced, withdrawn } from './page/fixtures/account.ts';
 import { sharedAgent } from './page/fixtures/agent.ts';
 import { autoCancel } from './page/fixtures/auto-cancel.ts';
@@ -159,7 +160,7 @@ async function startBusyAgent(described: Described) {
 type BusyAgent = Awaited<ReturnType<typeof startBusyAgent>>;
 
 async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
-  for (const path of ['overview', 'agent', 'status', 'alerts', 'journal', 'sd']) await get(`/api/v1/${path}`);
+  for (const path of ['overview', 'report', 'agent', 'status', 'alerts', 'journal', 'sd']) await get(`/api/v1/${path}`);
   for (const path of ['dlq', 'events', 'messages/unknown']) {
     for (const name of ['busy', 'refused', 'nobody'])
       await get(`/api/v1/${path}?account=${name}`, `/api/v1/${path.replace('unknown', '{id}')}`);
@@ -292,6 +293,7 @@ async function refuse(described: Described): Promise<void> {
     // Responses of one of several replicas.
     status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
     overview: async () => overview([row('a', FROM_ANOTHER)], { replicas: 3 }),
+    report: async () => ({ ...(await emptyServed.report()), externalUrl: URL_OF_ANOTHER }),
     account: () => shown,
     lookups: lookupsThat(async kind => {
       if (failure) throw failure;
@@ -317,9 +319,10 @@ async function refuse(described: Described): Promise<void> {
     await described.check(method, of, new Response(text, { status, headers: headers as Record<string, string> }));
   }
   const json = (body: unknown) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-  for (const path of ['overview', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
+  for (const path of ['overview', 'report', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
     await ask('get', `/api/v1/${path}?unknown=1`);
-  for (const path of ['overview', 'accounts/a', 'auto-cancel', 'agent', 'status']) await ask('get', `/api/v1/${path}`);
+  for (const path of ['overview', 'report', 'accounts/a', 'auto-cancel', 'agent', 'status'])
+    await ask('get', `/api/v1/${path}`);
   shown = { ...account, ...ANOTHER };
   await ask('get', '/api/v1/accounts/a');
   for (const path of [

@@ -67,6 +67,7 @@ function statusWith(problems: number, alerts: readonly ShownAlert[], filters = 3
     publicUrl: null,
     row: row('production', { problems }),
     up: false,
+    unevaluated: ['dlq_growing'],
     problems: Array.from({ length: problems }, (_, index) => problem(index)),
     alerts,
     status: {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CHECK_KINDS } from '../../model/check-kind.ts';
 import { AccountBrakes } from './auto-cancel.ts';
 import { AccountRow } from './overview.ts';
 import { AlertView, Maybe, Problem } from './parts.ts';
@@ -25,6 +26,8 @@ export const StatusRow = z.object({
   up: z.boolean(),
   /** Worst first; `row.problems` is the total. */
   problems: known(Problem),
+  /** Kinds of checks without a result. Earlier versions do not report them. */
+  unevaluated: Maybe(known(z.enum(CHECK_KINDS))).default(null),
   alerts: known(AlertView),
   alertsTotal: z.int(),
   alertsFiring: z.int(),

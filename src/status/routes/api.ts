@@ -1,5 +1,6 @@
 import { type NextFunction, type Request, type Response, Router } from 'express';
 import { z } from 'zod';
+import { REPORT_PATH } from '../../http/peer.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { createSerially } from '../../kit/serially.ts';
 import { AutoCancelQuery } from '../api/auto-cancel.ts';
@@ -51,6 +52,7 @@ export function apiRoutes(served: Served): Router {
   add('/api/v1/auto-cancel', AutoCancelQuery, ({ account }) =>
     account === undefined || isConfigured(account) ? served.autoCancel(account) : undefined,
   );
+  add(REPORT_PATH, NO_QUERY, () => served.report());
   add('/api/v1/agent', NO_QUERY, () => served.agent());
   add('/api/v1/openapi.json', NO_QUERY, () => JSON.parse(readDocument('openapi.json')));
   addLookups(router, served);

@@ -1,0 +1,97 @@
+import { Command, Option } from 'commander';
+import { openBase } from '../agent/parts.ts';
+import { createServing } from '../agent/served.ts';
+import { Supervisor } from '../agent/supervisor.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import { reportOfPeer } from '../http/peer.ts';
+import { systemClock } from '../kit/clock.ts';
+import { withClosing } from '../kit/closing.ts';
+import type { AccountReport, HealthVerdict, Report } from '../status/api/report.ts';
+import { askAgent } from './ask-agent.ts';
+import { ExitStatus } from './exit-status.ts';
+import { repeated } from './option-values.ts';
+import { loadAccounts, report as note, openOwnStore, passive, type SelectionOptions } from './read-alone.ts';
+import { markdownReport, textReport } from './report/text.ts';
+import { stopSignal } from './until-stopped.ts';
+
+const FORMATS = {
+  text: textReport,
+  markdown: markdownReport,
+  json: (report: Report) => `${JSON.stringify(report, null, 2)}\n`,
+};
+
+const EXIT_CODES: Readonly<Record<HealthVerdict, number>> = { healthy: 0, problems: 1, unknown: 3 };
+
+/** Reads every account once and runs the checks. */
+function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1], signal: AbortSignal) {
+  return withClosing(async closing => {
+    const config = { ...loaded, config: passive(loaded.config) };
+    const base = await openBase(config, parts, closing);
+    const agent = await Supervisor.open(config, base);
+    closing.add('accounts', () => agent.close());
+    const rounds = agent.state().running.flatMap(({ account }) => account.rounds);
+    await Promise.all(rounds.map(({ run }) => run(signal)));
+    signal.throwIfAborted();
+    const { served } = await createServing(agent, base);
+    return served.report();
+  });
+}
+
+/** Returns the report of a running agent with this configuration, or of a single collection. Rejects with StoreError. */
+function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> {
+  return withClosing(async closing => {
+    const deps = { env: process.env, clock: systemClock, random: Math.random };
+    const { store, parts } = await openOwnStore(loaded, deps, closing);
+    const found =
+      store && (await askAgent(store, loaded.config.store.kind, signal, peer => reportOfPeer(peer, signal)));
+    if (found) return found as Report;
+    note('No running agent responded: the accounts are read once. Checks of changes over time have no result.');
+    return collectOnce(loaded, parts, signal);
+  });
+}
+
+/** An account of the configuration that the agent does not run yet. */
+const missing = (account: string): AccountReport => ({
+  account,
+  verdict: 'unknown',
+  problems: [],
+  problemsTotal: 0,
+  unknown: [
+    { collector: null, data: 'not_read', dataAt: null, failure: 'the running agent does not have this account' },
+  ],
+  unevaluated: null,
+  dataAt: null,
+  deadLetters: null,
+});
+
+/** Selects the accounts of the configuration. */
+function selected(report: Report, names: readonly string[]): Report {
+  const accounts = names.map(name => report.accounts.find(({ account }) => account === name) ?? missing(name));
+  const verdicts = [report.agent, ...accounts].map(({ verdict }) => verdict);
+  const verdict = (['problems', 'unknown'] as const).find(each => verdicts.includes(each)) ?? 'healthy';
+  return { ...report, accounts, verdict };
+}
+
+interface Options extends SelectionOptions {
+  readonly format: keyof typeof FORMATS;
+}
+
+export function reportCommand(): Command {
+  const command = new Command('report');
+  return command
+    .description(
+      'report the health of every account: problems, evidence and what is unknown; reads a running agent that uses the same store, else the service once; exit 0: healthy, 1: problems, 3: unknown',
+    )
+    .requiredOption('--config <file>', 'configuration file of the agent')
+    .option('--account <name>', 'only this account; may be repeated', repeated)
+    .addOption(new Option('--format <format>', 'output').choices(Object.keys(FORMATS)).default('text'))
+    .action(async (options: Options) => {
+      const loaded = loadAccounts(command, options);
+      const signal = stopSignal();
+      const names = loaded.config.accounts.map(({ name }) => name);
+      const report = selected(await readReport(loaded, signal), names);
+      process.stdout.write(FORMATS[options.format](report));
+      const code = EXIT_CODES[report.verdict];
+      if (code !== 0) throw new ExitStatus(code);
+    });
+}

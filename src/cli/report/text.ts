@@ -1,0 +1,148 @@
+import { grouped, plural, printable, someOf } from '../../kit/text.ts';
+import { durationText } from '../../rules/checks/words.ts';
+import type { AccountReport, Report } from '../../status/api/report.ts';
+
+type Problem = Report['agent']['problems'][number];
+type Unknown = AccountReport['unknown'][number];
+
+const WIDTH = 80;
+
+/** Breaks a text into indented lines; lines after the first are indented twice. Words longer than a line stay whole. */
+function wrap(text: string, indent: string): string {
+  const lines: string[] = [];
+  let line = indent;
+  for (const word of text.split(' ')) {
+    const next = line.trim() === '' ? line + word : `${line} ${word}`;
+    if (next.length > WIDTH && line.trim() !== '') {
+      lines.push(line);
+      line = indent + indent + word;
+    } else line = next;
+  }
+  return [...lines, line].join('\n');
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  dlq: 'Dead letters',
+  events: 'Events',
+  flow_control: 'Flow-control keys',
+};
+const DATA: Readonly<Record<Unknown['data'], string>> = {
+  fresh: 'are current',
+  partial: 'are incomplete',
+  stale: 'are stale',
+  withdrawn: 'are too old to be shown',
+  not_read: 'have not been read',
+};
+
+/** Returns a time and its age: `2026-11-23T10:00:00Z (5 min ago)`. */
+function timeText(iso: string, now: string): string {
+  const age = (Date.parse(now) - Date.parse(iso)) / 1000;
+  return `${iso.replace(/\.\d+Z$/, 'Z')} (${durationText(Math.max(0, age))} ago)`;
+}
+
+function unknownText({ collector, data, dataAt, failure }: Unknown, now: string): string {
+  const last = dataAt === null ? '' : `, last complete read ${timeText(dataAt, now)}`;
+  const why = failure === null ? '' : `: ${failure}`;
+  return `${collector === null ? 'Its data' : (NAMES[collector] ?? collector)} ${DATA[data]}${last}${why}`;
+}
+
+function headline({ verdict, accounts, agent }: Report): string {
+  const having = (wanted: string) => accounts.filter(({ verdict }) => verdict === wanted).length;
+  const [bad, unknown] = [having('problems'), having('unknown')];
+  const parts = [
+    ...(bad > 0 ? [`${grouped(bad)} with problems`] : []),
+    ...(unknown > 0 ? [`${grouped(unknown)} unknown`] : []),
+    `${grouped(having('healthy'))} healthy`,
+  ];
+  const own = agent.verdict === 'healthy' ? '' : `; the agent has ${plural(agent.problems.length, 'problem')}`;
+  return `${verdict} (${plural(accounts.length, 'account')}: ${parts.join(', ')}${own})`;
+}
+
+function sizeText({ deadLetters, dataAt }: AccountReport, now: string): string[] {
+  const size = deadLetters === null ? [] : [plural(deadLetters, 'dead letter')];
+  const read = dataAt === null ? [] : [`read ${timeText(dataAt, now)}`];
+  return size.length + read.length === 0 ? [] : [[...size, ...read].join(', ')];
+}
+
+const sinceText = ({ since }: Problem, now: string) => (since === null ? '' : `, since ${timeText(since, now)}`);
+const unevaluatedText = ({ unevaluated }: AccountReport) =>
+  unevaluated && unevaluated.length > 0 ? [`no result without more data or history: ${someOf(unevaluated)}`] : [];
+
+/** Returns the path or URL of a problem's runbook; undefined if it has none. */
+function runbookOf({ runbook }: Problem, { externalUrl }: Report): string | undefined {
+  if (runbook === null) return undefined;
+  return externalUrl === null ? `docs/runbooks/${runbook}.md` : `${externalUrl.replace(/\/$/, '')}/runbooks/${runbook}`;
+}
+
+const omittedText = ({ problems, problemsTotal }: AccountReport) =>
+  problemsTotal > problems.length
+    ? [`${plural(problemsTotal - problems.length, 'more problem')}, shown by its holder`]
+    : [];
+
+/** Formats a report for a terminal of 80 columns. Its first line is the verdict. */
+export function textReport(report: Report): string {
+  const { now, version, agent, accounts } = report;
+  const item = (text: string) => wrap(printable(text), '  ');
+  const problem = (each: Problem) => {
+    const runbook = runbookOf(each, report);
+    return [
+      item(`${each.severity}${sinceText(each, now)}: ${each.text}`),
+      ...(runbook === undefined ? [] : [`    ${printable(runbook)}`]),
+    ];
+  };
+  const section = (account: AccountReport) => [
+    '',
+    `${account.account}: ${account.verdict}`,
+    ...sizeText(account, now).map(item),
+    ...account.problems.flatMap(problem),
+    ...omittedText(account).map(item),
+    ...account.unknown.map(each => item(`unknown: ${unknownText(each, now)}`)),
+    ...unevaluatedText(account).map(item),
+  ];
+  const ofAgent =
+    agent.problems.length === 0 ? [] : ['', `agent: ${agent.verdict}`, ...agent.problems.flatMap(problem)];
+  const lines = [
+    wrap(headline(report), ''),
+    `${now}, delivery-watch ${version}`,
+    ...ofAgent,
+    ...accounts.flatMap(section),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** Escapes untrusted text for Markdown, so that names cannot add formatting, links or mentions. */
+const escaped = (text: string) =>
+  printable(text)
+    .replace(/[\\`*_[\]|~<>&]/g, '\\$&')
+    .replace(/@/g, '@\u200b')
+    .replace(/:\/\//g, ':\\//');
+
+/** Formats a report for a chat message or the summary of a pipeline. */
+export function markdownReport(report: Report): string {
+  const { now, version, agent, accounts } = report;
+  const problem = (each: Problem) => {
+    const runbook = runbookOf(each, report);
+    const more = runbook === undefined ? '' : /^https?:/.test(runbook) ? ` ([runbook](${runbook}))` : ` (${runbook})`;
+    return `- **${each.severity}**${escaped(sinceText(each, now))}: ${escaped(each.text)}${more}`;
+  };
+  const section = (account: AccountReport) => [
+    '',
+    `### ${escaped(account.account)}: ${account.verdict}`,
+    '',
+    ...sizeText(account, now).map(text => `- ${escaped(text)}`),
+    ...account.problems.map(problem),
+    ...omittedText(account).map(text => `- ${text}`),
+    ...account.unknown.map(each => `- **unknown**: ${escaped(unknownText(each, now))}`),
+    ...unevaluatedText(account).map(text => `- ${text}`),
+  ];
+  const ofAgent =
+    agent.problems.length === 0 ? [] : ['', `### Agent: ${agent.verdict}`, '', ...agent.problems.map(problem)];
+  const lines = [
+    `## ${headline(report)}`,
+    '',
+    `${now}, delivery-watch ${version}`,
+    ...ofAgent,
+    ...accounts.flatMap(section),
+  ];
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { CHECK_KINDS } from '../../model/check-kind.ts';
+import { DataState, Maybe, Num, Problem, Time } from './parts.ts';
+
+/** Worst first. */
+export const VERDICTS = ['problems', 'unknown', 'healthy'] as const;
+export const HealthVerdict = z
+  .enum(VERDICTS)
+  .describe(
+    '`problems`: a check of severity warning or critical has found one. `unknown`: some data is stale, incomplete or not read, and the rest is healthy.',
+  );
+export type HealthVerdict = z.output<typeof HealthVerdict>;
+
+export const AccountReport = z.object({
+  account: z.string(),
+  verdict: HealthVerdict,
+  problems: z.array(Problem).describe('Worst first.'),
+  problemsTotal: z.int().describe('Another replica lists as many problems as fit into its status row.'),
+  unknown: z
+    .array(
+      z.object({
+        collector: Maybe(z.string()).describe('Null: no data at all.'),
+        data: DataState,
+        dataAt: Maybe(Time).describe('Start of the last complete read.'),
+        failure: Maybe(z.string()).describe('Failure of the last attempt.'),
+      }),
+    )
+    .describe('Data that is not current and complete.'),
+  unevaluated: Maybe(z.array(z.enum(CHECK_KINDS))).describe(
+    'Checks without a result, because their data or the history for their windows is missing. Null if the holder does not report them.',
+  ),
+  dataAt: Maybe(Time).describe('Start of the oldest last complete read.'),
+  deadLetters: Maybe(Num),
+});
+export type AccountReport = z.output<typeof AccountReport>;
+
+/** GET /api/v1/report */
+export const Report = z.object({
+  now: Time,
+  version: z.string(),
+  externalUrl: Maybe(z.string()).describe('`server.externalUrl`, the base of links.'),
+  verdict: HealthVerdict.describe('The worst verdict of the accounts and of the agent.'),
+  agent: z.object({ verdict: HealthVerdict, problems: z.array(Problem) }),
+  accounts: z.array(AccountReport),
+});
+export type Report = z.output<typeof Report>;

@@ -1,0 +1,73 @@
+import { PARTS } from '../rules/checks/check.ts';
+import type { Problem } from './api/parts.ts';
+import { type AccountReport, type HealthVerdict, type Report, VERDICTS } from './api/report.ts';
+import type { OverviewRow } from './overview-rows.ts';
+import type { PlacedStatus } from './served.ts';
+import { dataStatusOf } from './truth.ts';
+import { isoTime, wellFormed } from './values.ts';
+
+/** Problems with reading data: they show that the state of the account is unknown, not that it is bad. */
+const OF_READING: ReadonlySet<Problem['kind']> = new Set<Problem['kind']>([
+  'token_rejected',
+  'service_unavailable',
+  'data_stale',
+  'data_withdrawn',
+  'account_uncollected',
+  'not_shown',
+]);
+
+function verdictOf(problems: readonly Problem[], isKnown: boolean): HealthVerdict {
+  const counted = problems.filter(({ severity }) => severity !== 'info');
+  if (counted.some(({ kind }) => !OF_READING.has(kind))) return 'problems';
+  return counted.length > 0 || !isKnown ? 'unknown' : 'healthy';
+}
+
+/** Returns the parts of an account without current and complete data. */
+function unknownParts({ row }: OverviewRow, status: PlacedStatus | undefined): AccountReport['unknown'] {
+  const collectors = (status?.collectors ?? []).filter(({ collector }) => collector in PARTS);
+  const parts = collectors.flatMap(({ collector, rounds }) => {
+    const { data, at } = dataStatusOf({ collectors }, collector);
+    if (data === 'fresh') return [];
+    const failure = rounds.find(round => round.failure)?.failure?.message;
+    return [{ collector, data, dataAt: isoTime(at), failure: wellFormed(failure) }];
+  });
+  if (parts.length > 0 || (collectors.length > 0 && row.data === 'fresh')) return parts;
+  const data = row.data === 'fresh' ? 'not_read' : row.data;
+  return [{ collector: null, data, dataAt: row.dataAt, failure: null }];
+}
+
+function accountReport(row: OverviewRow, status: PlacedStatus | undefined): AccountReport {
+  const { account, problems: problemsTotal, dataAt, deadLetters } = row.row;
+  const unknown = unknownParts(row, status);
+  return {
+    account,
+    verdict: verdictOf(row.problems, unknown.length === 0),
+    problems: [...row.problems],
+    problemsTotal,
+    unknown,
+    unevaluated: row.unevaluated && [...row.unevaluated],
+    dataAt,
+    deadLetters,
+  };
+}
+
+export interface ReportInput extends Pick<Report, 'version' | 'externalUrl'> {
+  readonly rows: readonly OverviewRow[];
+  readonly statuses: readonly PlacedStatus[];
+  readonly agentProblems: readonly Problem[];
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+}
+
+/**
+ * Reports the results of the built-in checks for the agent and all accounts. Accounts without current data do not count as
+ * healthy.
+ */
+export function reportOf({ rows, statuses, agentProblems, now, ...rest }: ReportInput): Report {
+  const byName = new Map(statuses.map(status => [status.account, status]));
+  const accounts = rows.map(row => accountReport(row, byName.get(row.row.account)));
+  const agent = { verdict: verdictOf(agentProblems, true), problems: [...agentProblems] };
+  const verdicts = new Set([agent, ...accounts].map(({ verdict }) => verdict));
+  const verdict = VERDICTS.find(each => verdicts.has(each)) ?? 'unknown';
+  return { now: isoTime(now) ?? '', ...rest, verdict, agent, accounts };
+}

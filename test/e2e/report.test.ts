@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { createAgent, unlimited } from '../support/agent.ts';
+import { runCli } from '../support/cli.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+import { serve } from '../support/http-service.ts';
+
+const CANARY = 'token-canary';
+const DAY = 86_400_000;
+
+/** Creates a service and an agent that is not started. `accounts`: additional accounts. */
+async function setUp(accounts: readonly object[] = [], more: object = {}) {
+  const emulator = await emulateEmpty({ token: CANARY });
+  const env = { DELIVERY_TOKEN: CANARY };
+  const agent = createAgent({ accounts: [unlimited('production', emulator.url), ...accounts], ...more }, env);
+  async function report(...options: readonly string[]) {
+    const result = await runCli(['report', '--config', agent.configFile, ...options], env);
+    expect(result.stdout + result.stderr).not.toContain(CANARY);
+    return result;
+  }
+  return { emulator, agent, report };
+}
+
+const addDeadLetter = ({ emulator }: Awaited<ReturnType<typeof setUp>>) =>
+  emulator.state.addDlqEntry({
+    messageId: 'm',
+    url: 'https://a.example/x?key=token-canary',
+    enteredAt: Date.now() - 2 * DAY,
+    body: CANARY,
+  });
+
+const NO_AGENT = /^No running agent responded: /;
+
+describe('report', () => {
+  it('collects once without an agent and exits with 0, 1 or 3', async () => {
+    const scene = await setUp();
+    const healthy = await scene.report();
+    expect(healthy).toMatchObject({ code: 0, stderr: expect.stringMatching(NO_AGENT) });
+    expect(healthy.stdout).toMatch(/^healthy \(1 account: 1 healthy\)\n/);
+    addDeadLetter(scene);
+    const bad = await scene.report('--format', 'json');
+    expect(bad.code).toBe(1);
+    expect(JSON.parse(bad.stdout)).toMatchObject({
+      verdict: 'problems',
+      accounts: [{ deadLetters: 1, problems: [{ kind: 'dlq_old' }] }],
+    });
+    scene.emulator.faults.add({ kind: 'status', status: 401 });
+    const unknown = await scene.report('--format', 'markdown');
+    expect(unknown.code).toBe(3);
+    expect(unknown.stdout).toMatch(/^## unknown \(1 account: 1 unknown, 0 healthy\)\n/);
+  });
+
+  it('returns the report of a running agent, with the verdict unknown when data becomes stale', async () => {
+    const hung = await serve(() => undefined);
+    const scene = await setUp([{ ...unlimited('hung', hung.url), upstream: { timeout: '1s' } }], {
+      collect: {
+        flowControl: { every: '1s' },
+        dlq: { every: '1s', rescanEvery: '2s' },
+        events: { every: '1s' },
+      },
+      staleness: { markAfter: 2 },
+    });
+    await scene.agent.start();
+    const production = async () => {
+      const { code, stdout, stderr } = await scene.report('--account', 'production', '--format', 'json');
+      const report = JSON.parse(stdout);
+      expect(stderr).toBe('');
+      expect(report.accounts).toHaveLength(1);
+      return { code, ...report.accounts[0] };
+    };
+    await eventually(async () => expect(await production()).toMatchObject({ code: 0, verdict: 'healthy' }), 20_000);
+    const all = await scene.report();
+    expect([all.code, all.stdout]).toEqual([3, expect.stringContaining('\nhung: unknown\n')]);
+    scene.emulator.faults.add({ kind: 'status', status: 503 });
+    await eventually(async () => {
+      const found = await production();
+      expect(found).toMatchObject({ code: 3, verdict: 'unknown' });
+      expect(found.unknown).toContainEqual(
+        expect.objectContaining({ collector: 'dlq', data: 'stale', failure: expect.stringContaining('503') }),
+      );
+    }, 30_000);
+  });
+
+  it('rejects an unknown account and format as usage errors', async () => {
+    const { report } = await setUp();
+    expect(await report('--account', 'nobody')).toMatchObject({ code: 2, stdout: '' });
+    expect(await report('--format', 'html')).toMatchObject({ code: 2, stdout: '' });
+  });
+});
