@@ -97,7 +97,7 @@ it('doctor checks certificates, with and without a proxy', async () => {
     `fail ${url}: DEPTH_ZERO_SELF_SIGNED_CERT`,
     `warn ${url}, TLS, certificate until DAY: 1 days`,
     `warn ${url} through the proxy ${proxyHost}, TLS, certificate until DAY: 1 days`,
-    `fail ${url} through the proxy ${proxyHost}: the proxy answered 407`,
+    `fail ${url} through the proxy ${proxyHost}: the proxy returned 407`,
   ]);
   expect(JSON.stringify(lines)).not.toContain('canary');
 });

@@ -10,6 +10,7 @@ import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
 import type { CommandResult } from '../../src/model/operator-command.ts';
 import type { AnyAccountView } from '../../src/status/api/account.ts';
 import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
+import type { AccountReport } from '../../src/status/api/report.ts';
 import { LookupError } from '../../src/status/lookups.ts';
 import type { Served } from '../../src/status/served.ts';
 import { writeAccountFile } from '../../src/store/account-file.ts';
@@ -280,6 +281,17 @@ const EXPLAINED: Explanation = {
   mayApprove: false,
 };
 
+const STALE_ACCOUNT: AccountReport = {
+  account: 'stale',
+  verdict: 'unknown',
+  problems: [],
+  problemsTotal: 0,
+  unknown: [{ collector: 'dlq', data: 'stale', dataAt: '2026-01-01T00:00:00.000Z', failure: 'status 503' }],
+  unevaluated: null,
+  dataAt: '2026-01-01T00:00:00.000Z',
+  deadLetters: 1,
+};
+
 /** Sends invalid requests, and requests for every result of commands, to a port. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
@@ -293,7 +305,11 @@ async function refuse(described: Described): Promise<void> {
     // Responses of one of several replicas.
     status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
     overview: async () => overview([row('a', FROM_ANOTHER)], { replicas: 3 }),
-    report: async () => ({ ...(await emptyServed.report()), externalUrl: URL_OF_ANOTHER }),
+    report: async () => ({
+      ...(await emptyServed.report()),
+      externalUrl: URL_OF_ANOTHER,
+      accounts: [STALE_ACCOUNT],
+    }),
     account: () => shown,
     lookups: lookupsThat(async kind => {
       if (failure) throw failure;
@@ -310,7 +326,7 @@ async function refuse(described: Described): Promise<void> {
     refresh: async () => undefined,
     placeOf: () => ({ isHere: false, holder: { id: 'one', url: URL_OF_ANOTHER } }),
     self: { id: 'two', url: 'http://two' },
-    awaySince: () => undefined,
+    unavailableSince: () => undefined,
   } as unknown as NonNullable<Served['replicas']>;
   const elsewhere = await serve(USERS, { ...overrides, replicas });
   async function ask(method: 'get' | 'post', path: string, more: object = {}, { ask: send } = on): Promise<void> {

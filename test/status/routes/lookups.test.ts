@@ -95,7 +95,7 @@ it('redirects to the replica that holds the account, once', async () => {
     refresh: async () => undefined,
     placeOf: () => ({ isHere: false, holder, last: self }),
     self,
-    awaySince: () => undefined,
+    unavailableSince: () => undefined,
   } as unknown as NonNullable<Served['replicas']>;
   const { ask } = await serve(USERS, { lookups, replicas });
   const { status, headers, text } = await ask('/api/v1/dlq?account=a&queue=q', ALICE);
