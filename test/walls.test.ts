@@ -58,23 +58,26 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   rules: ['families.ts', 'checks/alerts.ts'],
   emulator: ['server.ts'],
 };
-/** Files that make decisions and must not have side effects: they import only kit, model and each other, and no Node module. */
+/**
+ * Files that make decisions and must not have side effects. They may import kit, model, `options.ts` files and each other, but no
+ * other files and no Node.js modules.
+ */
 const PURE: ReadonlySet<string> = new Set(
   ['evaluate', 'stages', 'limits', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits']
     .map(name => `auto-cancel/${name}.ts`)
     .concat(['evaluate-condition', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`)),
 );
-/** Of other modules, config opens `options.ts` alone. */
+/** Modules of which config may import other files than `options.ts`. */
 const CONFIG_OPENS = ['kit', 'collectors', 'metrics', 'rules'];
 const OPENS_EVERY_FILE = ['status', 'agent', 'cli', 'mixin'];
 
-/** Where a module that opens every file of others may open only these. */
+/** Exceptions to `OPENS_EVERY_FILE`: modules of which only `options.ts` and these files may be imported. */
 const ALSO_CLOSED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   cli: { status: ['api/report.ts'] },
   mixin: { rules: ['promql.ts'], cli: ['shipped.ts'] },
 };
 
-/** The modules that may load a library. */
+/** Modules that may import each library. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   yaml: ['config', 'mixin'],
@@ -119,11 +122,11 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
 
 const IMPORT = /(?:\bfrom\s+|\bimport\s*\(\s*|\bimport\s+)'([^']+)'/g;
 
-/** Path of an imported file: below src/, or in mixin/. */
+/** Returns the path of an imported file, relative to src/ or as `mixin/…`. */
 const targetOf = (path: string, imported: string) =>
   normalize(join(dirname(path), imported)).replace(/^(src|\.\.)\//, '');
 
-/** What `text`, standing at `path` below src/ or in mixin/, imports against the rules. */
+/** Returns the forbidden imports in a source text. `path` is relative to src/ or starts with `mixin/`. */
 function breaches(path: string, text: string): string[] {
   const [module = ''] = path.split('/');
   if (module === 'main.ts') return [];
@@ -135,7 +138,8 @@ function breaches(path: string, text: string): string[] {
       continue;
     }
     if (!imported.startsWith('.')) {
-      if (!LIBRARIES[imported]?.includes(module)) found.push(`${path}: the library ${imported} is not ${module}'s`);
+      if (!LIBRARIES[imported]?.includes(module))
+        found.push(`${path}: ${module} may not import the library ${imported}`);
       continue;
     }
     if (path === 'kit/version.ts' && imported === '../../package.json') continue;
@@ -147,17 +151,17 @@ function breaches(path: string, text: string): string[] {
       found.push(`${path}: a pure file may not import ${target}`);
     else if (other === module) continue;
     else if (target === 'upstream/rotator.ts' && module !== 'rotation')
-      found.push(`${path}: only rotation may open ${target}`);
+      found.push(`${path}: only rotation may import ${target}`);
     else if (!importsOf(module)?.includes(other)) found.push(`${path}: ${module} may not import ${other}`);
     else if (file === 'options.ts') continue;
-    else if (doors && !doors.includes(file)) found.push(`${path}: ${target} is not the door of ${other}`);
+    else if (doors && !doors.includes(file)) found.push(`${path}: ${target} is not a public file of ${other}`);
     else if (module === 'config' && !CONFIG_OPENS.includes(other))
-      found.push(`${path}: config may open only the options of ${other}`);
+      found.push(`${path}: config may import only the options of ${other}`);
   }
   return found;
 }
 
-/** The first files, by path and text, that import each other in a circle, types included; empty where none do. */
+/** Returns the first import cycle, type imports included, or an empty list. `texts`: source texts by path. */
 function cycleIn(texts: ReadonlyMap<string, string>): string[] {
   const done = new Set<string>();
   function visit(path: string, trail: readonly string[]): string[] {
@@ -253,17 +257,25 @@ describe('import rules', () => {
     [
       'collectors/x.ts',
       `import { toPage } from '../upstream/wire.ts';`,
-      'upstream/wire.ts is not the door of upstream',
+      'upstream/wire.ts is not a public file of upstream',
     ],
     ['emulator/routes/x.ts', `import { EVENT_STATES } from '../../model/message.ts';`, 'emulator may not import model'],
     ['http/x.ts', `const { api } = await import('../upstream/api.ts');`, 'http may not import upstream'],
     ['rotation/x.ts', `import { createStore } from '../store/store.ts';`, 'rotation may not import store'],
-    ['config/x.ts', `import { openSqlite } from '../store/sqlite.ts';`, 'store/sqlite.ts is not the door of store'],
-    ['config/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'config may open only the options of scheduler'],
+    [
+      'config/x.ts',
+      `import { openSqlite } from '../store/sqlite.ts';`,
+      'store/sqlite.ts is not a public file of store',
+    ],
+    [
+      'config/x.ts',
+      `import { runLoop } from '../scheduler/loop.ts';`,
+      'config may import only the options of scheduler',
+    ],
     [
       'mixin/x.ts',
       `import { evaluateCondition } from '../src/rules/evaluate-condition.ts';`,
-      'rules/evaluate-condition.ts is not the door of rules',
+      'rules/evaluate-condition.ts is not a public file of rules',
     ],
     ['cli/x.ts', `import { records } from '../../mixin/rules.ts';`, 'cli may not import mixin'],
     [
@@ -274,9 +286,9 @@ describe('import rules', () => {
     [
       'agent/x.ts',
       `import { createRotator } from '../upstream/rotator.ts';`,
-      'only rotation may open upstream/rotator.ts',
+      'only rotation may import upstream/rotator.ts',
     ],
-    ['kit/x.ts', `import express from 'express';`, "the library express is not kit's"],
+    ['kit/x.ts', `import express from 'express';`, 'kit may not import the library express'],
     [
       'auto-cancel/stages.ts',
       `import type { Journal } from './journal.ts';`,
@@ -288,12 +300,12 @@ describe('import rules', () => {
       'a pure file may not import upstream/api.ts',
     ],
     ['auto-cancel/evaluate.ts', `import { readFileSync } from 'node:fs';`, 'a pure file may not import node:fs'],
-    ['cli/x.ts', `import { page } from '../status/overview.ts';`, 'status/overview.ts is not the door of status'],
+    ['cli/x.ts', `import { page } from '../status/overview.ts';`, 'status/overview.ts is not a public file of status'],
   ])('a violation of the import rules in %s is detected: %s', (path, text, breach) => {
     expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);
   });
 
-  it('only the command rotate-token can reset a token', () => {
+  it('only the rotate-token command can reset a token', () => {
     const importersOf = (file: RegExp) =>
       files.filter(path => [...textOf(path).matchAll(IMPORT)].some(([, from = '']) => file.test(from)));
     expect(importersOf(/\/rotator\.ts$/).filter(path => !path.startsWith('rotation/'))).toEqual([]);
@@ -316,7 +328,7 @@ describe('import rules', () => {
         isHeavy(path, imported),
       ),
     );
-    // These files load each other. Other files must use import().
+    // These files load each other. All others must use import().
     expect(loaders.filter(path => !heavy.includes(path))).toEqual([]);
     expect(loaders.length).toBeGreaterThan(1);
   });
@@ -332,7 +344,7 @@ describe('import rules', () => {
     expect(loaders).toContain('store/postgres-database.ts');
   });
 
-  it('the command serve loads no other command and no emulator', () => {
+  it('the serve command loads no other command and no emulator', () => {
     const carried = (path: string): string[] => {
       const found = new Set([path]);
       for (const each of found) {

@@ -115,7 +115,10 @@ export function policyFor(config: AutoCancelSettings, account: string): string |
   return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
 }
 
-/** Opens auto-cancel of one account. `before`: its stopped predecessor. Rejects with StoreError, and with an Error for a damaged journal line. */
+/**
+ * Opens auto-cancel of one account. `before`: its stopped predecessor. Rejects with StoreError, and with an Error for a damaged
+ * journal line.
+ */
 function openAccount(
   config: AutoCancelSettings,
   account: ActingAccount,

@@ -231,7 +231,10 @@ async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' 
 /** Result of an order. `waiting`: no agent has executed it yet. */
 export type OrderResult = 'done' | 'waiting' | { readonly refused: string };
 
-/** Waits up to `waitMs` for the execution of an order; afterwards the order is still pending. Rejects with StoreError or the signal's reason. */
+/**
+ * Waits up to `waitMs` for the execution of an order, which stays pending after a timeout. Rejects with StoreError or the
+ * signal's reason.
+ */
 export async function resultOf(
   placed: PlacedOrder,
   store: Pick<Store, 'scan' | 'sizes'>,

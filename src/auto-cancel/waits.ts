@@ -45,7 +45,10 @@ export function waitOf(
   return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
 }
 
-/** Returns the journal line that starts a wait; undefined if the wait has started before. `wall`: wall clock; `stamp`: time for the journal. */
+/**
+ * Returns the journal line that starts a wait; undefined if the wait has already started. `wall`: wall clock; `stamp`: time for
+ * the journal.
+ */
 export function waitLine(
   wait: Wait,
   { action, rule, mode, target, finding }: EvaluatedCallback,

@@ -14,7 +14,10 @@ function configured(setting: ServerOptions['replicaUrl'], env: Env): string | un
   return url ? url.replace(/\/+$/, '') : undefined;
 }
 
-/** Returns the URL at which other replicas and Prometheus reach this one, without a trailing slash. `hostname` is the name of this machine. */
+/**
+ * Returns the URL at which other replicas and Prometheus reach this replica, without a trailing slash. `hostname`: the name of this
+ * machine.
+ */
 export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOptions, env: Env, hostname: string): string {
   const given = configured(replicaUrl, env);
   if (given !== undefined) return given;

@@ -19,7 +19,8 @@ const MAX_BODY_BYTES = 2 ** 24;
 
 /**
  * Proves that a request comes from a process that can read the store. Such a process could read the same evidence from
- * the store, or collect it with the configuration. The caller's password is never forwarded, because the address of a replica comes from the database.
+ * the store, or collect it with the configuration. The caller's password is never forwarded, because the address of a replica
+ * comes from the database.
  */
 export type PeerKey = ReturnType<typeof createPeerKey>;
 

@@ -5,7 +5,10 @@ export interface Backoff {
   readonly longest: number;
 }
 
-/** Returns the delay (ms) before retry number `attempt` (from 1): `first`, doubled each time up to `longest`. Half of the delay is random. */
+/**
+ * Returns the delay (ms) before retry number `attempt` (from 1): `first`, doubled each time up to `longest`. Half of the delay is
+ * random.
+ */
 export function backoffDelay({ first, longest }: Backoff, attempt: number, random: () => number): number {
   const ceiling = Math.min(longest, first * 2 ** (attempt - 1));
   return ceiling * (0.5 + random() / 2);

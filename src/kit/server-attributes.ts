@@ -1,4 +1,7 @@
-/** Returns the server attributes of an HTTP client span according to OpenTelemetry's conventions. Redacts values in `template` and `query`. */
+/**
+ * Returns the server attributes of an HTTP client span according to OpenTelemetry's conventions. Redacts values in `template` and
+ * `query`.
+ */
 export function serverAttributes(
   base: string,
   template: string,

@@ -92,7 +92,8 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     connectionTimeoutMillis: timeouts.connect,
     idleTimeoutMillis: IDLE_MS,
     keepAlive: true,
-    // The server's timeout also ends statements that the client has abandoned. It is not set as a startup parameter, which PgBouncer rejects.
+    // The server's timeout also ends statements that the client has abandoned. It is not set as a startup parameter, which
+    // PgBouncer rejects.
     onConnect: async client => {
       await client.query(timed(`SET statement_timeout = ${timeouts.statement}`, [], timeouts.connect));
     },

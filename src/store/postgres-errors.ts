@@ -70,7 +70,10 @@ function explain(error: Error): readonly [StoreReason, string] | undefined {
   return [REASON_BY_CLASS[code.slice(0, 2)] ?? 'io', `PostgreSQL ${code}`];
 }
 
-/** Converts an error to StoreError; bugs are returned unchanged. The cause is dropped, because PostgreSQL's messages name users and values. */
+/**
+ * Converts an error to StoreError; bugs are returned unchanged. The cause is dropped, because PostgreSQL's messages contain user
+ * names and values.
+ */
 export function postgresError(error: unknown, subject: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError) return error;
   const found = explain(error);

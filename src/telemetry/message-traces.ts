@@ -86,7 +86,10 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   });
 }
 
-/** Prepares traces, which take effect with `activate`. Returns `before` if its settings are equal. Rejects with an Error for an unsupported protocol. */
+/**
+ * Prepares traces, which take effect with `activate`. Returns `before` if its settings are equal. Rejects with an Error for an
+ * unsupported protocol.
+ */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
   const { config, env, spans, tracer, log, holding, queues } = deps;
   const isOn = isTraced(config, env);

@@ -26,7 +26,10 @@ export interface SendDeps {
   readonly secrets?: (() => readonly string[]) | undefined;
 }
 
-/** Stops waiting for a request when the signal is aborted, because undici ignores the signal while connecting. Discards a later response. */
+/**
+ * Stops waiting for a request when the signal is aborted, because undici ignores the signal while connecting. Discards a later
+ * response.
+ */
 export async function untilAborted(
   request: Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,

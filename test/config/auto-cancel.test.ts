@@ -101,7 +101,7 @@ it('inProgressFor must exceed the total time of all retries and attempts', () =>
   const rule = (stuckWhen: string) =>
     load(`  rules: [{ name: r, match: { label: { in: [x] } }, stuckWhen: ${stuckWhen} }]`);
   expect(() => rule('{ inProgressFor: 33h }')).not.toThrow();
-  // 31.1 h: longer than the waits, shorter than the maximum of a healthy callback.
+  // 31.1 h: longer than all waits between retries, shorter than waits and attempts together.
   expect(() => rule('{ inProgressFor: 1866m }')).toThrow('must be at least 32.2 h');
   expect(() => rule('{ inProgressFor: 32h }')).toThrow('is 32h and must be at least 32.2 h');
   expect(() => rule('{ inProgressFor: 31h, assumeTimeout: 1m }')).not.toThrow();
@@ -119,7 +119,7 @@ const acting = (mode: string) => `
 const account = (name: string, actionToken = '') =>
   `{ name: ${name}, baseUrl: "http://127.0.0.1:1/${name}", token: { env: TOKEN }${actionToken} }`;
 
-it('warns that cancels would use the reading token, but not in mode plan', () => {
+it('warns, except in mode plan, if cancels would use the reading token because actionToken is not set', () => {
   const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;
   expect(load(acting('enforce'), accounts).warnings.map(formatError)).toEqual([
     'x.yaml:1:12: accounts[0].actionToken: is not set: auto-cancel uses `token` to cancel',
@@ -127,7 +127,7 @@ it('warns that cancels would use the reading token, but not in mode plan', () =>
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });
 
-it('warns about an alert in pauseWhileAlerts that can never pause a rule that may act', () => {
+it('warns about an alert in pauseWhileAlerts that can never fire for an account of an acting rule', () => {
   const warnings = (rules: string, labels = '') => {
     const off = ', actionToken: { env: ACTION_TOKEN }, collect: { flowControl: { enabled: false } }';
     const alerts = `alerts:

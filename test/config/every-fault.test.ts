@@ -51,7 +51,7 @@ const good = () => ({
   },
 });
 
-/** One fault of each stage, and several of the same item. */
+/** Faults for each stage of validation, including several in the same item. */
 const PLANTS: readonly Plant[] = [
   ['an unknown key', 'server.lisen', 1],
   ['a wrong type', 'server.listen', 1],
@@ -61,43 +61,43 @@ const PLANTS: readonly Plant[] = [
   ['an invalid address', 'accounts.1.baseUrl', 'nowhere'],
   ['a missing address', 'accounts.2.baseUrl', undefined],
   ['a token that is not set', 'accounts.1.token', { env: 'NOT_SET' }],
-  ['a token of two kinds', 'accounts.2.token', { env: 'TOKEN', file: 'x' }],
-  ['an overlap that is too long', 'accounts.1.collect.events.overlap', '9h'],
-  ['an invalid interval next to it', 'accounts.1.collect.events.every', 'soon'],
+  ['a token from two sources', 'accounts.2.token', { env: 'TOKEN', file: 'x' }],
+  ['an event overlap that is too long', 'accounts.1.collect.events.overlap', '9h'],
+  ['an invalid event interval', 'accounts.1.collect.events.every', 'soon'],
   ['an objective without an error budget', 'accounts.2.objectives', { delivered: 1 }],
-  ['a target beyond its window', 'objectives', { onTimeWithin: '2d', window: '1d' }],
+  ['an on-time target longer than its window', 'objectives', { onTimeWithin: '2d', window: '1d' }],
   ['a schedule without a name', 'schedules.0.name', undefined],
   ['a schedule that never occurs', 'schedules.0.cron', '0 2 31 2 *'],
   ['a schedule of an unknown account', 'schedules.0.accounts', ['nowhere']],
   ['a schedule without criteria', 'schedules.0.match', {}],
   ['a filter without a name', 'accounts.0.collect.dlq.filters.1', { match: { url: 'x' } }],
   ['an unknown label value', 'alerts.rules.0.when.above.labels.filter', 'paymnts'],
-  ['an unknown account of an alert', 'alerts.rules.0.when.above.labels.account', 'nobody'],
-  ['a wrong duration of an alert', 'alerts.rules.0.for', 'soon'],
+  ['an unknown account in an alert', 'alerts.rules.0.when.above.labels.account', 'nobody'],
+  ['an invalid duration in an alert', 'alerts.rules.0.for', 'soon'],
   ['an unknown collector', 'alerts.rules.1.when.stale.collector', 'queue'],
   ['an alert without a condition', 'alerts.rules.2.when', {}],
   ['a duplicate alert', 'alerts.rules.3.name', 'Stale'],
   ['a secret that is not set', 'alerts.notifiers.0.webhook.secret', { env: 'NOT_SET' }],
   ['an invalid webhook', 'alerts.notifiers.0.webhook.url', 'nowhere'],
   ['an unknown format', 'alerts.notifiers.0.webhook.format', 'teams'],
-  ['a group by an invalid label', 'alerts.notifiers.0.webhook.groupBy', ['a b']],
+  ['a grouping by an invalid label', 'alerts.notifiers.0.webhook.groupBy', ['a b']],
   ['a silence of an unknown alert', 'alerts.silences.0.match.alertname', 'Missing'],
-  ['a silence without end', 'alerts.silences.0.until', undefined],
-  ['a silence without reason', 'alerts.silences.1.reason', undefined],
+  ['a silence without an end', 'alerts.silences.0.until', undefined],
+  ['a silence without a reason', 'alerts.silences.1.reason', undefined],
   ['a window that never opens', 'alerts.silences.1.windows.0.cron', '0 0 31 2 *'],
   ['an invalid heartbeat', 'heartbeat.url', 'nowhere'],
   ['an invalid heartbeat interval', 'heartbeat.every', 'often'],
-  ['an unknown alert', 'autoCancel.pauseWhileAlerts.1', 'Missing'],
-  ['an unknown account of a rule', 'autoCancel.rules.0.accounts.1', 'nobody'],
+  ['an unknown alert in pauseWhileAlerts', 'autoCancel.pauseWhileAlerts.1', 'Missing'],
+  ['an unknown account in a rule', 'autoCancel.rules.0.accounts.1', 'nobody'],
   ['an unknown notifier', 'autoCancel.rules.0.notify.1', 'nowhere'],
   ['an invalid pattern', 'autoCancel.rules.0.match.label.matches', '('],
-  ['a rule without end', 'autoCancel.rules.0.expires', undefined],
-  ['a duration that healthy callbacks may take', 'autoCancel.rules.0.stuckWhen', { inProgressFor: '1h' }],
-  ['an unknown key of a rule', 'autoCancel.rules.1.colour', 'red'],
+  ['a rule without an expiry', 'autoCancel.rules.0.expires', undefined],
+  ['an inProgressFor that healthy callbacks may reach', 'autoCancel.rules.0.stuckWhen', { inProgressFor: '1h' }],
+  ['an unknown key in a rule', 'autoCancel.rules.1.colour', 'red'],
   ['a duplicate rule name', 'autoCancel.rules.1.name', 'r'],
   ['unknown evidence', 'autoCancel.rules.1.evidence', 'guess'],
-  ['a wrong number of retries', 'autoCancel.rules.1.stuckWhen.assumeMaxRetries', 'many'],
-  ['a wrong duration of a rule', 'autoCancel.rules.1.grace', 'soon'],
+  ['an invalid number of retries', 'autoCancel.rules.1.stuckWhen.assumeMaxRetries', 'many'],
+  ['an invalid duration in a rule', 'autoCancel.rules.1.grace', 'soon'],
 ];
 
 function faultsOf(plants: readonly Plant[]): string[] {
@@ -114,7 +114,7 @@ function faultsOf(plants: readonly Plant[]): string[] {
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    // Lists of existing names depend on other faults.
+    // The names listed in a message depend on other faults.
     return error.errors.map(({ path, message }) => `${path}: ${message.replace(/; there are: .*/, '')}`);
   }
 }

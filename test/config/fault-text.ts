@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { ConfigError } from '../../src/config/load.ts';
 
-/** Returns all faults of an invalid configuration as printed. */
+/** Calls `load` and returns its ConfigError as printed. Throws if it accepts the configuration. */
 export function faultText(load: () => unknown): string {
   try {
     load();

@@ -44,7 +44,7 @@ describe('healthUrl', () => {
     expect(urlOf(text, WEB)).toBe('http://127.0.0.1:8081/-/healthy');
   });
 
-  it('reads the health URL from the readable part of a broken file, because the agent keeps running', () => {
+  it('the health URL is read from the valid part of a broken file, because an agent may still be running', () => {
     expect(urlOf('server:\n  listen: 0.0.0.0:8080\naccounts: [')).toBe('http://127.0.0.1:8080/-/healthy');
     expect(urlOf('server: { listen: 8080 }')).toBe('http://127.0.0.1:10922/-/healthy');
   });

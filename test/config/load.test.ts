@@ -79,7 +79,7 @@ describe('valid configurations', () => {
     expect(hash(`${minimal}\n`)).not.toBe(hash(minimal));
   });
 
-  it('warns about a token in the file with its position, without printing it', () => {
+  it('warns about a token written in the file, with its position but not its value', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: token-canary }\n';
     const loaded = parseConfig(text, 'x.yaml', {});
     expect(loaded.warnings.map(warning => formatError(warning))).toEqual([
@@ -151,7 +151,7 @@ accounts:
     writeFileSync(join(good.folder, 'accounts.d', '1.yaml'), one('d'));
     expect(good.load().hash).not.toBe(hash);
 
-    // By its absolute path, and by two patterns.
+    // A pattern may be absolute, and a file that two patterns match is included once.
     const folder = join(good.folder, 'accounts.d');
     const twice = `${minimal}\naccountFiles: [${folder}/*.yaml, ./accounts.d/1.yaml]`;
     const again = parseConfig(twice, join(good.folder, 'main.yaml'), ENV).config;
@@ -182,9 +182,9 @@ accounts:
     const leastOf = (rest: string) =>
       Number(/at least (\d+)/.exec(warnings(`budget: { requestsPerDay: 1 }, collect: ${rest}`)[0] ?? '')?.[1]);
 
-    it('warns about a budget that is too small per day, with a tenth reserved for actions', () => {
-      // Every 15 s the keys and the tail of the log, every 30 s new entries of the queue, every 10 min the complete
-      // queue.
+    it('warns if a daily budget is too small for reading after a tenth is reserved for actions', () => {
+      // Flow-control keys and the tail of the log every 15 s, new dead letters every 30 s, and a walk of the queue
+      // every 10 min.
       const least = leastOf('{}');
       expect(least).toBeGreaterThanOrEqual(2 * 5760 + 2880 + 144);
       expect(warnings('budget: { requestsPerDay: 10000 }')).toEqual([warning(least, 9000)]);
@@ -193,7 +193,7 @@ accounts:
       expect(warnings(`budget: { requestsPerDay: ${enough - 1} }`)).toEqual([warning(least, least - 1)]);
     });
 
-    it('warns about a budget that is too small per second', () => {
+    it('warns if requestsPerSecond is too low for reading', () => {
       expect(warnings('budget: { requestsPerSecond: 0.1 }')).toEqual([
         expect.stringContaining('but the budget allows 8640 for reading'),
       ]);

@@ -10,7 +10,7 @@ const load = (management: string, env: Readonly<Record<string, string>> = {}) =>
 
 const warningsOf = (...args: Parameters<typeof load>) => load(...args).warnings.map(formatError);
 
-it('the management login is optional, and the agent runs without its password', () => {
+it('the management login is optional, and a missing password causes only a warning', () => {
   expect(load('null').config.accounts[0]?.management).toBeNull();
   const management = '{ baseUrl: http://127.0.0.1:2, username: u@example.com, password: { env: PASSWORD } }';
   expect(warningsOf(management, { PASSWORD: 'p' })).toEqual([]);
@@ -30,7 +30,7 @@ it('a management password in the file is redacted, with a warning', () => {
   expect(JSON.stringify(load(management))).not.toContain('canary');
 });
 
-it('errors in the management section name their position and the allowed keys', () => {
+it('errors in the management section contain their position and the allowed keys', () => {
   expect(() => load('{ baseUrl: ftp://x, username: "a:b", pasword: canary }')).toThrow(
     [
       'x.yaml:3:19: accounts[0].management.password: is required: must be { env: NAME }, { file: PATH } or the secret itself as text',

@@ -83,7 +83,7 @@ describe('configured OTLP headers', () => {
     ]);
   });
 
-  it('OTLP headers are not reported if they are sent, missing or disabled', () => {
+  it('no warning is issued if OTLP headers are sent, missing or in a disabled section', () => {
     expect(warnings({})).toEqual([]);
     expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example' })).toEqual([]);
     const without = {

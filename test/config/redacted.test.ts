@@ -7,7 +7,7 @@ import { identityOf } from '../../src/kit/identity.ts';
 
 const CANARY = 'canary-7f3a';
 
-/** Every kind of secret, and every value with a different internal form. */
+/** Contains every kind of secret, and every kind of value whose parsed form differs from its text. */
 const FULL = `
 server: { externalUrl: 'https://user:${CANARY}@dw.example.com/?key=${CANARY}' }
 upstream: { proxy: 'http://user:${CANARY}@proxy.example.com:3128', timeout: 45s }
@@ -70,9 +70,9 @@ it('the redacted configuration shows no secret, and only the host of a URL that 
 });
 
 it.each([
-  ['one of everything', FULL.replaceAll(CANARY, '<secret>')],
-  ['the example', readFileSync('config.example.yaml', 'utf8')],
-  ['the example of rules', readFileSync(join('examples', 'auto-cancel.yaml'), 'utf8')],
+  ['all kinds of values', FULL.replaceAll(CANARY, '<secret>')],
+  ['config.example.yaml', readFileSync('config.example.yaml', 'utf8')],
+  ['examples/auto-cancel.yaml', readFileSync(join('examples', 'auto-cancel.yaml'), 'utf8')],
 ])('the redacted configuration is equivalent to the original: %s', async (_name, text) => {
   const config = of(text);
   const again = of((await redactedYaml(config)).replaceAll('?…', ''));
@@ -88,7 +88,7 @@ it.each([
   expect(visible(again)).toBe(visible(config));
 });
 
-it('the redacted configuration omits inherited settings of accounts, and entries over the limit', async () => {
+it('the redacted configuration omits settings that accounts inherit, and lists at most 100 accounts', async () => {
   const many = Array.from(
     { length: 150 },
     (_, index) => `{ name: a${index}, baseUrl: 'https://x.example', token: { env: T } }`,

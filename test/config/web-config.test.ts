@@ -45,7 +45,7 @@ describe('invalid web-config files', () => {
     expect(faultText(() => parseConfig(text, 'x.yaml', { T: 'x' }))).toMatch(
       new RegExp(`^${file}:1:30: http_server_config.http2: `),
     );
-    // Without an environment the file is not read either: it may be on another machine.
+    // Without an environment, neither secrets nor this file are read: they may be on another machine.
     expect(parseConfig(text, 'x.yaml').config.server.webConfigFile).toBe(file);
   });
 });

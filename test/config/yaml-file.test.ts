@@ -7,7 +7,7 @@ const COMMA = 'must have a comma between items in { } or [ ]';
 const deeper = (indent: number) =>
   `is indented by ${indent}, deeper than the line above, which already has a value; all keys of a section start in the same column`;
 
-describe('YAML errors name their position and the fix', () => {
+describe('YAML errors', () => {
   it.each([
     [
       'a key of a list item that is indented too little',
@@ -15,11 +15,15 @@ describe('YAML errors name their position and the fix', () => {
       '4:1: is indented by 3, which matches no line above',
     ],
     ['a key that is indented too far', 'server:\n  listen: a\n   externalUrl: b\n', `3:4: ${deeper(3)}`],
-    ['the same after a blank line', 'server:\n  listen: a\n\n   externalUrl: b\n', `4:4: ${deeper(3)}`],
+    [
+      'a key that is indented too far after a blank line',
+      'server:\n  listen: a\n\n   externalUrl: b\n',
+      `4:4: ${deeper(3)}`,
+    ],
     ['a key of a list item that is indented too far', 'accounts:\n- name: a\n   token: x\n', `3:4: ${deeper(3)}`],
     ['a tab', 'a:\n\tb: 1\n', '2:1: must be indented with spaces, not tabs'],
     ['no colon', 'a: 1\nfoo\nb: 2\n', `2:1: ${KEY}`],
-    ['no blank after the colon', 'a:1\nb: 2\n', `1:1: ${KEY}`],
+    ['no space after the colon', 'a:1\nb: 2\n', `1:1: ${KEY}`],
     ['an open brace', 'a: { b: 1\nc: 2\n', '2:1: a { or [ opened above is not closed'],
     ['an open bracket', 'a: [1, 2\nb: 3', '2:1: a { or [ opened above is not closed'],
     ['an open quote', "a: 'x\nb: y\n", '1:4: must end with the same quote that it starts with'],
@@ -33,19 +37,19 @@ describe('YAML errors name their position and the fix', () => {
     ['a duplicate key', 'a: 1\na: 2', '2:1: duplicate key'],
     ['two colons', 'a: b: c\n', '1:4: must be one value: put text that contains a colon and a space in quotes'],
     ['an at sign', 'a: @x', '1:4: is not expected here: text that begins with'],
-    ['a template', 'a: {{x}}/y', 'goes in quotes'],
+    ['a template expression', 'a: {{x}}/y', 'goes in quotes'],
     ['a mapping as a key', 'a: {{ x }}', '1:5: must be text as a key; text that begins with { or [ goes in quotes'],
     ['a list next to keys', 'a: 1\n- b\n', `2:1: ${COLUMN}`],
     ['no comma', 'a: { b: 1 c: 2 }', COMMA],
     ['two documents', 'a: 1\n---\nb: 2', '2:1: must be one document: --- starts another'],
-    ['an escape', 'a: "\\q"', 'in single quotes it does not'],
+    ['an invalid escape sequence', 'a: "\\q"', 'in single quotes it does not'],
     ['a tag', 'a: !x y', '1:4: tags are not allowed'],
     ['an alias', 'a: *x', '1:4: aliases are not allowed'],
   ])('reports the position of a YAML error and the fix: %s', (_what, text, expected) => {
     const { errors } = readYaml(text, 'x.yaml');
     const reported = errors.map(({ line, column, message }) => `${line}:${column}: ${message}`);
     expect(reported.join('\n')).toContain(expected);
-    // One error is reported once.
+    // One mistake causes one error.
     expect(reported).toHaveLength(1);
   });
 });

@@ -84,7 +84,7 @@ describe('@upstash/qstash', () => {
     await expect(flowControl.get('none')).rejects.toMatchObject({ status: 404 });
   });
 
-  test('the client’s request method cancels a callback but throws for 302, because there is no dedicated call', async () => {
+  test('the client has no cancel call; its generic request method cancels a callback but throws for status 302', async () => {
     const emulated = await emptyEmulator();
     const { http } = messages(emulated);
     const [one, two] = [emulated.state.addFailedRun(), emulated.state.addFailedRun()];
@@ -108,7 +108,7 @@ describe('@upstash/qstash', () => {
     });
   });
 
-  test('the client reads with the read-only token but cannot delete', async () => {
+  test('with the read-only token, the client can read but not delete', async () => {
     const emulated = await emptyEmulator();
     const client = messages(emulated, emulated.readOnlyToken);
     expect((await client.dlq.listMessages()).messages).toEqual([]);
@@ -117,7 +117,7 @@ describe('@upstash/qstash', () => {
 });
 
 describe('@upstash/workflow', () => {
-  test('dlq.list of the workflow client returns only failed runs, by callback state and page', async () => {
+  test('dlq.list of the workflow client returns only failed runs, page by page and filtered by callback state or run', async () => {
     const emulated = await emulator();
     const { dlq } = workflows(emulated);
     const expected = emulated.state.dlqRows().filter(row => row.workflowRunId);

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
 import { ask, emulator } from '../emulator/emulated.ts';
 
-/** Field tables, transcribed by hand from the interface document and independent of this project's code. */
+/** Types in the tables below, which were transcribed by hand from the interface document, independently of src/. */
 type Kind = 'string' | 'number' | 'integer' | 'boolean' | 'header' | 'uuid' | readonly string[];
 
 const DLQ_MESSAGE: Record<string, Kind> = {
@@ -66,7 +66,7 @@ function isOf(value: unknown, kind: Kind): boolean {
   return lists.every(list => Array.isArray(list) && list.every(each => typeof each === 'string'));
 }
 
-/** Returns missing fields and fields of another type. */
+/** Returns the fields that are missing or have the wrong type. */
 const wrongFields = (row: Readonly<Record<string, unknown>>, shape: Record<string, Kind>) =>
   Object.entries(shape)
     .filter(([field, kind]) => !(field in row) || !isOf(row[field], kind))
@@ -75,7 +75,7 @@ const wrongFields = (row: Readonly<Record<string, unknown>>, shape: Record<strin
 const errorBody = { error: expect.stringMatching(/./) };
 let emulated: Emulator;
 beforeAll(async () => {
-  // Not closed per test: it serves the whole file.
+  // All tests of this file share it, so it is not closed per test.
   const { startEmulator } = await import('../../src/emulator/server.ts');
   emulated = await startEmulator({ speed: 0 });
   return () => emulated.close();
@@ -142,7 +142,7 @@ describe('flow control', () => {
 });
 
 describe('cancel an in-progress failure callback', () => {
-  test('a cancel needs no body, returns 400 without a callback in progress, and describes every error in the body', async () => {
+  test('a cancel needs no request body, returns 400 if no callback is in progress, and explains every error in the response body', async () => {
     const path = (dlqId: string) => `/v2/workflows/dlq/callback/${dlqId}`;
     const dlqId = emulated.state.addFailedRun();
     const authorization = `Bearer ${emulated.token}`;

@@ -7,7 +7,7 @@ import { againstSchema } from './schemas.ts';
 
 const files = manifestFiles();
 
-/** The resources after a replacement in one file. */
+/** Returns all resources with a text replaced in one file. */
 function changed(file: string, from: string, to: string): unknown[] {
   const text = files[file] ?? '';
   expect(text, file).toContain(from);
@@ -21,7 +21,7 @@ describe('deploy/kubernetes', () => {
     expect(manifests.map(againstSchema).filter(Boolean)).toEqual([]);
   });
 
-  it('the schemas detect a wrong type, a missing key and an invalid duration', () => {
+  it('the schemas detect a wrong type, a missing key, an invalid duration and an unknown kind', () => {
     const found = (...change: Parameters<typeof changed>) =>
       changed(...change)
         .map(againstSchema)
@@ -75,7 +75,7 @@ describe('deploy/kubernetes', () => {
       'standalone.yaml',
       'port: probes',
       'port: probe',
-      'StatefulSet delivery-watch: a probe asks the port probe, which is not there',
+      'StatefulSet delivery-watch: a probe uses the missing port probe',
     ],
     [
       'standalone.yaml',
@@ -87,7 +87,7 @@ describe('deploy/kubernetes', () => {
       'standalone.yaml',
       'mountPath: /app/data',
       'mountPath: /data',
-      'StatefulSet delivery-watch: no volume is at /app/data, where the store is',
+      'StatefulSet delivery-watch: no volume is mounted at /app/data, the folder of the store',
     ],
     [
       'standalone.yaml',
@@ -99,20 +99,20 @@ describe('deploy/kubernetes', () => {
       'standalone.yaml',
       'containerPort: 10923',
       'containerPort: 1',
-      'StatefulSet delivery-watch: the ports are 10922,1, and 10922,10923 in /etc/delivery-watch/config.yaml',
+      'StatefulSet delivery-watch: the container has the ports 10922,1, but /etc/delivery-watch/config.yaml has 10922,10923',
     ],
     [
       'standalone.yaml',
       'file: /run/secrets/',
       'file: /run/',
-      'StatefulSet delivery-watch: the token /run/delivery-watch/token is in no Secret',
+      'StatefulSet delivery-watch: the token /run/delivery-watch/token is not in a Secret',
     ],
     ['standalone.yaml', 'probesListen:', 'probeListen:', 'probeListen: unknown key'],
     [
       'sidecar.yaml',
       'name: delivery-watch-store, mount',
       'name: store, mount',
-      'Deployment my-application: nothing mounts the volume delivery-watch-store',
+      'Deployment my-application: no container mounts the volume delivery-watch-store',
     ],
     [
       'service-monitor.yaml',
@@ -156,31 +156,31 @@ describe('deploy/kubernetes', () => {
       'replicas.yaml',
       'maxUnavailable: 1\n',
       'maxUnavailable: 3\n',
-      'PodDisruptionBudget delivery-watch-replicas: Deployment delivery-watch-replicas has no pod more than it may lose',
+      'PodDisruptionBudget delivery-watch-replicas: all pods of Deployment delivery-watch-replicas may be unavailable',
     ],
     [
       'replicas.yaml',
       'kind: postgres\n      url: { env: DATABASE_URL }',
       'kind: memory',
-      "Deployment delivery-watch-replicas: 3 replicas can't share a store of the kind memory",
+      "Deployment delivery-watch-replicas: 3 replicas can't share a store of kind memory",
     ],
     [
       'replicas.yaml',
       '- name: DATABASE_URL',
       '- name: DATABASE',
-      'Deployment delivery-watch-replicas: the database is in no variable from a Secret',
+      'Deployment delivery-watch-replicas: the database URL is not in a variable from a Secret',
     ],
     [
       'replicas.yaml',
       '$(POD_IP):10922\n          ports',
       '$(POD_IP):10923\n          ports',
-      "Deployment delivery-watch-replicas: other replicas can't reach it by http://$(POD_IP):10923",
+      "Deployment delivery-watch-replicas: other replicas can't reach it at http://$(POD_IP):10923",
     ],
     [
       'replicas.yaml',
       'fieldPath: status.podIP',
       'fieldPath: status.hostIP',
-      "Deployment delivery-watch-replicas: other replicas can't reach it by http://$(POD_IP):10922",
+      "Deployment delivery-watch-replicas: other replicas can't reach it at http://$(POD_IP):10922",
     ],
   ])('the lint of %s reports the change %s → %s as: %s', (file, from, to, fault) => {
     expect(lint(changed(file, from, to))).toContainEqual(expect.stringContaining(fault));

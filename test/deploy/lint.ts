@@ -15,7 +15,7 @@ import { parseListen } from '../../src/http/options.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** An empty selector would match everything. */
+/** Rejects an empty selector, which would match everything in Kubernetes. */
 const matches = (selector: Labels | undefined, labels: Labels | undefined) =>
   Object.keys(selector ?? {}).length > 0 &&
   Object.entries(selector ?? {}).every(([name, value]) => labels?.[name] === value);
@@ -102,7 +102,7 @@ export function lint(manifests: readonly unknown[]): string[] {
   for (const { metadata, spec } of manifests.filter(each => PodDisruptionBudget.is(each))) {
     const owner = `PodDisruptionBudget ${metadata?.name}`;
     for (const pod of podsOf(owner, spec?.selector?.matchLabels))
-      need(pod.replicas > Number(spec?.maxUnavailable), `${owner}: ${pod.owner} has no pod more than it may lose`);
+      need(pod.replicas > Number(spec?.maxUnavailable), `${owner}: all pods of ${pod.owner} may be unavailable`);
   }
   for (const pod of pods) {
     const { owner, template, claims } = pod;
@@ -118,16 +118,13 @@ export function lint(manifests: readonly unknown[]): string[] {
     for (const name of named)
       need(
         mounts.some(mount => mount.name === name),
-        `${owner}: nothing mounts the volume ${name}`,
+        `${owner}: no container mounts the volume ${name}`,
       );
     for (const container of containersOf(pod)) {
       for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
         const port = probe?.httpGet?.port;
         const own = (container.ports ?? []).map(({ name }) => name);
-        need(
-          port === undefined || own.includes(String(port)),
-          `${owner}: a probe asks the port ${port}, which is not there`,
-        );
+        need(port === undefined || own.includes(String(port)), `${owner}: a probe uses the missing port ${port}`);
       }
       if (container.name === 'delivery-watch') faults.push(...lintAgent(pod, container, configMaps));
     }
@@ -160,28 +157,28 @@ function lintAgent(
     const { listen, probesListen, replicaUrl } = config.server;
     const ports = (container.ports ?? []).map(({ containerPort }) => containerPort);
     const listened = [listen, probesListen ?? ''].map(address => parseListen(address).port);
-    need(String(ports) === String(listened), `the ports are ${ports}, and ${listened} in ${file}`);
+    need(String(ports) === String(listened), `the container has the ports ${ports}, but ${file} has ${listened}`);
     for (const { token } of config.accounts) {
       const path = token && typeof token === 'object' && 'file' in token ? String(token.file) : '';
-      need(volumeAt(path)?.secret !== undefined, `the token ${path} is in no Secret`);
+      need(volumeAt(path)?.secret !== undefined, `the token ${path} is not in a Secret`);
     }
     const { store } = config;
-    need(
-      store.kind === 'postgres' || replicas === 1,
-      `${replicas} replicas can't share a store of the kind ${store.kind}`,
-    );
+    need(store.kind === 'postgres' || replicas === 1, `${replicas} replicas can't share a store of kind ${store.kind}`);
     if (store.kind === 'postgres') {
-      need(variable(store.url)?.valueFrom?.secretKeyRef !== undefined, 'the database is in no variable from a Secret');
+      need(
+        variable(store.url)?.valueFrom?.secretKeyRef !== undefined,
+        'the database URL is not in a variable from a Secret',
+      );
       const url = variable(replicaUrl)?.value ?? '';
       const [, name, port] = /^http:\/\/\$\((\w+)\):(\d+)$/.exec(url) ?? [];
       const isOfPod = env.some(each => each.name === name && each.valueFrom?.fieldRef?.fieldPath === 'status.podIP');
-      need(isOfPod && Number(port) === listened[0], `other replicas can't reach it by ${url}`);
+      need(isOfPod && Number(port) === listened[0], `other replicas can't reach it at ${url}`);
     }
     if (store.kind === 'sqlite') {
       const folder = store.path.replace(/^\.\/data\/.*/, '/app/data');
       need(
         mounts.some(({ mountPath }) => mountPath === folder),
-        `no volume is at ${folder}, where the store is`,
+        `no volume is mounted at ${folder}, the folder of the store`,
       );
     }
   } catch (error) {

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { newFolder } from '../support/folder.ts';
 import { manifestFiles, readManifests } from './manifests.ts';
 
-/** Module of each kind's interface, which lists all valid keys. */
+/** Modules of the interfaces that declare the valid keys of each kind. */
 const TYPES: Readonly<Record<string, string>> = {
   ConfigMap: 'kubernetes-models/v1',
   Deployment: 'kubernetes-models/apps/v1',
@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   StatefulSet: 'kubernetes-models/apps/v1',
 };
 
-/** Returns compiler errors of the resources as literals of their types. */
+/** Compiles the resources as literals of their types and returns the compiler's output. */
 function compile(manifests: readonly unknown[]): string {
   const folder = newFolder();
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
@@ -40,7 +40,7 @@ function compile(manifests: readonly unknown[]): string {
 describe('deploy/kubernetes', () => {
   const files = manifestFiles();
 
-  it('the manifests contain only keys of their schemas', () => expect(compile(readManifests(files))).toBe(''));
+  it('the manifests contain only valid keys', () => expect(compile(readManifests(files))).toBe(''));
 
   it('misspelled keys are detected at any depth and in every file', () => {
     const wrong = {

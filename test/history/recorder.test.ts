@@ -104,10 +104,10 @@ describe('samples', () => {
           const values = [...series].flatMap(([name, all]) => (all[index] === null ? [] : [[name, all[index]]]));
           return [{ at, values: Object.fromEntries(values) as Record<string, number> }];
         });
-        // A series by destination is only used in conditions, not shown next to its sum.
+        // Series by destination are recorded only for conditions, so `read` omits them.
         const shown = expected.map(({ at, values: { 'c{y="2",destination="z"}': _, ...values } }) => ({
           at,
-          // Values that are not finite are not recorded.
+          // Non-finite values are not recorded.
           values: Object.fromEntries(
             Object.entries(values).flatMap(([name, value]) => (Number.isFinite(value) ? [[name, value + 0]] : [])),
           ),
@@ -268,7 +268,7 @@ describe('retention', () => {
     for (const [index, name] of names.entries()) {
       expect(series.get(name)).toEqual(minutes.map(minute => valueAt(minute, index)));
     }
-    // The older the samples, the larger their distance.
+    // Older samples are further apart.
     const gaps = minutes.slice(1).map((minute, index) => minute - (minutes[index] as number));
     expect(gaps[0]).toBe(30);
     expect(gaps.at(-1)).toBe(1);
@@ -287,7 +287,7 @@ describe('retention', () => {
     expect(hours[0]).toBeGreaterThan(0);
   });
 
-  it('the history is empty if keep is 0: stored rows are deleted, and memory contains the last hour', async () => {
+  it('with keep 0, the stored history is deleted and only the last hour stays in memory', async () => {
     const scene = await setUp();
     await scene.minutes(90, index => index);
     expect(await scene.keys()).toHaveLength(2);

@@ -12,7 +12,7 @@ export interface AgentProcess extends CliProcess {
   close(): Promise<void>;
 }
 
-/** Starts the agent. It polls each list every `seconds` and scans the whole DLQ every `2 * seconds`. */
+/** Starts the agent. It polls each list every `seconds` seconds and walks the DLQ half as often. */
 export async function startAgentProcess(accounts: readonly FleetAccount[], seconds: number): Promise<AgentProcess> {
   const [every, rescanEvery] = [`${seconds}s`, `${2 * seconds}s`];
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-hostile-'));
@@ -27,7 +27,7 @@ export async function startAgentProcess(accounts: readonly FleetAccount[], secon
     // A healthy account may miss rounds because the agent shares two processors with all services.
     staleness: { markAfter: 10 },
   };
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(file, JSON.stringify(config), { mode: 0o600 });
   const agent = startCli(['serve', '--config', file]);
   async function close(): Promise<void> {

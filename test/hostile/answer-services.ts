@@ -14,7 +14,7 @@ const answering = (
   more: Partial<HostileService> = {},
 ): HostileService => ({ name, outcome, ...more, start: site => listenHttp(site, answer) });
 
-/** Valid JSON that is not a valid response to the request. Its request may still count as successful. */
+/** A service that responds with valid JSON of unexpected content. Its requests may count as successful. */
 const meaning = (name: string, body: unknown, outcome: HostileService['outcome'] = 'invalid_response') =>
   answering(name, outcome, (_listRequest, response) => json(response, body), { counted: 'none' });
 
@@ -56,11 +56,11 @@ function withTimes(replace: (time: number) => unknown): Answer {
 }
 
 const YEAR = 365 * 86_400_000;
-/** Events without a time are invalid. */
+/** Result if all times are invalid: only events require a valid time. */
 const NO_EVENT = { ...every('ok' as const), events: 'invalid_response' } as const;
 const counted = { counted: 'none', shows: { delivery_dlq_messages: HEALTHY.deadLetters } } as const;
 
-/** Invalid responses: no JSON, unexpected JSON, wrong encodings, cyclic cursors, wrong clocks. */
+/** Unusual responses: no JSON, unexpected JSON, wrong encodings, cyclic cursors, clock skew. */
 export const answerServices: readonly HostileService[] = [
   responding('html', '<!doctype html><title>Bad gateway</title><h1>It works</h1>', { 'content-type': 'text/html' }),
   responding('truncated-json', '{"messages":[{"dlqId":"1-0"},{"dlqI'),

@@ -35,7 +35,7 @@ export function errorsOfHealthy(scrape: Scrape, account: string): string[] {
   for (const [key, size] of Object.entries(HEALTHY.waiting)) {
     expect('delivery_flow_control_waitlist_size', [size], { flow_control_key: key });
   }
-  // Both limits of the window may coincide with an event.
+  // A window whose start and end both coincide with an event contains one more event.
   for (const [state, count] of Object.entries(HEALTHY.events))
     expect('delivery_events_recent', [count, count + 1], { state });
   for (const what of ['gaps', 'late', 'duplicates']) expect(`delivery_event_log_${what}_total`, [0]);
@@ -50,9 +50,9 @@ function eventsAhead(scrape: Scrape, account: string): number {
 }
 
 export interface HealthyWatch {
-  /** Accounts that were never correct so far. */
+  /** Accounts that have not been correct yet. */
   readonly awaited: ReadonlySet<string>;
-  /** Returns errors of accounts that were correct before; after `timeout`, errors of all accounts. */
+  /** Returns the errors of accounts that have been correct before; after `timeout`, of all accounts. */
   faults(scrape: Scrape): string[];
 }
 
@@ -80,7 +80,7 @@ export function createHealthyWatch(accounts: readonly string[], timeout: number)
   };
 }
 
-/** Requests with the outcome `bug`. */
+/** Returns the accounts and endpoints with requests of outcome `bug`. */
 export function bugsOf(scrape: Scrape): string[] {
   const counted = scrape.families.filter(({ name }) => /^delivery_watch_api_requests(_total)?$/.test(name));
   return counted
@@ -102,7 +102,7 @@ export function missingOf(service: HostileService, scrape: Scrape, status: Statu
       .find(each => each.account === account)
       ?.collectors.find(({ collector }) => collector === list)?.rounds;
     const ends = rounds?.map(({ success, failure }) => failure?.reason ?? (success ? 'ok' : 'unending')) ?? [];
-    // The agent eventually aborts an unending read as invalid.
+    // The agent eventually aborts an endless read with `invalid_response`.
     const isEnd = ends.includes(ending) || (ending === 'unending' && ends.includes('invalid_response'));
     if (!isEnd) missing.push(`${list} ends with ${ends}, not ${ending}`);
     if (counted === 'each' && requests(list, ending) === 0)

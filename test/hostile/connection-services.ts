@@ -5,7 +5,7 @@ import { type HostileService, json } from './service.ts';
 
 const nothing = () => Promise.resolve();
 
-/** Errors below HTTP: host names, ports, TLS, broken or frozen connections. */
+/** Errors below HTTP: host names, ports, TLS, broken or stalled connections. */
 export const connectionServices: readonly HostileService[] = [
   {
     name: 'refused-connection',

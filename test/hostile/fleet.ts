@@ -24,7 +24,7 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-/** Effectively unlimited for these tests. */
+/** Never reached in these tests. */
 const UNLIMITED = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 1_000_000_000 };
 
 /** Names of `count` accounts with a healthy service. */

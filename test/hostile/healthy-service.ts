@@ -11,7 +11,7 @@ const DEAD_LETTERS = 250;
  */
 const STATES = ['CREATED', 'ACTIVE', 'DELIVERED', 'CREATED', 'ACTIVE', 'FAILED'];
 
-/** Expected metrics of a service that responds as these functions do. */
+/** Expected metrics of a healthy service. */
 export const HEALTHY = {
   window: 60,
   deadLetters: DEAD_LETTERS,

@@ -14,7 +14,7 @@ const REPORTED_WITHIN_MS = 400_000;
 let hostile: FleetThread;
 let healthy: Fleet;
 let agent: AgentProcess;
-/** The latest check of the agent. `faults` has the violations of all checks. */
+/** Result of the latest check. `faults` contains the violations found by all checks. */
 let latest: { scrape: Scrape; status: Status };
 const faults: string[] = [];
 let checks = 0;
@@ -40,7 +40,7 @@ async function check(): Promise<void> {
 async function watch(): Promise<void> {
   while (!stopped) {
     await check().catch(error => faults.push(String(error)));
-    // One check costs the agent and the test process some tenths of a second each.
+    // Each check takes a few tenths of a second of CPU time in the agent and in the test process.
     await sleep(5000);
   }
 }

@@ -49,15 +49,15 @@ export interface HostileService {
   /** Result of the rounds of each list. */
   readonly outcome: Ending | Readonly<Record<List, Ending>>;
   /**
-   * Which lists have requests counted with that outcome. `each` (default): every list. `any`: at least one, because
-   * requests of the others are then not sent. `none`: the individual responses or connections may count as successful.
+   * Lists that must have requests counted with that outcome. `each` (default): every list. `any`: at least one, because
+   * it prevents requests for the others. `none`: no list, because single requests may count as successful.
    */
   readonly counted?: 'each' | 'any' | 'none';
   /** Values in /metrics for the account. */
   readonly shows?: Readonly<Record<string, number>>;
   /** Request budget of the account; unlimited by default. */
   readonly budget?: { readonly requestsPerSecond: number; readonly burst: number };
-  /** Response timeout if longer than the default of eight seconds. */
+  /** Response timeout; eight seconds by default. */
   readonly timeout?: string;
   /** Serves TLS with an untrusted certificate. */
   readonly tls?: true;

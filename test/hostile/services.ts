@@ -11,6 +11,6 @@ export const hostileServices: readonly HostileService[] = [
   ...protocolServices,
   ...answerServices,
   ...refusingServices,
-  // These test the content of responses, not the speed of a busy machine.
+  // A busy machine needs longer to send and parse large responses.
   ...sizeServices.map(service => ({ ...service, timeout: '60s' })),
 ];

@@ -11,7 +11,7 @@ const GZIP = { 'content-encoding': 'gzip' };
 /** Budget of a service with large responses: a low rate, and a burst that can read every list once. */
 const RARE = { requestsPerSecond: 0.1, burst: 8 };
 
-/** Only the meaning of the response is invalid, so its request may count as successful. */
+/** The response is well-formed JSON with invalid content, so its request may count as successful. */
 const ONLY_MEANT = { counted: 'none', budget: { requestsPerSecond: 0.1, burst: 5 } } as const;
 
 /** Sends `mib` MiB of blanks. */
@@ -54,7 +54,7 @@ const bomb = (
   },
 });
 
-/** A service with these flow-control keys and otherwise correct responses. */
+/** A service that lists `keys` distinct flow-control keys. Its other responses are correct. */
 const withKeys = (name: string, keys: number, make: () => string): HostileService => ({
   name,
   outcome: 'ok',
@@ -123,7 +123,7 @@ export const sizeServices: readonly HostileService[] = [
           json(response, { [FIELD[list]]: [] });
         } else {
           inVain += Number(read.has(list));
-          // One request may have been in flight, and the agent tries more rows after 16 pages.
+          // One request may have been in flight, and the agent doubles the page size again after 16 pages.
           if (inVain > 2 + pages / 16) site.complain('another request for a page size that was too large');
           sendBlanks(response, 33);
         }
@@ -233,16 +233,13 @@ export const sizeServices: readonly HostileService[] = [
   withKeys(
     'colliding-keys',
     2,
-    // All lone surrogates become the same character in UTF-8.
+    // UTF-8 encoding replaces every lone surrogate with the same character.
     () => rowsOfKeys(2000, index => `k${String.fromCharCode(0xd800 + (index % 1024))}${index < 1024 ? '' : '!'}`),
   ),
   withKeys('reserved-key-names', 3, () => rowsOfKeys(3, index => ['__other__', '', 'constructor'][index] as string)),
 ];
 
-/**
- * Small on the wire and within every byte limit, but each of these costs more than all others together: seconds to
- * minutes of blocking and gigabytes of memory. They only run if selected by name.
- */
+/** Services with extreme responses. They run only if selected by name. */
 export const severeServices: readonly HostileService[] = [
   bomb(
     'eleven-million-objects',

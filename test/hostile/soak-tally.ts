@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 interface Minute {
   readonly rss: number[];
   readonly ms: number[];
-  /** The lowest heap usage, approximately the heap after a collection. */
+  /** Lowest heap usage, which approximates the heap after a garbage collection. */
   heapFloor: number;
 }
 
@@ -35,12 +35,12 @@ export function rank(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
-/** Maximum growth of the second half of the minutes relative to the first half. */
+/** Maximum permitted result of `growth`. */
 const TOLERATED_GROWTH = 0.15;
 
 /**
- * Growth of the mean from the first to the second half of `values`. Ignores the first third, while bounded caches fill
- * up. Undefined if fewer than four values remain.
+ * Returns the relative growth of the mean from the first to the second half of `values`, or undefined if there are too
+ * few. Ignores the first third, in which bounded caches fill up.
  */
 export function growth(values: readonly number[]): number | undefined {
   const settled = values.slice(Math.ceil(values.length / 3));

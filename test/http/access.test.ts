@@ -14,7 +14,7 @@ import { ALICE, CA, CLIENT, CLIENTS, PASSWORD, pem, STRANGER, serve, tlsWith, US
 const PATHS = ['/', '/metrics', '/probe?account=a', '/api/v1/status', '/api/v1/journal', '/-/healthy', '/nowhere'];
 
 describe('users', () => {
-  it('every path, including unknown ones, requires a user and password before the method is checked', async () => {
+  it('every path, including unknown ones, requires credentials, which are checked before the method', async () => {
     const { status, ask } = await serve(USERS);
     for (const path of PATHS) {
       expect([path, await status(path)]).toEqual([path, 401]);
@@ -26,7 +26,7 @@ describe('users', () => {
     expect((await ask('/metrics')).headers['www-authenticate']).toBe('Basic realm="delivery-watch", charset="UTF-8"');
   });
 
-  it('every API route and page requires a user after the host check; the probe port has neither check', async () => {
+  it('every API route and page checks the host, then the credentials; the probe port checks neither', async () => {
     const { paths } = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as { paths: Record<string, object> };
     const probesPort = await freePort();
     const probes = { host: '127.0.0.1', port: probesPort };
@@ -80,7 +80,7 @@ describe('users', () => {
     expect(logText()).not.toContain('canary');
   });
 
-  it('user names and passwords may contain any characters that HTTP can transmit', async () => {
+  it('user names and passwords may contain non-ASCII characters, colons and blanks', async () => {
     const password = 'pä:ss wörd ☃';
     const { status } = await serve({ basic_auth_users: { 'jürgen 2': hashSync(password, 4) } });
     const authorization = (scheme: string) => `${scheme} ${Buffer.from(`jürgen 2:${password}`).toString('base64')}`;
@@ -114,14 +114,14 @@ describe('TLS', () => {
     expect(JSON.parse((await ask('/api/v1/sd')).text)[0].labels.__scheme__).toBe('https');
   });
 
-  it('TLS accepts only the configured versions', async () => {
+  it('TLS accepts only the configured protocol versions', async () => {
     const { ask } = await serve(tlsWith({ max_version: 'TLS12' }));
     await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1.3' } })).rejects.toThrow(/alert protocol version/);
     expect((await ask('/', { tls: { ...CA, maxVersion: 'TLSv1.2' } })).status).toBe(200);
     await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } })).rejects.toThrow();
   });
 
-  it('TLS reads the certificate files again for new connections', async () => {
+  it('TLS reloads changed certificate files for new connections', async () => {
     const { server, put, later, logText } = await serve(tlsWith());
     const serial = () =>
       new Promise<string>((resolve, reject) => {
@@ -138,7 +138,7 @@ describe('TLS', () => {
     expect(logText()).not.toContain('PRIVATE');
   });
 
-  it('TLS follows certificate files through a symbolic link that is switched to another folder, as in Kubernetes', async () => {
+  it('TLS reloads the certificate files when a symbolic link in their path changes, as in Kubernetes', async () => {
     const { folder, put, status, later, logText } = await serve(tlsWith());
     const renewed = newFolder();
     for (const kind of ['pem', 'key']) writeFileSync(join(renewed, `server.${kind}`), pem(`renewed.${kind}`));
@@ -171,7 +171,7 @@ describe('client certificates', () => {
     ['VerifyClientCertIfGiven', { client_ca_file: 'authority.pem' }, [true, true, false]],
     ['RequireAndVerifyClientCert', { client_ca_file: 'authority.pem' }, [false, true, false]],
   ])(
-    '%s accepts a client without a certificate, with a trusted one and with an untrusted one: %j',
+    'client_auth_type %s accepts no certificate, a trusted one, an untrusted one: %j',
     async (client_auth_type, more, expected) => {
       const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
       const isAccepted = (tls: SecureContextOptions) =>
@@ -191,7 +191,7 @@ describe('client certificates', () => {
     [['spiffe://example/a'], true],
     [['client'], false],
     [['other.example', 'spiffe://example/b'], false],
-  ])('a client certificate is accepted if only the names %j are allowed: %s', async (client_allowed_sans, isGood) => {
+  ])('a client certificate is accepted with client_allowed_sans %j: %s', async (client_allowed_sans, isGood) => {
     const { ask } = await serve(tlsWith({ ...CLIENTS.tls_server_config, client_allowed_sans }));
     const response = ask('/', { tls: CLIENT });
     if (isGood) expect((await response).status).toBe(200);
@@ -304,7 +304,7 @@ describe('unusable web-config files', () => {
     },
   );
 
-  it('a file that is unusable at startup is rejected with the position of the error', async () => {
+  it('startup fails with the position of the error if the web-config file is invalid', async () => {
     await expect(serve({ http_server_config: { http2: true } })).rejects.toThrow(
       /web\.yaml:1:32: http_server_config\.http2: /,
     );
@@ -327,13 +327,13 @@ describe('changed settings', () => {
     const { server, settings, status, put, folder, later } = await serve(USERS);
     put('bad.yaml', '{');
     await expect(server.apply({ ...settings, webConfigFile: join(folder, 'bad.yaml') })).rejects.toThrow('bad.yaml:1:');
-    // The port has already switched to the other file when the port for probes turns out to be in use.
+    // The probe port is in use, which is detected after the main port has switched to the new file.
     put('tls.yaml', JSON.stringify(tlsWith()));
     const probes = { host: '127.0.0.1', port: Number(new URL((await serve(USERS)).server.url).port) };
     const half = { ...settings, webConfigFile: join(folder, 'tls.yaml'), probes };
     await expect(server.apply(half)).rejects.toThrow("can't listen on 127.0.0.1:");
     expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
-    // The active file is still watched.
+    // Changes of the active file are still detected.
     put('web.yaml', JSON.stringify({ rate_limit: { interval: '1s', burst: 1 } }));
     await server.apply(settings);
     later();
@@ -341,7 +341,7 @@ describe('changed settings', () => {
   });
 });
 
-it('every response has the headers of the web-config file, whose Content-Security-Policy replaces the default one', async () => {
+it('every response has the headers of the web-config file; its Content-Security-Policy replaces the default', async () => {
   const headers = {
     'Content-Security-Policy': "default-src 'none'",
     'X-Frame-Options': 'deny',
@@ -361,7 +361,7 @@ it('every response has the headers of the web-config file, whose Content-Securit
   }
 });
 
-it('a rate limit applies to all requests together and allows new requests later', async () => {
+it('a rate limit is shared by all requests and recovers over time', async () => {
   const { status, ask, later } = await serve({ rate_limit: { interval: '1s', burst: 3 } });
   const statuses = [];
   for (let count = 0; count < 5; count += 1) statuses.push(await status('/-/healthy'));

@@ -52,7 +52,7 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
       store: { kind: 'memory' },
       accounts: [{ name: 'a', baseUrl: service.url, token: { env: 'DELIVERY_TOKEN' } }],
       collect: {
-        // Audited keys would have three more series each.
+        // The audit would add three series per key.
         flowControl: { every: '1h', maxSeries: 100_000, audit: false },
         dlq: { enabled: false },
         events: { enabled: false },
@@ -102,7 +102,7 @@ function open(port: number): Socket {
   return socket;
 }
 
-/** Requests /metrics and never reads the response. If `patient`, waits for its first bytes. */
+/** Requests /metrics and never reads the response. If `patient`, waits until its first bytes arrive. */
 async function askAndNeverRead({ port }: AgentProcess, patient: boolean): Promise<void> {
   const socket = open(port);
   socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');

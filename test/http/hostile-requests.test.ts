@@ -29,10 +29,10 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
   return { url: server.url, open, bounds, log };
 }
 
-/** Resolves when the connection is closed, also if the server closed it. */
+/** Resolves when either side has closed the connection. */
 const closed = (socket: Socket) => new Promise<void>(resolve => socket.once('close', () => resolve()));
 
-/** Scrapes without gzip, which these servers do not support. */
+/** Scrapes without gzip: the bodies in these tests are never compressed. */
 const scrape = async (url: string) => {
   const response = await fetch(`${url}/metrics`, { headers: { 'accept-encoding': 'identity' } });
   return { status: response.status, text: await response.text() };
@@ -86,7 +86,7 @@ describe('hostile requests', () => {
     const { url, open } = await serve();
     const socket = open();
     socket.write(start + more.repeat(MB));
-    // The network determines whether the status arrives before the disconnect.
+    // The status may be lost when the server disconnects, so it is not checked.
     await statuses(socket);
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
   });
@@ -103,7 +103,7 @@ describe('hostile requests', () => {
     expect(await statuses(socket)).toEqual([`HTTP/1.1 ${status}`]);
   });
 
-  it('pipelined requests are answered in order; a connection that pipelines thousands is closed', async () => {
+  it('responds to pipelined requests in order, and closes a connection that pipelines thousands', async () => {
     const { url, open, bounds } = await serve();
     const [few, many] = [open(), open()];
     few.write(`${GET('/-/healthy')}${GET('/nowhere')}${GET('/metrics', 'Connection: close\r\n')}`);
@@ -144,10 +144,10 @@ describe('hostile requests', () => {
       await once(socket, 'readable');
       sockets.push(socket);
     }
-    // A client that reads gets its complete response in the interim.
+    // At the same time, a client that reads gets its complete response.
     expect((await scrape(url)).text.length).toBe(20 * MB);
     await eventually(() => expect(bounds()).toEqual(['answers']));
-    // Disconnected clients read until their end; the newest clients get complete responses.
+    // Drain all sockets: the oldest were disconnected, the newest get complete responses.
     const sizes = await Promise.all(
       sockets.map(async socket => {
         let size = 0;
@@ -166,7 +166,7 @@ describe('hostile requests', () => {
     expect(sizes[0]).toBe(false);
   });
 
-  it('a request uses no memory for its response if the client disconnects before the response is ready', async () => {
+  it('the response to a client that has disconnected does not count towards the limit of unread bytes', async () => {
     const clientsClosed: Promise<unknown>[] = [];
     const { promise: isOver, resolve: release } = Promise.withResolvers<void>();
     const accounts = ['a', 'b', 'c', 'd'];
@@ -190,14 +190,14 @@ describe('hostile requests', () => {
       socket.resetAndDestroy();
     }
     await Promise.all(clientsClosed);
-    // The same process has responded, so it has detected the disconnects.
+    // After these responses, the server has also processed the disconnects.
     for (let times = 0; times < 20; times += 1) await (await fetch(`${url}/-/healthy`)).text();
     release();
     expect((await scrape(url)).status).toBe(200);
     expect(bounds()).toEqual([]);
   });
 
-  it('concurrent requests share a rendering, but never one that is older than the request', async () => {
+  it('concurrent requests share a rendering, but never one that started before they arrived', async () => {
     let rendered = 0;
     let release = () => {};
     const { url } = await serve({
@@ -220,7 +220,7 @@ describe('hostile requests', () => {
       answered += 1;
       return text;
     });
-    // The same process has responded in between, so the requests have arrived. None of them got the first response.
+    // After these responses, the server has also received all scrapes. None of them got the first rendering.
     for (let times = 0; times < 20; times += 1) await (await fetch(`${url}/-/healthy`)).text();
     expect([rendered, answered]).toEqual([1, 0]);
     release();

@@ -52,7 +52,7 @@ describe('POST routes', () => {
     const faults = [{ file: 'config.yaml', line: 1, column: 2, message: 'must be text' }];
     const bad = await serve(USERS, { reload: async () => ({ faults }) }, ON);
     expect(await bad.ask(RELOAD, POST)).toMatchObject({ status: 400, text: JSON.stringify({ faults }) });
-    // Also without users: a reload only reads the existing file.
+    // A reload needs no authentication, because it only reads the existing file.
     const open = await serve({ http_server_config: {} }, {}, ON);
     expect(await open.status(RELOAD, { method: 'POST' })).toBe(200);
   });
@@ -122,7 +122,7 @@ describe('POST routes', () => {
     expect([commands, logText()]).toEqual([[], '[]']);
   });
 
-  it('POST routes reject cross-site requests of browsers', async () => {
+  it('POST routes reject cross-site requests from browsers', async () => {
     const { status, commands, server } = await serve(USERS, {}, ON);
     const own = new URL(server.url).host;
     const from = (headers: Readonly<Record<string, string>>) =>

@@ -48,7 +48,7 @@ describe('content negotiation', () => {
       'Application/VND.google.protobuf ; Encoding="delimited" ; Proto="io.prometheus.client.MetricFamily" ; Q=0.2',
       'protobuf',
     ],
-    // Another message type or framing, or neither
+    // Another or missing message type or encoding
     ['application/vnd.google.protobuf;proto=io.prometheus.client.Metric;encoding=delimited', 'text'],
     ['application/vnd.google.protobuf;proto=IO.Prometheus.Client.MetricFamily;encoding=delimited', 'text'],
     ['application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text', 'text'],

@@ -12,13 +12,13 @@ const usersOf = (cost: number) =>
   new Map(['alice', 'bob'].map(user => [user, new Secret(hashSync(`${user}-canary`, cost))]));
 const right = (user: string) => ({ user, password: `${user}-canary` });
 
-/** Creates passwords. A check takes some milliseconds, doubled by each increment of `cost`. */
+/** Creates a password checker. A check takes a few milliseconds; each increment of `cost` doubles the time. */
 function create(cost = 6) {
   const users = usersOf(cost);
   const passwords = createPasswords(systemClock, createTestLog());
   afterThisTest(passwords.close);
   let guesses = 0;
-  /** Returns a wrong password that was not used before. */
+  /** Returns credentials with a wrong password that was not used before. */
   function guess(user = 'alice') {
     guesses += 1;
     return { user, password: `guess ${guesses}` };
@@ -69,7 +69,7 @@ describe('passwords', () => {
     const [median = 0] = ratios.sort((a, b) => a - b).slice(1);
     expect(median).toBeGreaterThan(0.5);
     expect(median).toBeLessThan(2);
-    // Rejects even the passwords of existing users, which the stand-in hash may match.
+    // An unknown user is checked against the hash of an existing user, whose password must not be accepted.
     for (const password of ['alice-canary', 'bob-canary']) {
       expect(await passwords.check(users, { user: 'mallory', password }, 'a')).toBe('wrong');
     }
@@ -90,14 +90,14 @@ describe('passwords', () => {
     expect([verdicts.get('wrong')?.length, verdicts.get('crowded')?.length]).toEqual([17, 10_000 - 17]);
   });
 
-  it('password checks are rejected if very many clients guess passwords concurrently', async () => {
+  it('password checks are rejected if hundreds of clients guess passwords concurrently', async () => {
     const { check, guess } = create(4);
     const flood = await Promise.all(Array.from({ length: 400 }, (_, client) => check(guess(), `client ${client}`)));
     expect(Map.groupBy(flood, verdict => verdict).get('full')?.length).toBe(400 - 257);
   });
 });
 
-/** Creates passwords with threads from `starts`, in order; the last one is reused. */
+/** Creates a password checker that starts its threads with `starts`, in order; the last entry is used repeatedly. */
 function createWith(clock: Clock, ...starts: (() => PasswordThread)[]) {
   const log = createTestLog();
   let started = 0;

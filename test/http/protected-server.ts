@@ -34,7 +34,7 @@ interface Ask {
   readonly tls?: SecureContextOptions;
 }
 
-/** Starts a server with this web-config file, in a folder with replaceable certificates. */
+/** Starts a server with the web-config file `web`. Tests can replace the files in its folder. */
 export async function serve(web: object, overrides: Partial<Served> = {}, settings: Partial<ServerSettings> = {}) {
   const folder = newFolder();
   const put = (name: string, content: string) => {
@@ -60,7 +60,7 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
   const server = await startHttpServer(started, served, log, file => readWebConfig(file).config);
   afterThisTest(() => server.close());
 
-  /** Rejects if the connection fails or is closed. */
+  /** Sends a request. Rejects if the connection fails or is closed. */
   function ask(path: string, { tls = CA, body, ...init }: Ask = {}) {
     const { protocol, hostname, port } = new URL(server.url);
     const options = { hostname, port, path, agent: false as const, ...init };
@@ -86,7 +86,7 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
     commands,
     ask,
     status: async (path: string, init: Ask = {}) => (await ask(path, init)).status,
-    /** Advances the clock so that the files are checked again. */
+    /** Advances the clock, so that the next request checks the files for changes. */
     later() {
       skipped += 2000;
     },

@@ -37,7 +37,7 @@ describe('requestHealth', () => {
   });
 
   describe.skipIf(!requireProgram('openssl'))('with TLS', () => {
-    it('ignores the name and issuer of the certificate', async () => {
+    it("ignores the name and issuer of the server's certificate", async () => {
       const at = await open(createSecure(createCertificate(), (_request, response) => response.end()));
       await expect(requestHealth(`https://${at}`)).resolves.toBeUndefined();
     });

@@ -82,7 +82,7 @@ describe('routes', () => {
     ['/metrics', '"everything"'],
     ['/metrics/agent', '"agent"'],
     ['/probe?account=bad', '{"account":"bad"}'],
-  ])('%s serves only its own part of the exposition', async (path, scope) => {
+  ])('GET %s serves only its part of the exposition', async (path, scope) => {
     const { get } = await serve();
     const { response, text } = await get(path, { headers: { 'accept-encoding': 'identity', accept: '*/*' } });
     expect(text).toBe(`${scope} false`);
@@ -113,14 +113,14 @@ describe('routes', () => {
     ['?since=90m', NOW - 1.5 * HOUR],
     ['?since=0s', NOW],
     ['?since=2026-01-02T03:04:05Z', Date.UTC(2026, 0, 2, 3, 4, 5)],
-  ])('returns the journal for the query "%s"', async (query, expected) => {
+  ])('GET /api/v1/journal returns the entries since the time in the query "%s"', async (query, expected) => {
     const { get } = await serve({ clock: { ...systemClock, now: () => NOW }, journal: async since => [{ since }] });
     const { status, text } = await get(`/api/v1/journal${query}`);
     expect([status, JSON.parse(text)]).toEqual([200, [{ since: expected }]]);
   });
 
   it.each(['since=', 'since=yesterday', 'since=-1h', 'since=1h&since=1h', 'since=1h2m'])(
-    'rejects the journal query %s',
+    'GET /api/v1/journal rejects the query %s',
     async query => {
       const { get } = await serve({ journal: async () => [{ secret: 1 }] });
       const { status, text } = await get(`/api/v1/journal?${query}`);
@@ -138,7 +138,7 @@ describe('routes', () => {
     expect(Date.parse(body.now)).toBeGreaterThan(Date.UTC(2026, 0, 1));
   });
 
-  it('provides one target per account for Prometheus service discovery', async () => {
+  it('GET /api/v1/sd returns one target per account for Prometheus service discovery', async () => {
     const { get, server } = await serve();
     const target = (host: string, account: string, scheme = 'http', path = '/probe') => ({
       targets: [host],
@@ -192,7 +192,7 @@ describe('routes', () => {
     ['[::2]', 421],
     ['dw.example.com.', 200],
     ['DW.example.com.:10922', 200],
-  ])('if hosts are restricted, any request to %s gets %d', async (host, expected) => {
+  ])('with allowedHosts, every request with the Host header %s gets status %d', async (host, expected) => {
     const { allowedHosts } = serverOptions.parse({ allowedHosts: ['dw.example.com', '::1', '127.0.0.1'] });
     const { server } = await serve({}, { allowedHosts });
     const { hostname, port } = new URL(server.url);
@@ -212,7 +212,7 @@ describe('routes', () => {
   });
 
   it.each([['dw.example.com:80'], ['http://dw.example.com'], ['a/b'], [''], ['a b'], ['[::1]:80'], ['a:b:c']])(
-    'rejects %j as a host name',
+    'rejects %j in allowedHosts',
     host => expect(serverOptions.safeParse({ allowedHosts: [host] }).success).toBe(false),
   );
 
@@ -300,14 +300,14 @@ describe('changed settings', () => {
     const taken = { ...HOST, port: portOf(other) };
     await expect(server.apply({ ...taken, allowedHosts: ['x'] })).rejects.toThrow("can't listen on 127.0.0.1:");
     await expect(server.apply({ ...HOST, probes: taken })).rejects.toThrow("can't listen on 127.0.0.1:");
-    // An address that this machine does not have.
+    // No interface of this machine has this address (TEST-NET-1).
     await expect(server.apply({ host: '192.0.2.1', port: portOf(server) })).rejects.toThrow(
       "can't listen on 192.0.2.1:",
     );
     expect([server.url, await open(url)]).toEqual([url, 200]);
   });
 
-  it('a port for probes serves only probes, without host checks', async () => {
+  it('the probe port serves only probes, without host checks', async () => {
     const { server } = await serve();
     const port = await freePort();
     await server.apply({ ...HOST, allowedHosts: ['x'], probes: { ...HOST, port } });
@@ -327,12 +327,11 @@ describe('listen addresses', () => {
     ['127.0.0.1:0', '127.0.0.1', 0],
     ['localhost:10922', 'localhost', 10922],
     ['[::]:80', '::', 80],
-  ])('the listen address %s is parsed', (listen, host, port) => {
+  ])('parses the listen address %s', (listen, host, port) => {
     expect(serverOptions.parse({ listen }).listen).toBe(listen);
     expect(parseListen(listen)).toEqual({ host, port });
   });
-  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])(
-    'the listen address %j is rejected',
-    listen => expect(serverOptions.safeParse({ listen }).success).toBe(false),
+  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])('rejects the listen address %j', listen =>
+    expect(serverOptions.safeParse({ listen }).success).toBe(false),
   );
 });

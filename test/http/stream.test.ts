@@ -10,7 +10,7 @@ import { afterThisTest } from '../support/client.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Creates streams on a manual clock. `looks`: number of checks for changes. */
+/** Creates event streams on a manual clock. `seen` counts checks for changes and disconnected clients. */
 async function open() {
   const clock = createManualClock();
   const seen = { changed: false, checks: 0, cut: 0 };
@@ -63,7 +63,7 @@ describe('server-sent events', () => {
     expect(seen.checks).toBe(0);
     await clock.advance(1);
     expect(await next()).toBe(event('2026-01-01T00:00:02.000Z'));
-    // Data can become stale without any change.
+    // An event without a change: data becomes stale as time passes.
     await clock.advance(16_000);
     expect(await next()).toBe(event('2026-01-01T00:00:18.000Z'));
   });
@@ -131,14 +131,14 @@ describe('server-sent events', () => {
     expect(await text).toBe('retry: 3000\n\n');
   });
 
-  it('the event stream rejects POST and ends on HEAD', async () => {
+  it('the event stream rejects POST, and responds to HEAD without a body', async () => {
     const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, emptyServed, createTestLog());
     afterThisTest(() => server.close());
     const ask = async (method: string) => (await fetch(`${server.url}/api/v1/stream`, { method })).status;
     expect([await ask('HEAD'), await ask('POST')]).toEqual([200, 405]);
   });
 
-  it('the event stream disconnects a client that reads nothing for half a minute, but not a slow one', async () => {
+  it('the event stream disconnects a client that reads nothing for half a minute, but not a client that reads slowly', async () => {
     const { clock, streams, seen } = await open();
     const client = (unread: () => number) => {
       const socket = new PassThrough();

@@ -36,7 +36,7 @@ describe('hostile TLS clients', () => {
       if (index % 2 === 0) socket.write(HELLO);
       return socket.resume();
     });
-    // Sends the same first byte repeatedly.
+    // Keep sending the first byte of a handshake.
     const dripping = open().resume();
     const timer = setInterval(() => dripping.write(HELLO.subarray(0, 1)), 50);
     afterThisTest(async () => clearInterval(timer));
@@ -52,13 +52,16 @@ describe('hostile TLS clients', () => {
     ['noise', Buffer.from('\0\u0001\u0002\n'.repeat(1000))],
     ['an alert', Buffer.from('15030300020100', 'hex')],
     ['nothing', Buffer.alloc(0)],
-  ])('a client that sends %s instead of a TLS handshake does no harm', async (_name, bytes) => {
-    const { open, status } = await serveTls({});
-    const socket = open().resume();
-    socket.end(bytes);
-    await closed(socket);
-    expect(await status('/metrics')).toBe(200);
-  });
+  ])(
+    'a client that sends %s instead of a TLS handshake is disconnected and does not affect others',
+    async (_name, bytes) => {
+      const { open, status } = await serveTls({});
+      const socket = open().resume();
+      socket.end(bytes);
+      await closed(socket);
+      expect(await status('/metrics')).toBe(200);
+    },
+  );
 
   it('hundreds of TLS connections that clients drop do not affect later requests and are not logged individually', async () => {
     const { port, status, reported } = await serveTls({});
@@ -102,7 +105,7 @@ describe('hostile TLS clients', () => {
     const { open, server, port } = await serveTls({});
     const silent = open().resume();
     await once(silent, 'connect');
-    // A kept-alive connection.
+    // A connection that stays open after its response.
     const kept = request({ ...CA, host: '127.0.0.1', port, path: '/-/healthy' }).end();
     const [response] = await once(kept, 'response');
     response.resume();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createOccurrences, cronError, isTimeZone } from '../../src/kit/cron.ts';
 
-/** Lists occurrences after a time. `/` separates the second time at which clocks show the same local time. */
+/** Lists occurrences in UTC. If clocks show the local time of an occurrence twice, both times are listed as `first / second`. */
 function list(cron: string, after: string, count: number, tz = 'Europe/Berlin'): string[] {
   const next = createOccurrences(cron, tz);
   const short = (time: number) => new Date(time).toISOString().slice(5, 16);

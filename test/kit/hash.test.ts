@@ -67,7 +67,7 @@ describe('distribution of bits', () => {
     }
     return counts;
   }
-  /** Expects half of them for each bit, within five standard deviations. */
+  /** Expects that each bit is set in half of the hashes, within five standard deviations. */
   function expectHalf(counts: readonly number[]): void {
     for (const count of counts) expect(Math.abs(count - COUNT / 2)).toBeLessThan(2.5 * Math.sqrt(COUNT));
   }
@@ -90,7 +90,7 @@ describe('distribution of bits', () => {
   });
 });
 
-// Hashes are part of stored rows: a changed hash would make every stored event a new one.
+// Stored rows contain hashes: if a hash changed, every stored event would be counted again.
 it.each([
   ['', '74ac4938b65d0c11'],
   ['a', 'eee73153631ca17d'],

@@ -106,7 +106,7 @@ describe('secret', () => {
   });
 
   it('different secrets have different fingerprints', () => {
-    // Output of `printf canary | sha256sum`.
+    // The first digits of `printf canary | sha256sum`.
     expect(fingerprint(new Secret('canary'))).toBe('sha256:e100fbce008c');
     expect(fingerprint(new Secret('canary2'))).not.toBe(fingerprint(new Secret('canary')));
   });
@@ -178,7 +178,7 @@ describe('glob', () => {
     ['a*bb*bc', 'abbc', false],
     ['a.c', 'abc', false],
     ['**', 'x\ny', true],
-  ])('the glob %s applied to %j is %s', (pattern, text, expected) => expect(createGlob(pattern)(text)).toBe(expected));
+  ])('the glob %s matches %j: %s', (pattern, text, expected) => expect(createGlob(pattern)(text)).toBe(expected));
 
   it('a glob agrees with the equivalent regular expression', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });

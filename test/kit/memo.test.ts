@@ -7,7 +7,7 @@ test('memoize computes the result for each text once, even if it is false, until
   const texts = ['a', 'long', 'a', 'long'];
   expect(texts.map(isShort)).toEqual([true, false, true, false]);
   expect(computed).toEqual(['a', 'long']);
-  // With b the texts weigh 198 characters; c exceeds the limit.
+  // With b, the cache has a size of 198 characters; c exceeds the limit and empties it.
   for (const text of ['b', 'c', 'a', 'c']) isShort(text);
   expect(computed).toEqual(['a', 'long', 'b', 'c', 'a']);
 });

@@ -22,7 +22,7 @@ describe('redacted', () => {
     ['\u001b[31mred\u001b[0m \u001b]8;;https://x\u0007link', 'red link'],
     ['a\u202eb\u0007c\u200bd', 'a\ufffdb\ufffdc\ufffdd'],
     ['lone \ud800 surrogate', 'lone \ufffd surrogate'],
-  ])('shows the explanation %j as %j', (text, shown) => expect(redacted(text, [TOKEN], 200)).toBe(shown));
+  ])('shows the error text %j as %j', (text, shown) => expect(redacted(text, [TOKEN], 200)).toBe(shown));
 
   it.each([
     `the token ${TOKEN} is unknown`,

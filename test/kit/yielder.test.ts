@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createYielder } from '../../src/kit/yielder.ts';
 
-/** Returns the duration of work (ms) after the event loop ran other tasks for a time. */
+/** Returns how long a task runs until it yields again (ms), after other tasks ran for `others` (ms). */
 async function workAfter(others: number, longest?: number): Promise<number> {
   let time = 0;
   const turns = createYielder(longest, { monotonic: () => time });
@@ -14,12 +14,12 @@ async function workAfter(others: number, longest?: number): Promise<number> {
   return time - start;
 }
 
-it('work yields to the event loop after 5 ms', async () => {
+it('a task yields to the event loop after 5 ms', async () => {
   expect(await workAfter(0)).toBe(5);
   expect(await workAfter(300)).toBe(5);
 });
 
-it('work limited to half of the process runs as long as other tasks last ran, up to a limit', async () => {
+it('a task with a higher limit runs as long as other tasks ran before it, up to that limit', async () => {
   expect(await workAfter(1, 20)).toBe(5);
   expect(await workAfter(12, 20)).toBe(12);
   expect(await workAfter(300, 20)).toBe(20);

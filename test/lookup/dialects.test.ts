@@ -8,7 +8,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 
 const { signal } = new AbortController();
 
-/** A dialect that differs from the default in one option. Filters that are not exact are tested separately. */
+/** Dialects that each differ from the default in one option. Inexact filters are tested separately. */
 const DIALECTS = Object.entries(dialectOptions).flatMap(([name, option]) =>
   'values' in option && !name.endsWith('Filter') && name !== 'cancelAnswer'
     ? option.values.slice(1).map((value): [string, Partial<Dialect>] => [`${name}=${value}`, { [name]: value }])
@@ -61,7 +61,7 @@ describe.each([...OTHERS, ...DIALECTS])('with %s', (_, dialect) => {
   });
 });
 
-describe.each(['ignored', 'prefix'] as const)('if the service applies a filter as %s', way => {
+describe.each(['ignored', 'prefix'] as const)('if the filter mode of the service is "%s"', way => {
   it.each([
     ['queueName', { queueName: 'od' }],
     ['messageId', { messageId: 'dead' }],

@@ -90,6 +90,6 @@ it.each([
   ['events', 'state', 'failed', expect.stringContaining('must be one of CREATED, ')],
   ['events', 'state', 'FAILED', undefined],
   ['dlq', 'since', 1000, undefined],
-] as const)('explains whether the list %s supports the filter %s=%s', (list, name, value, fault) => {
+] as const)('filterError of the list %s returns the error of the filter %s=%s, if any', (list, name, value, fault) => {
   expect(filterError(list, name, value)).toEqual(fault);
 });

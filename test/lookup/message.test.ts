@@ -12,7 +12,7 @@ const at = (seconds: number, state: EventState, more: Partial<DeliveryEvent> = {
   ...more,
 });
 
-/** Two attempts; the second one fails for good. */
+/** Events of a message that fails after two attempts. */
 const FAILED = [
   at(0, 'created'),
   at(1, 'active'),
@@ -64,7 +64,7 @@ describe('timelineOf', () => {
     ['all', [], true, false],
     ['end', FAILED.slice(0, 4), true, false],
     ['unread', FAILED, true, true],
-  ] as const)('a timeline reports missing parts: %s', (part, events, isDead, hasMore) => {
+  ] as const)('a timeline reports the missing part "%s"', (part, events, isDead, hasMore) => {
     expect(timelineOf(events, isDead, hasMore).missing).toEqual([part]);
   });
 
@@ -77,7 +77,7 @@ const { signal } = new AbortController();
 
 describe('readMessage', () => {
   it.each(['included', 'separate'] as const)(
-    'finds a failed workflow run if the DLQ list has workflow runs %s',
+    'finds a failed workflow run if workflow runs are %s in the dialect of the DLQ list',
     async way => {
       const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { dlqWorkflows: way } });
       state.addFailedRun({ messageId: 'run' });

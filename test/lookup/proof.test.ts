@@ -28,22 +28,22 @@ it('accepts events in the states active, retry and error for the filter IN_PROGR
 });
 
 it.each([
-  ['rows without the field', { scheduleId: 's' }, {}],
-  ['rows in an unknown state', { state: 'FAILED' }, { state: 'unknown' } as const],
-])('does not confirm that the service applies a filter from %s', (_, filters, row) => {
+  ['lack the field', { scheduleId: 's' }, {}],
+  ['have an unknown state', { state: 'FAILED' }, { state: 'unknown' } as const],
+])('does not treat a filter as proven if the rows %s', (_, filters, row) => {
   const proof = proveEvents(filters);
   proof.add(page(row));
   expect(proof.isProven()).toBe(false);
 });
 
-it('does not confirm that the service applies a filter if a row is unreadable', () => {
+it('does not treat a filter as proven if a row is unreadable', () => {
   for (const proof of [proveEntries({ queueName: 'q' }), proveEvents({ state: 'FAILED' })]) {
     proof.add({ rows: [], rejected: 1 });
     expect(proof.isProven()).toBe(false);
   }
 });
 
-it('treats a list without filters as proven, whatever its rows', () => {
+it('treats a list without filters as proven regardless of its rows', () => {
   const proof = proveEntries({});
   proof.add({ rows: [{}], rejected: 1 });
   expect(proof.isProven()).toBe(true);

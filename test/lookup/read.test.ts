@@ -9,7 +9,7 @@ import { runs } from '../support/runs.ts';
 const NO_READER = {} as Reader;
 const { signal } = new AbortController();
 
-/** Creates a list of times. `isWanted` accepts even times only if `isHalf`. */
+/** Creates a list of times. If `isHalf`, `isWanted` accepts only even times. */
 function listOf(times: readonly number[], pageSize: number, isHalf = false) {
   let read = 0;
   const list: List<number> = {
@@ -34,7 +34,7 @@ const newestFirst = (times: readonly number[]) => times.toSorted((a, b) => b - a
 it('finds the newest matching rows, whether or not the service obeys the requested order', async () => {
   await fc.assert(
     fc.asyncProperty(
-      // All times differ: rows of the same time may be listed in any order.
+      // All times differ, because rows with the same time may be listed in any order.
       fc.uniqueArray(fc.integer({ min: 0, max: 1000 }), { maxLength: 60 }),
       fc.integer({ min: 1, max: 9 }),
       fc.integer({ min: 1, max: 40 }),
@@ -47,7 +47,7 @@ it('finds the newest matching rows, whether or not the service obeys the request
         const wanted = sorted.filter(list.isWanted);
         expect(found.rows).toEqual(wanted.slice(0, limit));
         expect(found.mayMissNewer).toBe(false);
-        // `hasMore` may be true although the pages that were not read contain no wanted row.
+        // `hasMore` may be true although no unread page contains a wanted row.
         if (isHalf) expect(found.hasMore || wanted.length <= limit).toBe(true);
         else expect(found.hasMore).toBe(times.length > limit);
       },

@@ -22,7 +22,7 @@ test('a strict parser reads back any label value and any number unchanged', () =
         const source = createFakeSource([family], { delivery_x: samples }, account);
         const body = createExposition([source]).render({ scope: 'everything', format, gzip: false });
         const [parsed] = parseExposition(body.toString(), format);
-        // Lone surrogates are replaced. Of samples that become identical, the first is kept. -0 becomes 0.
+        // Lone surrogates are replaced; if that makes two series equal, the first sample is kept. -0 becomes 0.
         const expected = new Map<string, number>();
         for (const { labels, value } of samples) {
           const key = JSON.stringify([account, labels.first, labels.second].map(text => text.toWellFormed()));
@@ -38,7 +38,7 @@ test('a strict parser reads back any label value and any number unchanged', () =
 const families = [gauge('delivery_small', 'x'), counter('delivery_keys_total', 'x', ['key']), gauge('delivery_c', 'x')];
 const names = ['a', 'b', 'c', undefined];
 
-/** Few or many lines, so that blocks are below or above the size for separate compression. */
+/** Few or many lines, so that blocks are too small or large enough for separate compression. */
 const anySamples = fc
   .record({
     small: fc.option(fc.nat(9)),

@@ -9,7 +9,7 @@ import type { Format } from '../../src/model/exposition.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { createFakeSource } from './sources.ts';
 
-/** Every ASCII character, within and at the end of a value, and characters at the borders of Unicode ranges. */
+/** Values with each ASCII character, within and at the end, and with characters at the limits of Unicode ranges. */
 const hostile = [
   ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)),
   ...[
@@ -39,7 +39,7 @@ const bounds = [0.25, 300, 1_000_000, Infinity];
 const source = createFakeSource(
   [keys, seen, wait, plan],
   {
-    // The same value twice: Prometheus does not accept a second line with the same labels.
+    // The same label value twice: Prometheus rejects a scrape with duplicate series.
     delivery_keys: [...hostile, lone, lone].map((key, index) => ({ labels: { key }, value: index })),
     delivery_seen_total: [{ labels: {}, value: 1e21 }],
     delivery_wait_seconds: [

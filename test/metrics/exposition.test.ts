@@ -118,7 +118,7 @@ describe('exposition', () => {
     expect([first.reads(), second.reads()]).toEqual([2, 1]);
   });
 
-  test('renders only new sources after a change of sources, and omits removed ones', () => {
+  test('renders only the new sources after the sources are replaced, and omits the removed ones', () => {
     const { first, second, agent } = createSources();
     const exposition = createExposition([first, agent]);
     const body = (gzip: boolean) => {
@@ -180,11 +180,11 @@ describe('conflicting families', () => {
     ['family delivery_a has the label a-b, which is no', [gauge('delivery_a', 'x', ['a-b'])]],
     ['family delivery_a has the label le', [histogram('delivery_a', 'x', ['le'])]],
     ['family delivery_a has the label account', [gauge('delivery_a', 'x', ['account'])]],
-  ])('rejects conflicting families at creation: %s', (message, ...families) => {
+  ])('rejects invalid or conflicting families at creation: %s', (message, ...families) => {
     expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
   });
 
-  test('a counter marked unknown keeps its full name in OpenMetrics, next to the gauge without _total', () => {
+  test('in OpenMetrics, a counter of type unknown keeps its suffix _total next to a gauge with the same base name', () => {
     const one = [{ labels: {}, value: 1 }];
     const families = [gauge('late', 'x'), { ...counter('late_total', 'x'), isUnknown: true as const }];
     const sources = [createFakeSource(families, { late: one, late_total: one }, 'a')];
@@ -194,7 +194,7 @@ describe('conflicting families', () => {
     expect(types('openmetrics')).toEqual(['late gauge', 'late_total unknown']);
   });
 
-  test('equal definitions count as one family', () => {
+  test('sources with equal definitions share one family', () => {
     const sources = ['a', 'b'].map(name =>
       createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),
     );

@@ -12,7 +12,7 @@ const anyTexts = fc.array(
   },
 );
 
-test('combining the checksums of parts gives the checksum of the joined bytes', () => {
+test('the combined checksums of parts equal the checksum of the concatenated bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 2000 })), parts => {
       const crc = parts.reduce(
@@ -24,7 +24,7 @@ test('combining the checksums of parts gives the checksum of the joined bytes', 
   );
 });
 
-test('a checksum can be combined with that of a very long text', () => {
+test('the checksum of 128 MiB can be appended to another checksum', () => {
   const zeros = Buffer.alloc(2 ** 27 + 3);
   expect(appendCrc(crc32('x'), { crc: crc32(zeros), operator: crcOperator(zeros.length) })).toBe(
     crc32(zeros, crc32('x')),

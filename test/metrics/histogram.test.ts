@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createHistogram, histogramSamples, observeValue } from '../../src/metrics/family.ts';
 
-/** Values of a histogram's lines by suffix and bound. */
+/** Returns the values of a histogram's lines by suffix and bound. */
 function linesOf(bounds: readonly number[], values: readonly number[]): Record<string, number> {
   const histogram = createHistogram(bounds);
   for (const value of values) observeValue(histogram, bounds, value);
@@ -23,7 +23,7 @@ it('counts a value that equals a bound in the bucket of that bound', () => {
   });
 });
 
-it('lists every line before the first value', () => {
+it('lists all buckets, sum and count before the first observation', () => {
   expect(linesOf([1, 2], [])).toEqual({ '_bucket 1.0': 0, '_bucket 2.0': 0, '_bucket +Inf': 0, _sum: 0, _count: 0 });
 });
 

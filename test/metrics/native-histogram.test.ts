@@ -36,7 +36,7 @@ const anyWait = fc.oneof(
 );
 
 describe('native buckets', () => {
-  test('each value lies within the bounds of its native bucket, and with up to 160 buckets each bound is at most 9 % above the previous one', () => {
+  test('each value lies within the bounds of its native bucket, which differ by about 9 % if at most 160 buckets are used', () => {
     fc.assert(
       fc.property(fc.array(anyWait, { maxLength: 60 }), values => {
         const found = decoded(values);
@@ -47,7 +47,7 @@ describe('native buckets', () => {
         for (const { above, upTo, count } of buckets) {
           expect(upTo / above).toBeLessThan(1.0906);
           for (const value of rest.splice(0, count)) {
-            // The bounds themselves are rounded.
+            // The computed bounds are rounded.
             expect(value).toBeGreaterThan(above * (1 - 1e-14));
             expect(value).toBeLessThanOrEqual(upTo * (1 + 1e-14));
           }
@@ -65,7 +65,7 @@ describe('native buckets', () => {
     [0.9999999999999999, 0],
     [0.5, -8],
     [1.0905077326652577, 1],
-    // The largest value below a power of two. Its logarithm is rounded up.
+    // The largest value below a power of two, whose logarithm is rounded up.
     [0.49999999999999994, -8],
     [2 ** 40 - 2 ** -13, 320],
     [5e-324, undefined],
@@ -79,7 +79,7 @@ describe('native buckets', () => {
   });
 
   test('native buckets are merged in pairs until there are at most 160, regardless of the order of values', () => {
-    // An octave has 8 buckets at schema 3: 1,100 octaves fit only at schema -3.
+    // An octave has 8 buckets at schema 3; 1,100 octaves fit into 160 buckets only at schema -3.
     const wide = fc.array(fc.integer({ min: -1000, max: 8000 }), { minLength: 100, maxLength: 2000 });
     fc.assert(
       fc.property(wide, fc.nat(), (indices, turn) => {

@@ -6,19 +6,19 @@ const [endpoints, outcomes] = [['cancel'], ['ok', 'timeout']];
 const known = { ...knownRequests(endpoints, outcomes), collectors: ['dlq'] };
 const ended = { endpoint: 'cancel', outcome: 'timeout' };
 
-it('an account and its replacement share counts while the old account is stopping', () => {
+it('a reopened account and its predecessor share counters while the predecessor stops', () => {
   const before = createAccountMeter(known, () => 0);
   before.requests.inc(ended);
   const after = createAccountMeter(known, () => 0, before);
   const revision = after.revision();
-  // A request that ends while the old account is stopped.
+  // A request of the predecessor that ends while it stops.
   before.requests.inc(ended);
   expect([after.spent().requests, after.revision() > revision]).toEqual([2, true]);
   after.requests.inc(ended);
   expect([after.spent().requests, before.spent().requests]).toEqual([3, 3]);
 });
 
-it('keeps only counts of enabled collectors', () => {
+it('a reopened account keeps only the counters of enabled collectors', () => {
   const before = createAccountMeter(known, () => 0);
   before.rowsRejected.inc({ collector: 'dlq' });
   const after = createAccountMeter({ ...known, collectors: ['events'] }, () => 0, before);

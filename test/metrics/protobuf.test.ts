@@ -242,7 +242,7 @@ test('the protobuf and text formats contain the same values', () => {
   );
 });
 
-test('histogram samples of prom-client produce the same messages as our own', () => {
+test("histograms of prom-client produce the same messages as the exporter's own histograms", () => {
   const lines: Sample[] = [
     ...[0.1, Number.POSITIVE_INFINITY].map((bound, index) => ({
       labels: { le: formatLe(bound), result: 'ok' },

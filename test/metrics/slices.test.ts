@@ -33,27 +33,30 @@ it.each([
   ['text', true],
   ['text', false],
   ['protobuf', true],
-] as const)('slices render the same %s, gzip %s, and yield to the event loop in between', async (format, gzip) => {
-  // Rendering takes at least 15 ms.
-  const { sources, change } = createAccounts(1000);
-  const exposition = createExposition(sources);
-  const options = { scope: 'everything', format, gzip } as const;
-  for (let round = 0; round < 2; round += 1) {
-    let turns = 0;
-    let isRendering = true;
-    const count = () => {
-      turns += 1;
-      if (isRendering) setImmediate(count);
-    };
-    setImmediate(count);
-    const body = await exposition.renderInSlices(options);
-    isRendering = false;
-    expect(turns).toBeGreaterThan(1);
-    const bytes = gzip ? gunzipSync(body) : body;
-    expect(bytes.equals(createExposition(sources).render({ ...options, gzip: false }))).toBe(true);
-    change();
-  }
-});
+] as const)(
+  'rendering in slices produces the same %s (gzip: %s) and yields to the event loop between slices',
+  async (format, gzip) => {
+    // Rendering takes at least 15 ms.
+    const { sources, change } = createAccounts(1000);
+    const exposition = createExposition(sources);
+    const options = { scope: 'everything', format, gzip } as const;
+    for (let round = 0; round < 2; round += 1) {
+      let turns = 0;
+      let isRendering = true;
+      const count = () => {
+        turns += 1;
+        if (isRendering) setImmediate(count);
+      };
+      setImmediate(count);
+      const body = await exposition.renderInSlices(options);
+      isRendering = false;
+      expect(turns).toBeGreaterThan(1);
+      const bytes = gzip ? gunzipSync(body) : body;
+      expect(bytes.equals(createExposition(sources).render({ ...options, gzip: false }))).toBe(true);
+      change();
+    }
+  },
+);
 
 it('the sliced exposition is complete and current even if values change during concurrent requests', async () => {
   const { sources, change } = createAccounts(200);

@@ -58,7 +58,7 @@ it('releases the group state of an account that moved to another replica', () =>
 });
 
 describe('groups', () => {
-  it('a group is sent in one notification once its first change has waited for the group wait time', async () => {
+  it('a group is sent in one notification when the group wait time has passed since its first change', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT - SECOND);
@@ -83,7 +83,7 @@ describe('groups', () => {
     expect(scene.hook.told).toEqual(['firing 1']);
   });
 
-  it('a notification of a group contains its changed alerts and all other firing alerts, with their latest texts', async () => {
+  it('a group notification contains the changed alerts and all other firing alerts, with their latest annotations', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -99,7 +99,7 @@ describe('groups', () => {
     expect(scene.hook.notices[2]?.annotations).toEqual({ summary: 'now 5' });
   });
 
-  it('groups differ by the values of their labels; without labels there is one group', async () => {
+  it('each combination of values of the grouping labels has its own group; without labels there is one group', async () => {
     const change = (account: string, x: string) => notice(x, { labels: { alertname: 'A', account, x } });
     const [byAccount, all, every] = [await createScene(), await createScene([]), await createScene(['...'])];
     for (const scene of [byAccount, all, every]) {
@@ -164,7 +164,7 @@ describe('groups', () => {
     expect(new Set(scene.hook.told).size).toBe(600);
   });
 
-  it('a group is sent once per episode of an alert', async () => {
+  it('each episode of an alert is sent once, even if the alert resolves during the group wait time', async () => {
     const scene = await createScene();
     for (let episode = 0; episode < 3; episode += 1) {
       await scene.begin('1');
@@ -205,7 +205,7 @@ describe('groups', () => {
     expect(scene.hook.told).toEqual(['firing 1, firing 2', 'firing B']);
   });
 
-  it('alerts that end by themselves are not grouped', async () => {
+  it('alerts with a fixed duration are not grouped', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.post(notice('2', { lasts: 1000 }));
@@ -224,7 +224,7 @@ describe('groups', () => {
     expect((await scene.store.scan('', 'alerts/told/')).size).toBe(0);
   });
 
-  it('a group drops its oldest changes beyond ten thousand', async () => {
+  it('groups drop the oldest changes above ten thousand', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 10_001 }, (_, x) => notice(String(x))));
     expect(scene.counts).toEqual({ 'hook dropped': 1 });
@@ -245,11 +245,11 @@ const STEPS: readonly Step[] = [
   'die before the answer',
 ];
 
-/** Alerts that a receiver got under one key. */
+/** Returns the content of a notification, regardless of the order of its alerts. */
 const contentOf = (notices: readonly Notice[]) =>
   JSON.stringify(notices.map(({ status, labels, startsAt }) => [status, fingerprintOf(labels), startsAt]).sort());
 
-it('every start and end of an alert is sent at least once, even if the process dies, and a repeated one has the same key', async () => {
+it('every start and end of an alert is sent at least once, even if the process dies, and retries have the same key', async () => {
   const step = fc.record({ step: fc.constantFrom(...STEPS), x: fc.constantFrom('1', '2') });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async steps => {
@@ -323,7 +323,7 @@ it('every start and end of an alert is sent at least once, even if the process d
       for (const { key, content } of took) {
         expect(took.filter(each => each.key === key).every(each => each.content === content)).toBe(true);
       }
-      // Notifications with different keys are distinct. Without a store, duplicates cannot be detected.
+      // Notifications with different keys have different contents, unless the store failed: then alerts may be sent again.
       const byKey = [...new Map(took.map(each => [each.key, each])).values()];
       const isStoring = steps.every(({ step }) => step !== 'full');
       if (isStoring) expect(new Set(byKey.map(({ content }) => content)).size).toBe(byKey.length);

@@ -34,7 +34,7 @@ function createScene() {
 }
 
 describe('heartbeat of one agent', () => {
-  it('the heartbeat reports healthy and unhealthy accounts, and logs the reason once', async () => {
+  it('the heartbeat reports success or failure by the health of the accounts, and logs the reason of a failure once', async () => {
     const scene = createScene();
     await scene.beat();
     scene.health = async () => ({ isHealthy: false, why: 'dlq/full of a is stale' });
@@ -49,7 +49,7 @@ describe('heartbeat of one agent', () => {
     ]);
   });
 
-  it('the heartbeat is not sent before the first read or while the agent is unhealthy', async () => {
+  it('the heartbeat is not sent before the first read or while the health cannot be determined', async () => {
     const scene = createScene();
     scene.health = async () => undefined;
     await scene.beat();
@@ -139,7 +139,7 @@ describe('the heartbeat of replicas', () => {
     const asked: string[] = [];
     const committed: string[] = [];
     const log = createTestLog();
-    /** A replica that holds `accounts`. `others` are accounts that it failed to open. */
+    /** Adds a replica that holds `accounts` and failed to open `others`. Returns a function that sends its heartbeat. */
     function join(
       id: string,
       accounts: readonly HeartbeatAccount[],
@@ -196,7 +196,7 @@ describe('the heartbeat of replicas', () => {
     expect(asked()).toEqual(['one well']);
   });
 
-  it('the heartbeat fails for unhealthy accounts of another replica', async () => {
+  it('the heartbeat reports a failure if an account of another replica is unhealthy', async () => {
     const { join, asked, why } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
     await two();
@@ -204,7 +204,7 @@ describe('the heartbeat of replicas', () => {
     expect([asked(), why()]).toEqual([['one fails'], ['the token of b is rejected']]);
   });
 
-  it('the heartbeat fails if an account has no report once the takeover time has passed, whether or not a replica holds it', async () => {
+  it('the heartbeat reports a failure if an account has not been reported for longer than a takeover takes', async () => {
     const { join, asked, why, clock } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
     await two();
@@ -222,7 +222,7 @@ describe('the heartbeat of replicas', () => {
     expect(asked()).toEqual(['one well']);
   });
 
-  it('the health of accounts is reported only for accounts that the replica holds', async () => {
+  it('a replica reports only the health of accounts that it holds', async () => {
     const { join, committed } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false, [ok('c')])];
     await one();

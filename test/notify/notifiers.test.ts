@@ -74,7 +74,7 @@ async function answering(handle: (request: IncomingMessage, response: ServerResp
   return service;
 }
 
-/** A server that runs `handle` for each connection that has sent data. */
+/** Starts a server that calls `handle` when a connection has sent data. Returns its URL. */
 async function raw(handle: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer(socket => {
@@ -119,7 +119,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [new Date(NOW + 366 * 86_400_000).toUTCString(), 3_600_000],
     [new Date(NOW - 5000).toUTCString(), 0],
     ['soon', undefined],
-  ])('a notifier returns the delay that Retry-After requests: %s', async (header, retryAfter) => {
+  ])('a notifier returns the delay from the Retry-After header: %s', async (header, retryAfter) => {
     const service = await answering(
       (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
     );
@@ -129,7 +129,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     );
   });
 
-  it('a notifier does not repeat a notification rejected as invalid', async () => {
+  it('a notifier does not retry a notification that was rejected as invalid', async () => {
     expect(await statusTold(400)).toEqual({ kind: 'refused', why: 'status 400' });
   });
 
@@ -177,11 +177,11 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       more();
     });
     expect(await create(url).send([firing], never)).toEqual({ kind: 'accepted' });
-    // Data in the socket buffers of both ends.
+    // The server can write only as much as the socket buffers of both ends hold.
     expect(written).toBeLessThan(32 * 2 ** 20);
   });
 
-  it('a notifier throws only when it is stopped, and never shows the address', async () => {
+  it('a notifier rejects only if it is stopped, and its errors never contain the address', async () => {
     const url = `${await raw(() => undefined)}/canary`;
     const stop = new AbortController();
     const telling = create(url).send([firing], stop.signal);
@@ -208,7 +208,7 @@ it('the fingerprint is the 64-bit FNV-1a hash of the sorted labels', () => {
 });
 
 describe('end times of alerts', () => {
-  it('Alertmanager gets the expected end of an alert that ends by itself, and the actual end of a resolved one', async () => {
+  it('Alertmanager gets the planned end of an alert with a fixed duration, and the actual end of a resolved one', async () => {
     const bodies: unknown[] = [];
     const service = await answering((request, response) => {
       request.setEncoding('utf8').on('data', text => bodies.push(JSON.parse(text)));
@@ -241,8 +241,8 @@ describe('end times of alerts', () => {
   });
 });
 
-describe('clock of the agent set back', () => {
-  it('an Alertmanager gets no future times after the clock was set back: ends before their start are rejected and sent later', async () => {
+describe("after the agent's clock was set back", () => {
+  it('Alertmanager gets the current time instead of starts and ends in the future', async () => {
     const bodies: { startsAt: string; endsAt: string }[][] = [];
     const post = async (_url: string, { body }: { readonly body: string }) => {
       bodies.push(JSON.parse(body));
@@ -284,7 +284,7 @@ describe('webhooks', () => {
     return { told, text, service, headers: service.headers[0] ?? {} };
   }
 
-  it("a webhook gets Alertmanager's body, version 4, with its fingerprint as part of an idempotency key", async () => {
+  it("a webhook gets a body in Alertmanager's format, version 4, and an idempotency key that contains the fingerprint", async () => {
     const { service, headers, text } = await deliver(firing);
     expect(service.requests).toEqual(['POST /x?key=1']);
     const fingerprint = fingerprintOf(firing.labels);
@@ -315,7 +315,7 @@ describe('webhooks', () => {
     });
   });
 
-  it('a webhook gets a group as Alertmanager sends it: common labels, all alerts and the number of omitted ones', async () => {
+  it("a webhook gets a group in Alertmanager's format: common labels, all alerts and the number of omitted ones", async () => {
     const other: Notice = {
       status: 'resolved',
       labels: { ...firing.labels, flow_control_key: 'k' },
@@ -348,13 +348,13 @@ describe('webhooks', () => {
     });
   });
 
-  it('a webhook gets the end of resolved alerts and of alerts that end by themselves', async () => {
+  it('a webhook gets the end of resolved alerts and of alerts with a fixed duration', async () => {
     const endsAt = async (notice: Notice) => JSON.parse((await deliver(notice)).text).alerts[0].endsAt;
     expect(await endsAt(resolved)).toBe('2026-06-01T11:59:59.000Z');
     expect(await endsAt({ ...firing, lasts: 900_000 })).toBe('2026-06-01T12:14:00.000Z');
   });
 
-  it('a webhook can verify the sender and time of a request', async () => {
+  it('webhook requests have a timestamp and a signature of timestamp and body', async () => {
     const { headers, text } = await deliver(firing, async () => new Secret('hook-secret'));
     const timestamp = String(headers['x-delivery-watch-timestamp']);
     expect(timestamp).toBe(String(NOW / 1000));
@@ -362,7 +362,7 @@ describe('webhooks', () => {
     expect(headers['x-delivery-watch-signature']).toBe(`sha256=${expected}`);
   });
 
-  it('a webhook gets no unsigned requests while the secret is missing', async () => {
+  it('a webhook gets no request while its secret cannot be read', async () => {
     const { told, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
     expect(told).toEqual({ kind: 'failed', why: 'no secret', isDown: true });
     expect(service.requests).toEqual([]);

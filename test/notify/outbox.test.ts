@@ -84,7 +84,7 @@ describe('outbox', () => {
     expect(hook.told).toEqual(['firing 1']);
   });
 
-  it('retries a receiver that is down with increasing delays, and only with the first notice', async () => {
+  it('retries a receiver that is down with increasing delays, and sends it only the first notice', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -124,7 +124,7 @@ describe('outbox', () => {
     expect(await scene.rows()).toBe(1);
     await scene.tell(24 * HOUR - SECOND);
     expect(await scene.rows()).toBe(1);
-    // The time limit includes the time of the previous process.
+    // The time limit of a day continues across restarts.
     await scene.restart();
     await scene.tell(SECOND);
     expect(await scene.rows()).toBe(0);
@@ -167,7 +167,7 @@ describe('outbox', () => {
     ]);
   });
 
-  it('keeps the latest ten thousand notices per receiver', async () => {
+  it('drops the oldest notices of a receiver above ten thousand', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -182,7 +182,7 @@ describe('outbox', () => {
     expect(hook.told).toEqual(['firing 2']);
   });
 
-  it('sends a notice once even if the store fails to record it, and then deletes the row', async () => {
+  it('sends a notice once even if the store fails to delete its row, and deletes the row later', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
@@ -195,7 +195,7 @@ describe('outbox', () => {
     expect([hook.told.length, await scene.rows()]).toEqual([1, 0]);
   });
 
-  it('keeps at most ten thousand sent notices that the store failed to delete', async () => {
+  it('retries deleting the rows of at most ten thousand sent notices', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     scene.store.isFull = true;
@@ -247,7 +247,7 @@ describe('replaced receivers', () => {
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
   });
 
-  it('waiting changes of a group are sent with the grouping of the new receiver', async () => {
+  it('waiting changes of a group are sent with the grouping settings of the new receiver', async () => {
     const old = createReceiver('changes', 'hook', 0, { ...grouping, wait: HOUR });
     const scene = await createOutboxScene([old]);
     await scene.post(notice('1'), notice('2'));
@@ -296,7 +296,7 @@ describe('replaced receivers', () => {
     await scene.post(notice('2'));
     await scene.tell();
     expect([old.told, next.told]).toEqual([[], ['firing 2']]);
-    // The rows are deleted at the next start.
+    // The next start deletes the row of the removed receiver.
     expect(await scene.rows()).toBe(1);
     await scene.restart([next]);
     expect(await scene.rows()).toBe(0);

@@ -66,7 +66,7 @@ describe('events', () => {
     expect(payloadOf({ ...firing, labels: given })?.severity).toBe(expected);
   });
 
-  it('an event has the severity info if its notice ends by itself and has no severity', () => {
+  it('an event has the severity info if its notice has a fixed duration and no severity', () => {
     expect(payloadOf({ ...firing, labels: { alertname: 'A' }, lasts: 900_000 })?.severity).toBe('info');
   });
 
@@ -121,7 +121,7 @@ const alert = (x: string, more: Partial<Notice> = {}): Notice => ({ ...firing, l
 const id = (x: string) => fingerprintOf(alert(x).labels).slice(-4);
 
 describe('alerts sent to PagerDuty', () => {
-  it('each alert opens and closes one PagerDuty alert, in separate requests without a signature', async () => {
+  it('each alert triggers and resolves one PagerDuty alert, in separate requests without a signature', async () => {
     const { pagerduty, scene, actions } = await createScene();
     await scene.post(alert('1'), alert('2'));
     await scene.tell();
@@ -151,7 +151,7 @@ describe('alerts sent to PagerDuty', () => {
     expect(pagerduty.opened).toBe(2);
   });
 
-  it('events are dropped after status 400, with a log line that names the routing key setting but not its value', async () => {
+  it('events are dropped after status 400, with a log line that names routing_key but not its value', async () => {
     const { pagerduty, hook, scene } = await createScene();
     const other = 'f'.repeat(32);
     await scene.restart([hook(other)]);
@@ -164,7 +164,7 @@ describe('alerts sent to PagerDuty', () => {
     expect(JSON.stringify(scene.log.lines)).not.toContain(other);
   });
 
-  it('only one PagerDuty alert is opened even if the agent dies after the event was accepted', async () => {
+  it('only one PagerDuty alert is opened if the agent dies before it gets the response', async () => {
     const { pagerduty, scene, actions } = await createScene();
     pagerduty.isSilent = true;
     await scene.post(alert('1'));

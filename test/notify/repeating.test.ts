@@ -24,7 +24,7 @@ function createScene() {
     receiver,
     counts,
     log,
-    /** Notices sent after `ms` with these alerts. */
+    /** Returns the notifications sent after `ms` with these alerts. */
     async tell(ms: number, ...now: readonly Notice[]) {
       notices = now;
       clock.pass(ms);
@@ -73,7 +73,7 @@ describe('repeated notices', () => {
       expect.objectContaining({ level: 'error', fields: expect.objectContaining({ labels: notice('bad').labels }) }),
     ]);
     expect(await tell(MINUTE, ...all)).toEqual(['firing 1, firing 2']);
-    // Its end is a separate notice.
+    // The end of a dropped alert is a new notice, so it is sent.
     expect(await tell(0, resolved('bad'))).toEqual(['resolved bad']);
   });
 

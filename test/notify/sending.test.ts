@@ -20,7 +20,7 @@ const silence = (more: Partial<SilenceOptions>): SilenceOptions => ({
   ...more,
 });
 
-/** Accounts a and b, each with active series. One hook gets all notifications. */
+/** Creates accounts a and b with settable active series, and a receiver of all notifications. */
 async function createScene(rules: readonly AlertRule[], silenced: readonly SilenceOptions[] = []) {
   const hook = createReceiver('changes');
   const outbox = await createOutboxScene([hook]);
@@ -47,7 +47,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     log,
     start,
     alertsOf: (account: string) => parts.find(({ alerts }) => alerts.account === account)?.alerts,
-    /** Returns the notifications sent after `ms` with these active series: `firing a/k1`. */
+    /** Returns the notifications sent after `ms` with these active series, such as `firing a/k1`. */
     async run(next: Partial<typeof holding> = {}, ms = SECOND) {
       Object.assign(holding, next);
       const before = hook.notices.length;
@@ -105,10 +105,10 @@ describe('silences', () => {
     expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 0, silenced 2, beyond_cap 0');
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     await scene.start();
-    // Repeated notifiers call this before the first evaluation, too.
+    // Notifiers that repeat alerts call `notices` before the first evaluation, too.
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     expect(await scene.run({ a: keys('2') })).toEqual(['resolved a/1']);
-    // These notices were already sent.
+    // The notice of the firing alert was sent before the silence.
     expect(await scene.run({}, HOUR)).toEqual([]);
     expect(
       scene
@@ -118,7 +118,7 @@ describe('silences', () => {
     ).toEqual(['firing']);
   });
 
-  it('a silence can match a label that an alert lacks', async () => {
+  it('a silence with an empty label value matches alerts without that label', async () => {
     const scene = await createScene([rule('Big')], [silence({ match: { x: [''] }, until: START + HOUR })]);
     expect(await scene.run({ a: [{ labels: {}, value: 1 }, ...keys('1')] })).toEqual(['firing a/1']);
   });
@@ -146,7 +146,7 @@ describe('silences', () => {
 });
 
 describe('caps', () => {
-  it('a rule sends at most 100 alerts per account, and one more that represents the rest', async () => {
+  it('a rule sends at most 100 alerts per account, and one alert for all others', async () => {
     const scene = await createScene([rule('Big', { labels: { severity: 'warning' } })]);
     const firing = await scene.run({ a: many(103), b: keys('1') });
     expect(firing).toHaveLength(102);

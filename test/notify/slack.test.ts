@@ -17,7 +17,7 @@ interface Text {
   readonly text: string;
 }
 
-/** Returns every text that Slack would show. */
+/** Returns every text of a message that Slack shows. */
 function textsOf(body: ReturnType<typeof slackBody>): Text[] {
   const blocks = body.attachments.flatMap(({ blocks }) => blocks);
   return blocks.flatMap(block => ('text' in block ? [block.text] : block.elements));
@@ -92,7 +92,7 @@ describe('messages', () => {
     expect(textsOf(body).at(-1)?.text).toBe('85 more alerts are not listed.');
   });
 
-  it('a message contains no mention, link or format from labels and respects the limits of Slack', () => {
+  it('a message contains no mentions, links or formatting from labels and stays within the limits of Slack', () => {
     const hostile = fc.oneof(
       fc.constantFrom(
         '<!channel>',
@@ -131,7 +131,7 @@ describe('messages', () => {
           expect(text.length).toBeLessThanOrEqual(3000);
           expect(text.length).toBeGreaterThan(0);
           expect(text.isWellFormed()).toBe(true);
-          // Only links from annotations, with our own text.
+          // The only permitted markup: links from annotations, with fixed texts.
           const rest =
             type === 'mrkdwn' ? text.replace(/<https?:\/\/[^<>|\s]+\|(runbook|dashboard|status page)>/g, '') : text;
           expect(rest.replace(/&(amp|lt|gt);/g, '')).not.toMatch(/[<>&\n]/);

@@ -13,7 +13,7 @@ import { traffic } from '../support/traffic.ts';
 const IDS = ['one', 'two'] as const;
 type Id = (typeof IDS)[number];
 
-/** Families whose counters are stored per account and continue on every holder. Others restart when a replica opens the account. */
+/** Families with stored counters, which continue after a handover. Other counters restart when a replica opens the account. */
 const STORED = /^delivery_(events|messages_finished|message_time|message_queue|message_attempts|attempt|dlq|event_log)/;
 
 const isRising = ({ type }: ReceivedPoint) => type === 'counter' || type === 'histogram';
@@ -67,7 +67,7 @@ type OfReplica = ReceivedPoint & { readonly id: Id | undefined };
 const lastOfEach = (points: readonly OfReplica[], id: Id) =>
   new Map(points.filter(each => each.id === id).map(point => [keyOf(point), point]));
 
-/** Expects about a hundred series of the account from `holder`, and ended series from the other replica. */
+/** Expects current series of the account from `holder`, and only ended series from the other replica. */
 function expectHeldBy(points: readonly OfReplica[], holder: Id): void {
   const values = (id: Id) => [...lastOfEach(points, id).values()].map(({ value }) => value);
   expect(values(holder).filter(value => value !== undefined).length).toBeGreaterThan(80);
@@ -97,7 +97,7 @@ function violationsOf(points: readonly OfReplica[], seriesOf: (point: OfReplica)
   return violations;
 }
 
-/** Checks points of each instance in order of arrival, and stored families of all instances in order of time. */
+/** Checks all points of each replica in order of arrival, and stored counters across replicas in order of time. */
 const allViolationsOf = (points: readonly OfReplica[]) => [
   ...violationsOf(points, point => `${point.id} ${keyOf(point)}`),
   ...violationsOf(
@@ -114,7 +114,7 @@ it('after a handover, the old holder ends the pushed series and the new one cont
     await eventually(() => expectHeldBy(of('a'), holder));
   }
   const points = of('a');
-  // The account moves between the replicas and is never pushed by both.
+  // The replicas never push the account at the same time.
   const holders = points
     .filter(({ name, value }) => name === 'delivery_up' && value !== undefined)
     .sort((one, other) => one.time - other.time)
@@ -123,7 +123,7 @@ it('after a handover, the old holder ends the pushed series and the new one cont
   expect(allViolationsOf(points)).toEqual([]);
   expect(points.some(({ name, value }) => name === 'delivery_events_total' && (value ?? 0) > 100)).toBe(true);
 
-  // A replica that has lost the account pushes it until it detects the loss.
+  // Without a handover, the old holder pushes the account until it detects that its lease is lost.
   database.place('a', 'two');
   database.expire('a');
   await eventually(() => expectHeldBy(of('a'), 'two'));

@@ -59,7 +59,7 @@ it('after a reload, queued points are pushed to the new receiver', async () => {
   await eventually(() => expect([...other.timesOf()]).toContain(first));
   expect(other.receiver.headers[0]).toMatchObject({ 'x-key': 'k', 'content-encoding': 'gzip' });
   expect(other.points.find(({ name }) => name === 'delivery_up')).toMatchObject({ labels: { account: 'a' }, value: 0 });
-  // The counters of the push itself continue.
+  // The counters of push requests are not reset.
   const requests = () =>
     other.points.findLast(
       ({ name, labels }) => name === 'delivery_watch_push_requests_total' && labels.outcome === 'failed',
@@ -98,6 +98,6 @@ it('a stopping agent pushes one last time and does not wait for an unresponsive 
   const hanging = await startReceiver('hang');
   const other = await start({ enabled: true, every: '1s', endpoint: hanging.receiver.url });
   await eventually(() => expect(hanging.points.length).toBeGreaterThan(0));
-  // Rejects if closing fails.
+  // Rejects if the agent does not stop properly.
   await other.close();
 });

@@ -88,7 +88,7 @@ describe('push requests', () => {
     expect(rejectedItems(Buffer.from('<html>'))).toBe(0);
   });
 
-  it('a failing receiver is logged once, and so is its recovery, without secrets', async () => {
+  it('a failing receiver and its recovery are logged once each, without secrets', async () => {
     const refused = Object.assign(new Error('connect SECRET-PATH'), { code: 'ECONNREFUSED' });
     const { sender, lines, clock } = scene(refused, { status: 503, text: 'SECRET' }, { status: 200, text: '' });
     await sender.send(packet(), never);
@@ -180,7 +180,7 @@ describe('push targets', () => {
       { 'x-key': 'theirs', 'x-more': 'theirs' },
     ],
   ])(
-    'configured headers are sent only to the configured endpoint if the environment sets %s',
+    'configured headers are sent only if the endpoint is the configured one: the environment sets %s',
     (_what, env, headers) => {
       const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
       expect(targetOf(options, all).headers).toEqual(headers);

@@ -31,7 +31,7 @@ const families = {
   account: info('x_account_info', 'Account.', ['plan']),
 } as const;
 
-/** Creates a source with changeable samples. */
+/** Creates a source whose samples are read from `samples`. */
 function sourceOf(
   account: string | undefined,
   all: readonly Family[],
@@ -57,7 +57,7 @@ async function push(sources: readonly Source[], pushed: PushedSeries = new Map()
   return { packets, points: packets.flatMap(({ points }) => points), failed, pushed };
 }
 
-/** Samples of /metrics in the format of `linesOf`. */
+/** Returns the samples of a scrape in the format of `linesOf`. */
 function scraped(sources: readonly Source[]): Map<string, number> {
   const text = createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString();
   const bound = (le: string) => String(Number(le.replace('Inf', 'Infinity')));
@@ -128,7 +128,7 @@ describe('pushed snapshots', () => {
     expect(ucumUnitOf('delivery_watch_api_budget_wait_seconds_total')).toBe('s');
   });
 
-  it('a pushed snapshot marks an ended series once, for histograms with all buckets', async () => {
+  it('a pushed snapshot marks an ended series once; ended histograms keep their bounds', async () => {
     const [source] = threeKinds();
     const everything = await push(source ? [source] : []);
     const { points, pushed } = await push([], everything.pushed);
@@ -215,7 +215,7 @@ describe('pushed snapshots', () => {
   });
 });
 
-it('a large snapshot is split into bounded requests, yields to the event loop and is queued in bounded memory', async () => {
+it('a large snapshot is split into requests below 1 MiB, yields to the event loop and is queued up to a size limit', async () => {
   const place = (index: number) => `https://host-${index}.example/${'x'.repeat(40)}`;
   const samples = Array.from({ length: 100_000 }, (_, index) => ({ labels: { place: place(index) }, value: index }));
   const source = sourceOf('a', [families.size], () => ({ x_size_bytes: samples }));

@@ -7,7 +7,7 @@ import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const LEASE = 15_000;
-/** Each replica renews at least once in this time, regardless of the jitter. */
+/** Time in which each replica renews at least once, regardless of the jitter (ms). */
 const INTERVAL = LEASE / 5;
 
 /** Creates a database and replicas that share these accounts. */
@@ -25,7 +25,7 @@ function setUp(...accounts: string[]) {
   return { clock, database, join };
 }
 
-/** Clock of a process that can be paused for twice the lease time. */
+/** Returns the clock of a process, and a function that simulates a pause of twice the lease time. */
 function pausable(clock: Pick<Clock, 'monotonic'>) {
   let paused = 0;
   return {
@@ -36,7 +36,7 @@ function pausable(clock: Pick<Clock, 'monotonic'>) {
   };
 }
 
-it('acquires its share, releases the excess and reports lost accounts', async () => {
+it('a replica acquires its share, reports accounts above its share as excess, and reports lost accounts', async () => {
   const { clock, database, join } = setUp('a', 'b', 'c');
   const lost: string[] = [];
   const one = join('one', { lost: names => void lost.push(...names) });
@@ -58,7 +58,7 @@ it('acquires its share, releases the excess and reports lost accounts', async ()
     ['c', 'two'],
   ]);
 
-  // Another takes everything while this one can't renew.
+  // Another replica acquires all leases while this one cannot renew.
   database.isUnavailable = true;
   await clock.advance(2 * LEASE);
   database.isUnavailable = false;
@@ -122,7 +122,7 @@ it('checks the holder once a lease has expired, but does not repeat the check wh
   expect(holding.held('a')).toBe(false);
 });
 
-it('treats a lease as valid until it expires or while the database is unavailable, but not after the process was paused', async () => {
+it('treats a lease as valid until it expires, and also while the database is unavailable, but not after a pause of the process', async () => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -141,7 +141,7 @@ it('treats a lease as valid until it expires or while the database is unavailabl
   await holding.renew();
   expect(holding.isCurrent('a')).toBe(true);
 
-  // The process is paused during a renewal, and the connection breaks in the interim.
+  // The process is paused during a renewal, and the connection breaks during the pause.
   [isStopped, database.isUnavailable] = [true, true];
   await holding.renew();
   expect([holding.isCurrent('a'), holding.isUnavailable()]).toEqual([false, false]);
@@ -186,7 +186,7 @@ it.each([
   },
 );
 
-it('gives other replicas the first chance at an account that this replica could not open', async () => {
+it('does not reacquire an account that it could not open before a delay, so that other replicas can acquire it', async () => {
   const { clock, join } = setUp('a', 'b');
   const { holding, held } = join('one');
   await clock.advance(0);
@@ -211,13 +211,13 @@ it('retries a release that failed while the database was unavailable', async () 
   expect(database.holders().has('a')).toBe(false);
 });
 
-it('closing releases all leases, which another replica acquires at its next renewal, or logs that the database is unavailable', async () => {
+it('closing releases all leases for the next renewal of another replica, or logs that the release failed', async () => {
   const { clock, database, join } = setUp('a', 'b');
   const one = join('one');
   const two = join('two');
   await clock.advance(INTERVAL);
   one.holding.drain();
-  // The leases live on while accounts are closed.
+  // Leases are still renewed while accounts are being closed.
   await clock.advance(2 * LEASE);
   expect(database.holders().get('a')).toBe('one');
   await one.holding.close();
@@ -234,7 +234,7 @@ it('closing releases all leases, which another replica acquires at its next rene
   expect(clock.sleepers).toBe(0);
 });
 
-it('reports an account as lost before a commit for it is rejected', async () => {
+it('rejects a commit for a lost account and reports the account as lost', async () => {
   const { clock, database, join } = setUp('a');
   const lost: string[] = [];
   const one = join('one', { lost: names => void lost.push(...names) });

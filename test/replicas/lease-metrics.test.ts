@@ -9,7 +9,7 @@ import type { RenewalResult, Replica, Replicas } from '../../src/store/store.ts'
 const NOTHING: RenewalResult = { gained: [], lost: [], excess: [] };
 const [self, other] = ['one', 'two'].map((id): Replica => ({ id, url: `http://${id}:10922`, since: 0 }));
 
-/** Replicas with these results of consecutive renewals, of 20 ms each; undefined: the database is unavailable. */
+/** Creates replicas with these results of consecutive renewals; undefined if the database is unavailable. A renewal takes 20 ms. */
 function scripted(turns: (RenewalResult | undefined)[]) {
   let [now, renewals] = [0, 0];
   const replicas: Replicas = {
@@ -47,7 +47,7 @@ function scene(turns: (RenewalResult | undefined)[]) {
   return { replicas: store.replicas, shown };
 }
 
-it('exposes held accounts, but no data about other replicas before the first renewal', () => {
+it('exposes held accounts, but not the number of replicas or the last renewal before the first renewal', () => {
   expect(scene([]).shown()).toEqual([
     'delivery_watch_leader{account="a"} 1',
     'delivery_watch_leader{account="b"} 0',
@@ -79,14 +79,14 @@ it('counts renewals and handovers, each account once, excluding the agent-wide l
     { ...NOTHING, gained: ['', 'a', 'b', 'c'] },
     undefined,
     { ...NOTHING, lost: ['a'], excess: ['b'] },
-    // Accounts are repeated until they are released.
+    // Every renewal returns lost and excess accounts until they are released.
     { ...NOTHING, lost: ['a'], excess: ['b'] },
   ]);
   await replicas.renew(['', 'a', 'b', 'c']);
   await expect(replicas.renew([])).rejects.toThrow(StoreError);
   await replicas.renew([]);
   await replicas.renew([]);
-  // `a` was lost before, so only `b` counts as released. The second call is the shutdown.
+  // Only `b` counts as released, because `a` was counted as lost. The second call releases the rest, as at shutdown.
   await replicas.release(['a', 'b']);
   await replicas.release(['', 'c']);
   expect(shown().slice(2)).toEqual([
@@ -102,7 +102,7 @@ it('counts renewals and handovers, each account once, excluding the agent-wide l
   ]);
 });
 
-it('adds no metrics to a store that is not shared', () => {
+it('adds no lease metrics to a store that is not shared', () => {
   const store = createMemoryStore();
   expect(withLeaseMetrics(store, { now: () => 0, monotonic: () => 0 })).toEqual({ store, leases: undefined });
 });

@@ -17,11 +17,11 @@ it.each([
   ['no Date', undefined, NOON, NOON, undefined],
   ['two Dates', [header(NOON), header(NOON)], NOON, NOON, undefined],
   ['an invalid Date', 'yesterday', NOON, NOON, undefined],
-])('the Date of a response proves a clock difference: %s', (_, date, before, after, expected) => {
+])('derives the minimum clock skew from the Date of a response: %s', (_, date, before, after, expected) => {
   expect(provenSkew(date, before, after)).toBe(expected);
 });
 
-it('reports the largest difference until five to ten minutes after its measurement', async () => {
+it('reports the largest clock skew until five to ten minutes after its measurement', async () => {
   const clock = createManualClock(NOON);
   const { observe, skew } = createServiceClock(clock);
   const respond = (difference: number) => observe(header(clock.now() + difference), clock.now(), clock.now());
@@ -41,7 +41,7 @@ it('reports the largest difference until five to ten minutes after its measureme
   expect(skew()).toBe(0);
 });
 
-it('the clock difference is unknown ten minutes after the last readable Date', async () => {
+it('reports no clock skew ten minutes after the last readable Date', async () => {
   const clock = createManualClock(NOON);
   const { observe, skew } = createServiceClock(clock);
   observe(header(NOON), NOON, NOON);
@@ -51,7 +51,7 @@ it('the clock difference is unknown ten minutes after the last readable Date', a
   expect(skew()).toBeUndefined();
 });
 
-it.each([200, 404])('the clock difference is measured by every response of the service: status %i', async status => {
+it.each([200, 404])('measures the clock skew with every response of the service: status %i', async status => {
   const service = await serve((_request, response) => {
     response.setHeader('date', header(Date.now() + 90_000));
     json(response, { flowControls: [] }, status);

@@ -7,7 +7,10 @@ import { onlyAllow, READ } from './methods.ts';
 const MAX_STREAMS = 64;
 /** Time between two checks for changes, and between two notifications (ms). */
 const LOOK_EVERY = 2000;
-/** Time after which clients are notified without a change (ms): data becomes stale, alerts fire between rounds, and proxies close silent connections. */
+/**
+ * Time after which clients are notified without a change (ms): data becomes stale, alerts fire between rounds, and proxies close
+ * silent connections.
+ */
 const QUIET = 15_000;
 const RETRY = 3000;
 
