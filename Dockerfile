@@ -1,7 +1,6 @@
 # The build stage makes the package; the image holds Node.js and the package: no npm, no shell.
-# Both bases are tags here. Pin them in your build: see docs/container.md.
-ARG NODE_IMAGE=node:24-bookworm-slim
-ARG BASE_IMAGE=gcr.io/distroless/cc-debian12
+ARG NODE_IMAGE=node:24.18.0-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
+ARG BASE_IMAGE=gcr.io/distroless/cc-debian12@sha256:6e1871c34683dc9ee996d13084497783fd98ac0200213d0826625f4e9d4be1d0
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
@@ -14,7 +13,7 @@ RUN npm run build && mkdir -p -m 700 data && cp "$(node -p process.execPath)" .
 # No RUN from here on: the base has no shell.
 FROM ${BASE_IMAGE}
 ARG BASE_IMAGE
-ARG VERSION=0.1.0
+ARG VERSION=1.0.0
 ARG REVISION=unknown
 ARG SOURCE=unknown
 LABEL org.opencontainers.image.title="delivery-watch" \

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { generatedFiles } from '../mixin/generated.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
 import { version } from '../src/kit/version.ts';
+import { publicNames } from './names.ts';
 import { openApi, withRoutes } from './openapi.ts';
 import { problemsReference } from './problems.ts';
 import { withStages } from './stages.ts';
@@ -87,13 +88,24 @@ const files: Readonly<Record<string, string>> = {
   'docs/problems.md': problemsReference(),
   ...generatedFiles(),
 };
-const stale = Object.entries(files).filter(([file, text]) => !existsSync(file) || readFileSync(file, 'utf8') !== text);
-if (!process.argv.includes('--check')) {
-  for (const [file, text] of stale) {
+const isCheck = process.argv.includes('--check');
+
+/** Returns the paths of the files that differ from `files`. Without `--check`, writes them. */
+function update(files: Readonly<Record<string, string>>): string[] {
+  const stale = Object.entries(files).filter(
+    ([file, text]) => !existsSync(file) || readFileSync(file, 'utf8') !== text,
+  );
+  for (const [file, text] of isCheck ? [] : stale) {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
-} else if (stale.length > 0) {
-  process.stderr.write(`out of date, run npm run generate: ${stale.map(([file]) => file).join(', ')}\n`);
+  return stale.map(([file]) => file);
+}
+
+const stale = update(files);
+// The names are read from the files above.
+stale.push(...update({ [`test/contract/names/${version}.json`]: `${JSON.stringify(await publicNames(), null, 2)}\n` }));
+if (isCheck && stale.length > 0) {
+  process.stderr.write(`out of date, run npm run generate: ${stale.join(', ')}\n`);
   process.exitCode = 1;
 }

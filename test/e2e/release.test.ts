@@ -1,0 +1,72 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { mainFile } from '../support/bundle.ts';
+import { newFolder } from '../support/folder.ts';
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+
+/** Copies what a release consists of. Returns functions that change a file and create the files of a release. */
+function copyPackage() {
+  const folder = newFolder();
+  for (const file of ['package.json', 'CHANGELOG.md', '.ci/release-files']) cpSync(file, join(folder, file));
+  cpSync(dirname(mainFile()), join(folder, 'dist'), { recursive: true });
+  return {
+    folder,
+    replace(file: string, from: RegExp, to: string) {
+      const path = join(folder, file);
+      writeFileSync(path, readFileSync(path, 'utf8').replace(from, to));
+    },
+    create(tag: string) {
+      const env = {
+        ...process.env,
+        GITHUB_REPOSITORY: 'example/delivery-watch',
+        GITHUB_SERVER_URL: 'https://github.com',
+      };
+      return spawnSync('bash', ['.ci/release-files', tag, './dist', 'files'], { cwd: folder, env, encoding: 'utf8' });
+    },
+  };
+}
+
+it('.ci/release-files writes the package, its SBOM, checksums and the notes of the version', () => {
+  const { folder, replace, create } = copyPackage();
+  replace('CHANGELOG.md', /^## .*$/m, '## 9.9.9 (2030-01-01)\n\nLater.\n\n$&');
+  const { status, stderr } = create(`v${version}`);
+  expect(status, stderr).toBe(0);
+  const run = (command: string, ...args: string[]) =>
+    execFileSync(command, args, { cwd: join(folder, 'files'), encoding: 'utf8' });
+  const archive = `delivery-watch-${version}.tgz`;
+  expect(run('sha256sum', '--check', 'SHA256SUMS')).toBe(`./${archive}: OK\nsbom.cdx.json: OK\n`);
+  expect(JSON.parse(run('tar', '-xOf', archive, 'package/package.json'))).toMatchObject({
+    version,
+    repository: { url: 'git+https://github.com/example/delivery-watch.git' },
+  });
+  expect(run('tar', '-xOf', archive, 'package/sbom.cdx.json')).toBe(run('cat', 'sbom.cdx.json'));
+  const notes = readFileSync(join(folder, 'notes.md'), 'utf8');
+  expect(notes).toContain('### Collection');
+  expect(notes).not.toContain('Later.');
+});
+
+it('.ci/release-files refuses a tag that package.json or CHANGELOG.md does not name', () => {
+  const { replace, create } = copyPackage();
+  expect(create('v9.9.9')).toMatchObject({ status: 1, stderr: `package.json has version ${version}, the tag 9.9.9\n` });
+  replace('CHANGELOG.md', /^(## \d\S+).*$/m, '$1 (unreleased)');
+  expect(create(`v${version}`)).toMatchObject({ status: 1, stderr: `CHANGELOG.md: set the date of ${version}\n` });
+  replace('CHANGELOG.md', /^## \d.*$/m, '## 9.9.9');
+  expect(create(`v${version}`)).toMatchObject({ status: 1, stderr: `CHANGELOG.md has no section ## ${version}\n` });
+});
+
+it('the commands of the workflows are valid shell scripts', () => {
+  interface Workflow {
+    readonly jobs: Readonly<Record<string, { readonly steps?: readonly { readonly run?: string }[] }>>;
+  }
+  const workflows: Workflow[] = ['ci', 'release'].map(name =>
+    parse(readFileSync(`.github/workflows/${name}.yml`, 'utf8')),
+  );
+  const steps = workflows.flatMap(({ jobs }) => Object.values(jobs).flatMap(job => job.steps ?? []));
+  const scripts = steps.flatMap(({ run }) => run ?? []);
+  expect(scripts.length).toBeGreaterThan(8);
+  for (const script of scripts) execFileSync('bash', ['-n'], { input: script });
+});
