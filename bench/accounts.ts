@@ -6,7 +6,7 @@ import { memoryOf, startAgent, startEmulator } from './processes.ts';
 import type { Stalls } from './stalls.ts';
 
 const ACCOUNTS = 1000;
-/** Faults of the first accounts, with the number of accounts that have each; the others are healthy. */
+/** Faults, each with its number of accounts. The first accounts are faulty, all others are healthy. */
 const ILL: readonly {
   readonly what: string;
   readonly count: number;
@@ -46,7 +46,7 @@ function socketsOf(pid: number): number {
     try {
       return readlinkSync(join(folder, file)).startsWith('socket:');
     } catch {
-      return false; // closed in the interim
+      return false; // closed since the folder was listed
     }
   };
   return readdirSync(folder).filter(isSocket).length;
@@ -68,9 +68,7 @@ async function started(url: string): Promise<{ up: number; ms: number }> {
   }
 }
 
-/**
- * Measures a thousand accounts in one process with default intervals and separate tokens and rows, some of them faulty.
- */
+/** Measures one process with a thousand accounts, some of them faulty, at default intervals. Each has its own token and rows. */
 export async function run(): Promise<string> {
   const emulator = await startEmulator({ accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 });
   const { url, tokens } = emulator;
@@ -98,7 +96,7 @@ export async function run(): Promise<string> {
   );
   try {
     const atStart = await started(agent.url);
-    // Each scrape resets the histogram of the event loop's delay.
+    // Each scrape resets the histogram of the event loop delay.
     await timeGet(`${agent.url}/metrics/agent`, {});
     process.kill(agent.pid, 'SIGUSR2');
     const begun = performance.now();

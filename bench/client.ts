@@ -17,7 +17,7 @@ export const CONCURRENCY = 8;
 
 const NOWHERE = { inc: () => undefined, observe: () => undefined };
 
-/** Creates a real client that is limited only by CONCURRENCY. */
+/** Creates a real client whose only limit is `CONCURRENCY`. */
 export async function createBenchClient(
   url: string,
   token: string,

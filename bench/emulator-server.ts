@@ -1,6 +1,6 @@
 /**
- * Runs the emulator in a separate process, for `walk.ts` and `accounts.ts`. Takes its options as JSON, sends its address and
- * ends with its parent.
+ * Runs the emulator in a separate process. Its argument contains the options as JSON. Sends the address to its parent, and exits
+ * with it.
  */
 import { startEmulator } from '../src/emulator/server.ts';
 

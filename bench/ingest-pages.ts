@@ -22,15 +22,16 @@ function row(index: number): object {
   };
 }
 
-/** Returns the pages, latest first. A range selects every page that overlaps it. */
+/** The pages, oldest first. The events of a page are listed latest first. */
 export const pages = Array.from({ length: PAGES }, (_, page) => {
   const events = Array.from({ length: ROWS }, (_, index) => row(page * ROWS + ROWS - 1 - index));
   const from = START + page * ROWS * APART;
-  // Both variants are serialized in advance, so that requests cost nothing.
+  // Serialize both variants in advance, so that requests cost almost nothing.
   const texts = { last: JSON.stringify({ events }), middle: JSON.stringify({ cursor: String(page), events }) };
   return { from, to: from + ROWS * APART - 1, ...texts };
 });
 
+/** Returns the latest page before the cursor that overlaps the requested range. */
 export function answer(query: URLSearchParams): string {
   const [from, to] = [Number(query.get('fromDate')), Number(query.get('toDate'))];
   const last = Number(query.get('cursor') ?? PAGES);

@@ -19,7 +19,7 @@ type Log = import('../src/kit/log.ts').Log;
 const REPEATS = 7;
 
 const NOW = START + PAGES * ROWS * APART;
-/** A checkpoint before all events, so that all of them are in the backlog. */
+/** A checkpoint before the first event, so that the backlog contains all events. */
 const CHECKPOINT = {
   floor: START - 1,
   newest: START - 1,

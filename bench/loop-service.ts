@@ -25,7 +25,7 @@ const lists = (count: number) =>
     ),
   );
 
-/** An application's payload: JSON within JSON. */
+/** A payload as applications send it: JSON within JSON. */
 const said = JSON.stringify(
   JSON.stringify({ order: 'b7a1', lines: [{ sku: 'x-17', name: 'caf\u00e9' }] }).repeat(20_000),
 ).slice(0, MIB);

@@ -9,7 +9,7 @@ import { measureAgent } from './loop-agent.ts';
 import { table, targets, timingsOf } from './measure.ts';
 
 const REPEATS = 5;
-/** Maximum time for which the main thread may be blocked (ms): in ordinary use, and by any body within the size limit. */
+/** Limits of a block of the main thread (ms): in ordinary use, and for any body within the size limit. */
 const LONGEST = { ordinary: 50, any: 250 };
 /** Maximum memory that a response may add (MiB). */
 const MAX_ADDED = 200;
@@ -34,11 +34,11 @@ const page = (rows: number, bytes: number) =>
     messages: Array.from({ length: rows }, (_, index) => ({ dlqId: `${index}-0`, body: 'x'.repeat(bytes) })),
   });
 
-/** Measures the delay of other work in the process and its memory while `work` runs. */
+/** Measures how long `work` delays other work in the process, and how much memory it adds. */
 async function watched(work: () => Promise<unknown>) {
   globalThis.gc?.();
   const before = process.memoryUsage.rss();
-  // Processor time of this thread only, so that other load on the machine is not counted as a block.
+  // Use the processor time of this thread, so that other load on the machine is not counted as a block.
   const used = () => {
     const { user, system } = process.threadCpuUsage();
     return (user + system) / 1000;

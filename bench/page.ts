@@ -34,7 +34,7 @@ function used(): number {
   return (user + system) / 1000;
 }
 
-/** Measures the processor time of `work` on this thread and its longest event loop turn. */
+/** Measures the processor time of `work` on this thread, and of its longest event loop turn (ms). */
 async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: number; value: T }> {
   const start = used();
   let [last, longest, isOver] = [start, 0, false];
@@ -51,7 +51,7 @@ async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: n
   return { ms: end - start, longest: Math.max(longest, end - last), value };
 }
 
-/** Returns an account with traffic and `KEYS` keys after `RECORDED` minutes, listed under a thousand names. */
+/** Returns a thousand accounts that share the data of one: `KEYS` keys and `RECORDED` minutes of recorded traffic. */
 async function thousand(closing: Closing) {
   let time = 0;
   const from = Date.UTC(2026, 0, 1);
@@ -72,7 +72,7 @@ async function thousand(closing: Closing) {
   const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0 }, closing);
   const [account, settings] = [accounts[0], config.accounts[0]];
   if (!account || !settings) throw new Error('no account');
-  // Use enough different histories that no cached unpacked history is reused.
+  // Use so many histories that none is served from the cache of unpacked histories.
   const opening = Array.from({ length: HISTORIES }, (_, index) =>
     openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
   );

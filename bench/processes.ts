@@ -22,7 +22,7 @@ export async function startEmulator(options: object) {
 
 export const PACKAGE = new URL('../dist/main.js', import.meta.url).pathname;
 
-/** Starts `delivery-watch serve` from the package, on any free port and in a separate folder. */
+/** Starts `delivery-watch serve` from the package, on a free port and in a new folder. */
 export async function startAgent(config: object, env: Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ server: { listen: '127.0.0.1:0' }, ...config }));
@@ -61,14 +61,14 @@ export function processorTime(pid: number): number {
   return (Number(user) + Number(system)) * 10;
 }
 
-/** Returns the resources used by a server and its child processes: processor time (ms) and bytes of write-ahead log. */
+/** Returns the resources used by a PostgreSQL server and its child processes: processor time (ms) and write-ahead log (bytes). */
 export async function postgresUse(postgres: Postgres): Promise<{ readonly processor: number; readonly wal: number }> {
   const [row] = await postgres.query("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn AS wal");
   const processor = postgres.pids().reduce((sum, pid) => {
     try {
       return sum + processorTime(pid);
     } catch {
-      return sum; // ended in the interim
+      return sum; // the process has exited since it was listed
     }
   }, 0);
   return { processor, wal: Number(row?.wal) };

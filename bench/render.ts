@@ -26,7 +26,7 @@ const families = Array.from({ length: FAMILIES }, (_, index) => ({
 }));
 const STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'];
 
-/** Measures a scrape of a thousand accounts with thirty small families each, without HTTP. */
+/** Measures rendering a thousand accounts with thirty small families each, without HTTP. */
 export async function run(): Promise<string> {
   const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>
     createChangingSource(
@@ -74,7 +74,7 @@ export async function run(): Promise<string> {
   ].join('\n\n');
 }
 
-/** Compares our writer with `BinaryWriter` of @bufbuild/protobuf on the samples of bench/series.ts. */
+/** Compares the exporter's protobuf writer with `BinaryWriter` of @bufbuild/protobuf on the samples of bench/series.ts. */
 async function compareWriters(): Promise<string> {
   const inputs = Array.from({ length: SERIES_ACCOUNTS }, (_, account) => ({
     account: accountName(account),

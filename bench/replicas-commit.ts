@@ -10,7 +10,7 @@ import { table } from './measure.ts';
 import { postgresUse } from './processes.ts';
 
 const COMMITS = 1000;
-/** Numbers of accounts that commit concurrently, as in an agent with rounds that end at the same time. */
+/** Numbers of accounts that commit concurrently, as when rounds of several accounts end at the same time. */
 const TOGETHER = [1, 10] as const;
 /** Returns the rows that a round of the event log with new events commits: the checkpoint and a few counters. */
 const changes = (number: number) => [

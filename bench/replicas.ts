@@ -4,11 +4,11 @@ import { memoryOf, postgresUse, processorTime, startAgent, startEmulator } from 
 import { commitCosts } from './replicas-commit.ts';
 
 const COUNTS = [10, 100, 1000] as const;
-/** Duration of the measurement after every account was read (ms). */
+/** Duration of the measurement, which starts when every account has been read (ms). */
 const MEASURED = 30_000;
 const MAX_START = 180_000;
 const LEASE = 15;
-/** Settings of a production server, instead of the ones that speed up tests. */
+/** Settings of a production server, instead of those that speed up tests. */
 const SETTINGS = { fsync: 'on', wal_level: 'replica', max_wal_senders: '10', shared_buffers: '128MB' };
 
 type Agent = Awaited<ReturnType<typeof startAgent>>;
@@ -49,7 +49,7 @@ function agentOf(emulator: Emulator, count: number, store: object, env: Readonly
   return startAgent({ store, accounts }, { ...tokens, ...env });
 }
 
-/** Measures resources of an agent and its database per minute while the service is idle. */
+/** Measures the resources that an agent and its database use per minute while the service is idle. */
 async function idle(agent: Agent, count: number, postgres?: Postgres) {
   await allUp([agent], count);
   const before = postgres && (await postgresUse(postgres));
@@ -73,7 +73,7 @@ async function allHeld(postgres: Postgres, database: string, count: number, repl
   }, 100);
 }
 
-/** Ends one of two replicas. Returns the times until the other holds all accounts, and until it has read them (ms). */
+/** Sends `signal` to one of two replicas. Returns the times until the other one holds all accounts, and has read them (ms). */
 async function handOver(
   postgres: Postgres,
   database: string,

@@ -1,6 +1,6 @@
 /**
- * `node bench/run.ts [NAME…]` after `npm run build`: runs these benchmarks, or all, prints their results and writes them to
- * RESULTS.md.
+ * `node bench/run.ts [NAME…]`: runs the named benchmarks, by default all, prints their results and writes them to RESULTS.md.
+ * Requires `npm run build`.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { machine } from './measure.ts';

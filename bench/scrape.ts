@@ -15,19 +15,19 @@ interface Row {
   readonly before?: string;
   /** Number of requests per turn. */
   readonly each: number;
-  /** Idle time of the connection before each request (ms), as with Prometheus. */
+  /** Idle time of the connection before each request (ms), as between scrapes of Prometheus. */
   readonly idle?: number;
 }
 
 /** Reports progress on stderr, because the table is only printed at the end. */
 const say = (what: string) => process.stderr.write(`scrape: ${what}\n`);
 
-/** Rows are measured alternately, so that temporary load affects all of them. */
+/** Number of turns. Each turn measures every row, so that temporary load affects all rows. */
 const TURNS = 4;
 /** Accept header of Prometheus 2.42 with native histograms. */
 const PROTOBUF =
   'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.5';
-/** Time in a turn after which a slow row starts no further request (ms). */
+/** Time after which a row starts no further request in a turn (ms). */
 const TURN_LIMIT = 2000;
 /** Requests per turn, and idle time before each (ms), of rows that scrape like Prometheus. */
 const ONCE_A_SECOND = { each: 3, idle: 1000 };
@@ -40,12 +40,12 @@ async function startServer(role: string, children: ChildProcess[]): Promise<stri
     throw new Error(`the server ${role} ended with ${code} before it listened`);
   });
   const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
-  // The bench ends the server itself later, which is not an error.
+  // The benchmark stops the server at its end, which is not an error.
   ended.catch(() => undefined);
   return `http://127.0.0.1:${port}`;
 }
 
-/** Starts Debian's pushgateway with the text of `from`; undefined if it is not installed. */
+/** Starts Debian's Pushgateway and pushes the exposition of `from` to it. Returns undefined if it is not installed. */
 async function startPushgateway(from: string, children: ChildProcess[]): Promise<string | undefined> {
   if (!requireProgram('prometheus-pushgateway')) return undefined;
   const port = await freePort();
@@ -88,7 +88,7 @@ async function measure(rows: readonly Row[]) {
   return results;
 }
 
-/** Compares GET /metrics with 100,000 series over loopback: this project's exposition and others. */
+/** Compares GET /metrics with 100,000 series over loopback between this exporter and other servers. */
 export async function run(): Promise<string> {
   const children: ChildProcess[] = [];
   try {

@@ -68,7 +68,7 @@ export function samplesOf(account: number, version: number): Map<string, readonl
   ]);
 }
 
-/** Returns a source of `samples`, and a function that advances it to the next version. */
+/** Returns a source of `samples` and a function that changes it to the next version. */
 export function createChangingSource(
   account: string | undefined,
   owned: readonly Family[],

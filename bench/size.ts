@@ -1,7 +1,7 @@
 import { table } from './measure.ts';
 import { memoryOf, startAgent, startEmulator } from './processes.ts';
 
-/** Numbers of accounts. Each is measured with a separate agent. */
+/** Numbers of accounts, each measured with a separate agent. */
 const ROWS = [
   { what: '1 account', accounts: 1 },
   { what: '10 accounts', accounts: 10 },
@@ -60,7 +60,7 @@ async function measure({ what, accounts: count }: (typeof ROWS)[number]): Promis
   }
 }
 
-/** Measures the resources of an agent by number of accounts, for docs/cost.md. Other load hardly affects memory and processor time. */
+/** Measures memory and processor time of an agent by number of accounts, for docs/cost.md. Other load hardly affects the results. */
 export async function run(): Promise<string> {
   const rows: string[][] = [];
   for (const row of ROWS) rows.push(await measure(row));

@@ -10,13 +10,13 @@ import type { IncomingMessage } from 'node:http';
 export interface Stalls {
   /** Processor time between two runs of a 1 ms timer: mostly the duration of one event loop turn. */
   readonly turns: readonly number[];
-  /** Processor time of this thread from each request to the last byte of its response. */
+  /** Processor time of this thread between the start of each request and the end of its response. */
   readonly answers: readonly number[];
   /** Peak resident memory. */
   readonly rss: number;
 }
 
-/** Time for loading and the first reads (s). */
+/** Time without measurements after the start, for loading code and the first reads (s). */
 const WARM_UP = 10;
 
 const used = () => {

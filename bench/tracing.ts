@@ -31,7 +31,7 @@ function cpuOf(pid: number): number {
 
 async function measure(service: { url: string; token: string }, tracing: object): Promise<Run> {
   const budget = { requestsPerSecond: 10_000, burst: 10_000, requestsPerDay: 100_000_000 };
-  // Each round reads a full page of the last minutes, as for a busy account.
+  // Each round reads a full page of recent events, as for a busy account.
   const events = { every: EVERY, window: '5m', overlap: '5m', lateSweep: '5m' };
   const collect = { flowControl: { enabled: false }, dlq: { enabled: false }, events };
   const accounts = [{ name: 'a', baseUrl: service.url, token: { env: 'TOKEN' }, budget }];
@@ -55,10 +55,7 @@ async function measure(service: { url: string; token: string }, tracing: object)
   }
 }
 
-/**
- * Measures the processor time of tracing: consecutive rounds that read a page of events, with a receiver that accepts
- * everything.
- */
+/** Measures the processor time of tracing in consecutive rounds that read a page of events. The trace receiver accepts all spans. */
 export async function run(): Promise<string> {
   const emulator = await startEmulator({ dlqEntries: 0, history: 600_000 });
   const receiver = createServer((request, response) => {

@@ -13,7 +13,7 @@ const HUGE = 1_000_000;
 const startQueue = (entries: { dlqEntries: number; spread?: number }, latencyMs: number) =>
   startEmulator({ ...entries, history: 0, workload: false, ...(latencyMs > 0 ? { faults: [{ latencyMs }] } : {}) });
 
-/** Creates the collector with the real client, without a store. */
+/** Creates the dead-letter queue collector with the real client and without a store. */
 async function createWatcher({ url, token }: { url: string; token: string }) {
   let calls = 0;
   const { client } = await createBenchClient(url, token, {
@@ -46,7 +46,7 @@ async function createWatcher({ url, token }: { url: string; token: string }) {
           walk = step.more;
         } while (walk !== undefined);
       }),
-    /** Reads page after page, like most monitors. */
+    /** Reads the pages sequentially, like most monitors. */
     sequential: () =>
       measured(async () => {
         const pages = api.dlqPages({}, signal);

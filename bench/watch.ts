@@ -7,7 +7,7 @@ import { MEAN_INTERVAL } from '../src/scheduler/loop.ts';
 import { table } from './measure.ts';
 
 const MINUTE = 60_000;
-/** Measured periods (minutes): from the first sweep, and after an hour of observed delays. */
+/** Measured periods (minutes since the start): before and after the agent has measured the delays of events. */
 const SPANS = [
   [30, 60],
   [150, 180],

@@ -17,7 +17,7 @@ const notified = (outcome: string | RegExp) =>
 const pushed = (outcome: string | RegExp) =>
   `sum by (cluster, namespace, job) (increase(${series(pushFamilies.requests, { outcome })}[15m]))`;
 
-/** Aggregates by process. */
+/** Returns an aggregation by instance. */
 const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
 
 /** Selects the job that scrapes the agents. */
@@ -44,8 +44,8 @@ export const agentAlerts: readonly AlertSpec[] = [
     set: 'core',
     severity: '{{ if eq $value 2.0 }}critical{{ else }}warning{{ end }}',
     labels: ['instance'],
-    // 2 if accounts that the instance had in the last hour have no other agent, or while the alert fires for that reason;
-    // otherwise 1. If no instance is up, only DeliveryAgentDown fires.
+    // The value is 2 if an account that the instance had in the last hour has had no agent for two minutes, or if the alert
+    // already fires as critical; otherwise 1. If no instance is up, only DeliveryAgentDown fires.
     expr: `${byInstance('max', `1 + ${series(up)}\nor 2 + 0 * (last_over_time(${series(ownFamilies.up)}[1h]) unless ${onAccount()} last_over_time(${series(ownFamilies.up)}[2m]))\nor 2 * ALERTS{alertname="DeliveryInstanceDown", alertstate="firing", severity="critical"}`)}\nand on (cluster, namespace, job, instance) ${series(up, ofJob)} == 0\nand on (job) ${series(up, ofJob)} == 1`,
     for: '10m',
     keepFiringFor: '0s',
@@ -85,12 +85,12 @@ export const agentAlerts: readonly AlertSpec[] = [
     set: 'core',
     severity: 'critical',
     labels: ['instance'],
-    // A round that read everything but failed could not store its data.
+    // Finds rounds that read all data but failed, which means that the data could not be stored.
     expr: byInstance(
       'max',
       `${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1`,
     ),
-    // Fires before the data has been stale long enough for accounts to count as blind.
+    // Short enough to fire before the accounts count as blind.
     for: '2m',
     keepFiringFor: '5m',
     summary: 'The agent {{ $labels.instance }} cannot store what it reads.',

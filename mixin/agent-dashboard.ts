@@ -306,7 +306,7 @@ const processes: readonly PanelSpec[] = [
   },
 ];
 
-/** Freshness and cost of the data, and health of the process. */
+/** Rows of the dashboard about the agent: freshness and cost of the data, health of the process. */
 export const agentDashboard: readonly RowSpec[] = [
   { title: 'At a glance', panels: stats },
   { title: 'Freshness', panels: freshness },

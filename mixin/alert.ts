@@ -4,41 +4,41 @@ import { collectors, dataSources } from '../src/collectors/index.ts';
 /** `critical`: act now; `warning`: act today; `info`: no action. */
 export type Severity = 'critical' | 'warning' | 'info';
 
-/** Fixed dashboard uids keep links stable. */
+/** Uids of the dashboards. They are fixed, so that links remain valid. */
 export const DASHBOARDS = {
   overview: 'delivery-watch-overview',
   dlq: 'delivery-watch-dlq',
   agent: 'delivery-watch-agent',
 } as const;
 
-/** One alert; `rules.ts` creates its Prometheus rule. */
+/** An alert, from which `rules.ts` creates a Prometheus rule. */
 export interface AlertSpec {
   readonly name: `Delivery${string}`;
   readonly set: AlertSet;
-  /** A template if it depends on the value. */
+  /** Severity, or a template if the severity depends on the value. */
   readonly severity: Severity | `{{ ${string} }}`;
-  /** PromQL without the hold. Its values are never negative; held alerts have negative values. */
+  /** PromQL without the hold, which `rules.ts` adds. Values must not be negative: a negative value identifies a held alert. */
   readonly expr: string;
   /** Labels of the expression, in addition to the account labels. */
   readonly labels?: readonly string[];
-  /** How long the expression must be true, as a Prometheus duration. By default the alert fires at once. */
+  /** How long the expression must be true, as a Prometheus duration. By default, the alert fires immediately. */
   readonly for?: string;
   /**
-   * How long the alert keeps firing after the expression is no longer true. Default `15m`: longer than DeliveryAgentDown needs
-   * to fire.
+   * How long the alert keeps firing after the expression is no longer true. Default `15m`, so that alerts are not resolved
+   * before DeliveryAgentDown fires.
    */
   readonly keepFiringFor?: string;
-  /** Collector of the alert's data. While no replica can read that data, a firing alert keeps firing, and others do not start. */
+  /** Collector of the alert's data. While no replica can read the data, a firing alert keeps firing, and no alert starts to fire. */
   readonly collector?: 'flow_control' | 'dlq' | 'events';
   /** Whether the value includes unreadable rows, which then do not prevent the alert from resolving. */
   readonly countsUnreadable?: true;
   /** Whether the expression has no result while the collector's data is stale. */
   readonly isAbsentWhenBlind?: true;
-  /** Record that exists only if the state of the alert is known. By default, the state is known unless data is unreadable. */
+  /** Record that exists only while the alert can be evaluated. By default, it can be evaluated unless data is unreadable. */
   readonly known?: string;
   /** Labels that the rule adds, because the expression does not return them. */
   readonly given?: Readonly<Record<string, string>>;
-  /** One line without numbers: what is wrong, and where. May use `$labels`. */
+  /** One line without numbers that states the problem and its place. May use `$labels`. */
   readonly summary: string;
   /** One or two sentences with the humanised value. */
   readonly description: string;
@@ -47,21 +47,21 @@ export interface AlertSpec {
   readonly isOfAgent?: true;
 }
 
-/** Rounds that no gauge depends on. */
+/** Rounds on which no gauge depends. */
 export const auxiliaryRounds = [...new Set(dataSources.flatMap(({ auxiliary = [] }) => auxiliary))];
 
-/** Rounds that gauges depend on: if they fail for long, the gauges are withdrawn. */
+/** Rounds on which gauges depend: while such a round keeps failing, its gauges are withdrawn. */
 export const decidingRounds = collectors
   .flatMap(({ rounds, options }) => Object.keys(rounds(options.parse({}))))
   .filter(round => !auxiliaryRounds.includes(round));
 
-/** Returns a selector of the alert's account for queries in templates. `more`: further matchers. */
+/** Returns a selector of the alert's account, for queries in templates. `more`: further matchers. */
 export const ofItsAccount = (name: string, more = '') => `${name}{cluster=%q, namespace=%q, job=%q, account=%q${more}}`;
 
 /** Returns template code for the result of a query about the alert's account. `expr` contains an `ofItsAccount`. */
 export const queried = (expr: string) =>
   `query (printf \`${expr}\` $labels.cluster $labels.namespace $labels.job $labels.account)`;
 
-/** Returns template code that renders `text` if the record of the alert's account is above 0. `.` in the text is the record's value. */
+/** Returns template code that renders `text` if the record is above 0 for the alert's account. In `text`, `.` is the record's value. */
 export const ifAbove0 = (record: string, text: string, more = '') =>
   `{{ with ${queried(`${ofItsAccount(record, more)} > 0`)} }}{{ with . | first | value }}${text}{{ end }}{{ end }}`;

@@ -6,7 +6,7 @@ import { placeholder } from './placeholder.ts';
 
 type Name = keyof typeof DASHBOARDS;
 
-/** Grafana's variables as they appear in link addresses. */
+/** Query parameters of links that pass on the selected variables. */
 const CHOSEN = ['datasource', 'job', 'instance'].map(name => `\${${name}:queryparam}`).join('&');
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 const RANGE = '${__url_time_range}';
@@ -35,7 +35,7 @@ export const ofRow = (...names: readonly Name[]): readonly PanelLink[] =>
 export const ofSeries = (...names: readonly Name[]): readonly PanelLink[] =>
   names.map(name => toDashboard(name, '__field.labels.account'));
 
-/** Links to all dashboards, which keep the selected variables and time range. */
+/** Links to all dashboards. They keep the selected variables and the time range. */
 export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
   withFields(
     new DashboardLinkBuilder(TITLES[name]).url(addressOf(name)).icon('dashboard').includeVars(true).keepTime(true),
@@ -43,13 +43,13 @@ export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
   ),
 );
 
-/** Link to the runbook of the alert in a table's column `Alert`. */
+/** Link to the runbook of the alert that a table row names in its column `Alert`. */
 export const RUNBOOK: PanelLink = {
   title: 'Runbook',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.
   url: '${runbooks:raw}/${__data.fields.Alert:percentencode}.md',
 };
 
-/** Searches traces related to a panel. */
+/** Link to a search for traces, whose address users configure. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 export const TRACES: PanelLink = { title: 'Search traces', url: '${traces:raw}' };

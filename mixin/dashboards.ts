@@ -62,7 +62,7 @@ const labelVariable = (name: string, label: string, query: string, text = 'All',
     .current({ selected: true, text: [text], value: [value] })
     .hide(VariableHide.DontHide);
 
-/** Returns a hidden constant with the base address of links. Users change it in the dashboard's settings; the URL of a page cannot. */
+/** Returns a hidden constant with the base address of links. The dashboard's settings can change it; a page's URL cannot. */
 function addressVariable(name: 'runbooks' | 'traces', label: string) {
   const address = placeholder(name);
   return withFields(new ConstantVariableBuilder(name).label(label).value(address), {
@@ -99,15 +99,15 @@ const annotation = (
       .titleFormat(titleFormat)
       .step('60s')
       .useValueForTime(useValueForTime),
-    // Show the links above the panels instead of in a menu, the SDK's default.
+    // Show the annotation's switch above the panels instead of in a menu, the SDK's default.
     { placement: undefined },
   );
 
 const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", account=~"$account|"';
-/** The value is a time, so an event is marked once instead of at every step. */
+/** For queries whose value is the time of an event: marks the event once instead of at every step. */
 const AT_VALUE = { useValueForTime: true };
 const annotations = [
-  // Mark only the start of a critical alert. Many marks would hide the lines, so some are off by default.
+  // Only the start of a critical alert is marked. Too many marks would hide the lines, so some are off by default.
   annotation(
     'Critical alerts',
     'red',
@@ -144,7 +144,7 @@ const SIZES = {
   graph: { w: 12, h: 8 },
 } as const;
 
-/** Arranges the panels of a row without gaps: the last panel of a line takes the remaining width. */
+/** Arranges the panels of a row in lines. The last panel of each line takes the remaining width. */
 function inLines(panels: readonly PanelSpec[], top: number) {
   const sizes = panels.map(({ kind, width, height }) => {
     const { w, h } = SIZES[kind === 'stat' ? 'stat' : 'graph'];

@@ -19,26 +19,26 @@ const { messages, oldestEntered, callbacks, suspected, left, groupsNew } = dlq.f
 
 /** Number of entries in the complete queue. Absent while it cannot be read. */
 const size = 'account:delivery_dlq:size';
-/** Minimum size of the last 15 minutes. Removals only appear with the next complete walk, so the size is a sawtooth curve. */
+/** Minimum size of the last 15 minutes. Smooths the sawtooth curve of the size: removals appear only at the next complete walk. */
 const settledSize = 'account:delivery_dlq:settled';
 /**
- * Maximum settled size between two hours and one hour ago, or the last known one. Emptying and refilling a queue does not
- * count as growth.
+ * Maximum settled size between two hours and one hour ago, or the last known one. With the maximum, a queue that is emptied
+ * and refilled does not count as growing.
  */
 const hourBefore = 'account:delivery_dlq:before';
 /** Age of the oldest entry (s). Absent while the queue cannot be read. */
 const age = 'account:delivery_dlq:oldest_age';
-/** Number of entries removed by reason within a week, or since a reset of the counter. */
+/** Number of entries that left the queue within a week, or since a reset of the counter, by reason. */
 const leftInWeek = 'account:delivery_dlq:left7d';
 
-/** Returns the value at an earlier time, or the last one up to a day before it. */
+/** Returns the value of a record `ago`, or its last value within the day before. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
 /** Returns the growth from `before` to `now` if it exceeds the limits. */
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share === 1 ? '' : `${share} * `}${before}, ${fewest}, ${many})`;
 
-/** Growth above its limits: sudden, within an hour, and continuous over six hours. */
+/** Records of growth above the limits: sudden, within an hour, and continuous over six hours. */
 const GROWTHS = [
   {
     record: 'account:delivery_dlq:growth10m',
@@ -82,7 +82,7 @@ export const dlqAlerts: readonly AlertSpec[] = [
     collector: 'dlq',
     countsUnreadable: true,
     isAbsentWhenBlind: true,
-    // Entries added while the queue was unreadable make the alert fire once it is readable.
+    // Also finds entries that were added while the queue was unreadable, by comparing with the last known size.
     expr: `${size} > 0 and (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
     summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:
@@ -112,7 +112,7 @@ export const dlqAlerts: readonly AlertSpec[] = [
     set: 'core',
     severity: 'critical',
     collector: 'dlq',
-    // If most dead letters are left to expire, the next expiry needs no action.
+    // An expiry needs no action if operators let most dead letters expire.
     isAbsentWhenBlind: true,
     expr: `${age} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nunless ${inWeek('expired')} > ignoring (reason) ${inWeek('removed')}`,
     for: '15m',

@@ -72,7 +72,7 @@ const stats: readonly PanelSpec[] = [
   },
 ];
 
-/** Omits accounts that were blind for some minutes of the hour: their counters freeze and then catch up. */
+/** Sums, without accounts that were blind for part of the last hour: their counters were frozen and then caught up. */
 const unlessBlind = (expr: string) =>
   `sum(${expr} unless ${onAccount()} avg_over_time(${recordedSeries(BLIND.name, { collector: 'dlq' })}[1h]) > 0.02)`;
 const leftFor = (reason: (typeof LEFT_REASONS)[number]) =>
@@ -130,7 +130,7 @@ const queue: readonly PanelSpec[] = [
   },
 ];
 
-/** Builds a table of the largest 50 values of a breakdown. */
+/** Returns a table of the 50 largest values of a breakdown. */
 const breakdown = <L extends string>(
   { title, description, name, noValue }: { title: string; description: string; name: string; noValue: string },
   family: Family<L>,
@@ -298,7 +298,7 @@ const cancels: readonly PanelSpec[] = [
   },
 ];
 
-/** The dead-letter queue, failure callbacks and auto-cancel. */
+/** Rows of the dashboard about the dead-letter queue, failure callbacks and auto-cancel. */
 export const dlqDashboard: readonly RowSpec[] = [
   { title: 'At a glance', panels: stats },
   { title: 'The queue', panels: queue },

@@ -26,7 +26,7 @@ const firing = (severity?: string) =>
   `ALERTS{${SELECTED}, alertstate="firing"${severity === undefined ? '' : `, severity="${severity}"`}}`;
 
 const STATE: Words = { 0: ['OK', 'green'], 1: ['WARNING', 'orange'], 2: ['CRITICAL', 'red'] };
-/** State of the most severe firing alerts; absent without rules, because then no alert can fire. */
+/** Highest severity of firing alerts; absent if the rules are not loaded, because then no alert can fire. */
 const state = `0 * count(${firing('critical')}) + 2
 or 0 * count(${firing('warning')}) + 1
 or 0 * count(${recordedSeries(BLIND.name)})`;
@@ -35,9 +35,9 @@ const delivered = { objective: 'delivered' } as const;
 const failing = `max without (objective) (${recordedSeries(badRatio('1h'), delivered)})`;
 
 const inWindow = (of: 'sum' | 'avg', selector: string) => `${of}_over_time(${selector}[${placeholder('window')}])`;
-/** Number of messages that end in a complete window, extrapolated from the minutes so far. */
+/** Expected number of messages that end in the objective window, extrapolated from the recorded minutes. */
 const expected = `(${inWindow('avg', recordedSeries(finishedInMinute))} > 0) * ${placeholder('windowMinutes')}`;
-/** Remaining share of each account's error budget. Per-minute records also count messages from times without data. */
+/** Remaining share of each account's error budget. The per-minute records include messages of outages, which are counted later. */
 const budgetLeft = `1 - max without (objective) (${inWindow('sum', recordedSeries(badInMinute, delivered))}
   / ignoring (objective) group_left () (${expected}) / ${recordedSeries(budgets, delivered)})`;
 const budgetDays = `count_over_time(${recordedSeries(finishedInMinute)}[${placeholder('window')}:1h]) / 24`;

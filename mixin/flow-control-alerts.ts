@@ -10,9 +10,9 @@ const labels = waitlistSize.labels;
 
 /** Number of waiting messages by key. Absent while waitlists cannot be read. */
 const waitlist = 'account_key:delivery_waitlist:max';
-/** Minimum of each waitlist in an hour, except those of paused keys. */
+/** Minimum of each waitlist in the last hour, except for paused keys. */
 const longWaitlist = 'account_key:delivery_waitlist:min1h';
-/** Keys that are paused or at a limit, which may delay messages for a day. */
+/** Keys that are paused, throttled or at their rate limit, so that a constant waitlist is no fault. */
 const limited = 'account_key:delivery_limited:max';
 
 export const flowControlRecords: readonly RecordingRule[] = [
@@ -23,7 +23,7 @@ export const flowControlRecords: readonly RecordingRule[] = [
   },
   {
     record: limited,
-    // Workers that publish as many messages as they finish keep the waitlist constant, although they are throttled.
+    // The waitlist of a throttled key stays constant if as many messages are added as are delivered.
     expr: highestOf(
       `${latest(series(paused))} == 1\nor ${latest(series(rateUsed))} >= ${latest(series(rateLimit))}\nor ignoring (state, reason) ${latest(series(state, { state: 'throttled' }))}`,
       labels,
@@ -60,7 +60,7 @@ export const flowControlAlerts: readonly AlertSpec[] = [
     labels,
     expr: `${highest(ghostSlots)} > 0`,
     for: '2m',
-    // Bridges gaps in which it is unknown whether slots are in use without an attempt.
+    // Keep firing while it is unknown whether an attempt runs in the slots.
     keepFiringFor: '1h',
     summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, but nothing runs in them.',
     description: `Slots of {{ $labels.flow_control_key }} in {{ $labels.account }} that are in use although the event log shows no attempt in them: {{ $value | printf "%.0f" }}.${waiting}`,

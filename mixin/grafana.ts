@@ -3,12 +3,12 @@ import { type DashboardLink, DashboardLinkBuilder } from '@grafana/grafana-found
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { type PanelLink, type Query, UNITS, type Unit } from './panel.ts';
 
-/** Common parts of all panels. */
+/** Parts that all panels have in common. */
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 export const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
 
-/** Sets fields for which the SDK's builder has no method. Undefined removes the SDK's default. */
+/** Sets fields for which the SDK's builder has no method. A value of undefined removes the SDK's default. */
 export const withFields = <T extends object>(
   builder: Builder<T>,
   fields: { readonly [K in keyof T]?: T[K] | undefined },
@@ -19,15 +19,15 @@ const refId = (index: number) => String.fromCharCode(65 + index);
 const queryOf = ({ expr, legend }: Query, index: number, format: PromQueryFormat) =>
   new DataqueryBuilder().refId(refId(index)).datasource(DATASOURCE).expr(expr).legendFormat(legend).format(format);
 
-/** Queries for the last value. */
+/** Returns queries for the last value. */
 export const instant = (queries: readonly Query[], format = PromQueryFormat.TimeSeries) =>
   queries.map((query, index) => queryOf(query, index, format).instant());
 
-/** Queries for all values in the selected time range. */
+/** Returns queries for all values in the selected time range. */
 export const overTime = (queries: readonly Query[], format = PromQueryFormat.TimeSeries) =>
   queries.map((query, index) => queryOf(query, index, format).range());
 
-/** Returns Grafana's name for the values of a table's query. */
+/** Returns the name that Grafana gives to the value column of a table's query. */
 export const valueName = (index: number, of: number) => (of === 1 ? 'Value' : `Value #${refId(index)}`);
 
 export const formatOf = (unit: Unit, noValue?: string) => ({
@@ -36,6 +36,6 @@ export const formatOf = (unit: Unit, noValue?: string) => ({
   ...(noValue === undefined ? {} : { noValue }),
 });
 
-/** Builds links without the SDK's default placement in a menu. */
+/** Returns builders of links that are shown outside of the menu, the SDK's default placement. */
 export const dashboardLinks = (links: readonly PanelLink[]): readonly Builder<DashboardLink>[] =>
   links.map(({ title, url }) => withFields(new DashboardLinkBuilder(title).url(url), { placement: undefined }));

@@ -12,7 +12,7 @@ import { BURNS, FAILING, type Pace, type Window } from './thresholds.ts';
 
 const { total: logged, newest, gaps } = events.families;
 
-/** Names of windows in texts. */
+/** Windows in words, for the texts of alerts. */
 const WORDS: Readonly<Partial<Record<Window, string>>> = {
   '1h': 'hour',
   '6h': 'six hours',
@@ -45,7 +45,7 @@ function burnAlert(objective: (typeof OBJECTIVES)[number], pace: Pace, bad: stri
 const inState = (state: string) => perReplica(logged, increase('15m'), { where: { state } });
 /** Returns the increase of events in a state within 15 minutes, by destination. */
 const toDestination = (state: string, where = '') => increase('15m')(`${logged.name}{state="${state}"${where}}`);
-/** Replicas that counted events as they happened throughout the last 15 minutes: after an outage they count all events at once. */
+/** Selects replicas that counted events in real time for the last 15 minutes. After an outage, they count all missed events at once. */
 const steady = `min_over_time(${series(ownFamilies.counting)}[15m]) > 0`;
 
 const FAILED = 'of the messages of {{ $labels.account }} failed';
@@ -55,7 +55,7 @@ const budgetAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryErrorBudgetFastBurn',
     set: 'core',
-    // Outlasts the alert on late messages, so that one notification resolves both.
+    // Longer than the alert on late messages, so that one notification resolves both.
     keepFiringFor: '20m',
     ...burnAlert('delivered', 'fast', FAILED),
     summary: '{{ $labels.account }} is burning its error budget fast: messages fail.',
@@ -146,8 +146,8 @@ export const messageAlerts: readonly AlertSpec[] = [
     name: 'DeliveryEventLogStale',
     set: 'extended',
     severity: 'warning',
-    // New entries and changing waitlists show that there are messages, which must have events; an idle account has neither.
-    // After an outage, all changes since its start appear at once.
+    // New entries and changing waitlists prove that messages move, so the log must contain events. Accounts that were blind in
+    // the last 20 minutes are excluded, because all changes since the start of an outage appear at once.
     expr: `time() - ${highest(newest)} > ${LOG_BEHIND}\nand ${highestOf(`${increase('15m')(series(dlq.families.entered))} > 0 or changes(${series(flowControl.families.waitlistSize)}[15m]) > 0`)}\nunless ${onAccount()} max_over_time(${series(BLIND)}[20m]) > 0`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages are moving.',

@@ -6,7 +6,7 @@ import { highest, highestOf, onAccount, PARTIAL, perReplica, series } from '../s
 import { type RecordingRule, unlessBlind } from './promql.ts';
 import { BURNS, type Burn, COUNTED_WINDOWS, type Pace, WINDOW_SECONDS, type Window } from './thresholds.ts';
 
-/** Records by account. Records of bad messages and error budgets have the label `objective`. */
+/** Recording rules on messages, by account. Records of bad messages and error budgets also have the label `objective`. */
 
 const { finished, overdue, overdueNow } = events.families;
 
@@ -14,21 +14,22 @@ type Objective = (typeof OBJECTIVES)[number];
 const ofObjective = (record: string, objective: Objective) =>
   series({ name: record, labels: ['objective'] }, { objective });
 
-/** 1 if a replica counted events as they happened at any time in the previous five minutes, else 0. Absent if blind. */
+/** 1 if a replica counted events in real time at any time in the last five minutes, else 0. Absent if the account is blind. */
 const counting = 'account:delivery_counting:max';
-/** Replicas that are catching up with the event log while another replica counts. */
+/** Replicas that were catching up with the event log in the last five minutes while another replica counted in real time. */
 const behind = 'replica:delivery_behind:min5m';
 const steady = `min_over_time(${series(ownFamilies.counting)}[5m])`;
 
-/** Returns the increase of a counter since its sample a minute ago, or since the last one before that. */
+/** Returns the increase of a counter since the sample a minute ago, or since the latest sample in the 15 minutes before. */
 const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
 const minutes = (perReplica: string) => highestOf(`${perReplica} unless ${behind}`);
 
-/** Number of messages counted in each minute. Bad ones by objective: failed, or overdue, which includes messages that never end. */
+/** Number of messages that were counted as ended in each minute. */
 export const finishedInMinute = 'account:delivery_ended:increase1m';
+/** Number of bad messages in each minute by objective: failed messages, or overdue ones, which may never end. */
 export const badInMinute = 'account:delivery_bad:increase1m';
 
-/** Increases per minute, which all windows sum. No increase is lost, and series by destination are not read. */
+/** Increases per minute. Windows sum these records: so no increase is lost, and series by destination are read only once. */
 const minuteRecords: readonly RecordingRule[] = [
   {
     record: counting,
@@ -48,15 +49,15 @@ const minuteRecords: readonly RecordingRule[] = [
 ];
 
 /**
- * Sums a record over a window. The range omits the start of the window, where Prometheus before version 3 includes a sample:
- * the sum would cover one minute too many.
+ * Sums a record over a window. The range is one second shorter, because Prometheus before version 3 includes the sample at the
+ * start of a range, so that the sum would cover one minute too many.
  */
 const sum = (record: string, window: Window) => `sum_over_time(${record}[${WINDOW_SECONDS[window] - 1}s])`;
 
 /**
- * Returns whether all events of a window were counted. After an outage the agent counts all missed events at once. A window
- * that starts in the outage contains events from before its start; a window that contains the outage is correct. So events must
- * be counted now and at the window's start.
+ * Returns a condition for windows with correct counts. After an outage, the agent counts all missed events at once. A window that
+ * starts during the outage then contains events from before its start, but a window that contains the complete outage is
+ * correct. So events must have been counted in real time now and at the window's start.
  */
 const isComplete = (window: Window) => `${counting} == 1 and ${counting} offset ${window} == 1`;
 
@@ -77,8 +78,8 @@ export const burnLimit = (times: BurnRate) => `account:delivery_burn:limit${Stri
 
 const budgetRecords: readonly RecordingRule[] = [
   { record: budgets, expr: `1 - ${highest(objectiveFamilies.ratio)}` },
-  // A shorter objective window spends the same share of its budget at a lower rate, but the limit is never below the
-  // sustainable rate. For a lax objective the limit is `MAX_BAD_RATIO`.
+  // In a shorter objective window, a lower burn rate spends the same share of the budget. The limit is at least the sustainable
+  // rate and at most `MAX_BAD_RATIO`.
   ...BURN_RATES.map(times => ({
     record: burnLimit(times),
     expr: `clamp_max(clamp_min(${times === 1 ? '' : `${times} * `}${highest(objectiveFamilies.window)} / ${MONTH}, 1)\n* ignoring (objective) group_right ${budgets}, ${MAX_BAD_RATIO})`,
@@ -88,7 +89,7 @@ const budgetRecords: readonly RecordingRule[] = [
 /** Name of the record for both windows of a burn: the long window's share of bad messages if both exceed the limit. */
 export const burningIn = ({ long }: Burn) => `account:delivery_burn:ratio${long}`;
 
-/** Returns 0 if the budget is not burning too fast; absent if unknown. A short window below the limit suffices for 0. */
+/** The record is 0 if the budget is not burning too fast, and absent if unknown. A short window below the limit is sufficient for 0. */
 function burningRecord(burn: Burn): RecordingRule {
   const [long, short, most] = [badRatio(burn.long), badRatio(burn.short), burnLimit(burn.times)];
   return {
@@ -108,7 +109,7 @@ const unlessPartial = (...labels: readonly string[]) =>
 const burningAt = (pace: Pace) => `account:delivery_burn:${pace}`;
 export const burning = (objective: Objective, pace: Pace) => ofObjective(burningAt(pace), objective);
 
-/** A slow burn after a fast one is omitted: it would only report the rest of the fast one. */
+/** Returns the record of an alert's burns. Omits a slow burn within six hours after a fast one, because it only repeats the fast one. */
 function paceRecord(pace: Pace): RecordingRule {
   const [first, second] = BURNS[pace].map(burningIn);
   const burns = `${first} > 0 or ${second} > 0`;

@@ -9,7 +9,7 @@ import { pushFamilies } from '../src/metrics/push.ts';
 import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { agentFamilies } from './queries.ts';
 
-/** Introduction of each collector's table. */
+/** Introductions to the tables of the collectors. */
 const COLLECTORS: Readonly<Record<string, string>> = {
   flow_control:
     '[flow-control.md](flow-control.md) explains the states. Limits, usage and pauses are exposed if the service reports them. `__other__` is the sum of the keys beyond `collect.flowControl.maxSeries`. A key in `watch` has the value of its newest read.',
@@ -29,7 +29,7 @@ function metricsTable(families: readonly Family[]): string {
   return ['| family | type | labels | meaning |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-/** Returns docs/metrics.md: every family, from the objects of the exposition. */
+/** Returns docs/metrics.md, which describes every family, from the families of the exposition. */
 export function metricsReference(): string {
   const agent = agentFamilies.filter(({ name }) => name.startsWith('delivery_'));
   const ofCollector = (families: Readonly<Record<string, Family>>) =>

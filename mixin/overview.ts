@@ -30,7 +30,7 @@ const perAccount = { keep: ['account'] } as const;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const NO_RULES = 'no message ended, or the rules are not loaded';
 
-/** Returns the limits of an objective's bad messages: of the strictest selected account, and of the laxest one if they differ. */
+/** Returns the limits of bad messages of an objective, for the strictest selected account, and for the laxest if they differ. */
 const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
   const [sustainable, fast] = [
     recordedSeries(burnLimit(1), { objective }),
@@ -184,7 +184,7 @@ const limit = (name: string) => {
   return highestOf(chosen(family));
 };
 const NEARLY = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
-/** Using all of a key's limits is normal, so its bar has no thresholds. */
+/** A key that uses its limit completely is normal, so the bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };
 
 const keys: readonly PanelSpec[] = [
@@ -305,7 +305,7 @@ const schedules: readonly PanelSpec[] = [
   },
 ];
 
-/** Panels about deliveries: current state, then messages, durations and waiting messages, then panels that depend on configuration. */
+/** Rows of the overview dashboard. Rows that not every team needs are collapsed. */
 export const overviewDashboard: readonly RowSpec[] = [
   firstScreen,
   { title: 'Messages', panels: messages },

@@ -8,9 +8,9 @@ import {
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Placeholder } from './placeholder.ts';
 
-/** Colours, the same for the same meaning on every dashboard. Names of Grafana's palette have a shade in each theme. */
+/** Colours, consistent across dashboards. They are names of Grafana's palette, which has a shade of each colour for each theme. */
 
-/** Colours of label values. Other values get one from the palette. */
+/** Colours of label values. Grafana assigns colours to other values. */
 const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   outcome: {
     delivered: 'green',
@@ -74,7 +74,7 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   result: { success: 'green', error: 'red' },
   status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
-  // Patterns; the last match applies.
+  // The values are patterns, of which the last match applies.
   response_status: {
     '2..': 'green',
     '3..': 'light-blue',
@@ -124,7 +124,7 @@ const ofSeries = (name: string, properties: DynamicConfigValue[]) => ({
   properties,
 });
 
-/** Colours of series whose legend is fixed, such as `entered`, or the value of one label, such as `{{outcome}}`. */
+/** Returns the colours of series whose legend is fixed, such as `entered`, or the value of a label, such as `{{outcome}}`. */
 export function colourOverrides(legends: readonly string[]) {
   const labels = legends.flatMap(legend => /^\{\{(\w+)\}\}$/.exec(legend)?.[1] ?? []);
   const values = labels.flatMap(label => Object.entries(OF_LABEL[label] ?? {}));
@@ -132,7 +132,7 @@ export function colourOverrides(legends: readonly string[]) {
   return [...values, ...lines].map(([name, color]) => ofSeries(name, fixed(color)));
 }
 
-/** Draws limits as thin dashed lines. */
+/** Returns overrides that draw limits as thin dashed lines. */
 export const limitOverrides = (limits: readonly { readonly legend: string; readonly colour: string }[]) =>
   limits.map(({ legend, colour }) =>
     ofSeries(legend, [
@@ -145,9 +145,9 @@ export const limitOverrides = (limits: readonly { readonly legend: string; reado
 /** Texts and colours of numeric states. */
 export type Words = Readonly<Record<number, readonly [text: string, color: string]>>;
 
-/** 1 is healthy. */
+/** For gauges that are 1 after a success. */
 export const SUCCEEDED: Words = { 0: ['failed', 'red'], 1: ['ok', 'green'] };
-/** 1 is not healthy. */
+/** For gauges that are 1 in case of a problem. */
 export const STOPPED: Words = { 0: ['running', 'green'], 1: ['stopped', 'red'] };
 export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] };
 
@@ -162,7 +162,7 @@ export const mappingsOf = (words: Words): ValueMapping[] => [
   },
 ];
 
-/** Limits at which a number turns orange and red; in reverse order if low numbers are bad. `calm`: colour below both limits. */
+/** Limits from which a number is orange and red. If `warning` is the higher one, low numbers are bad. `calm`: colour of good numbers. */
 export interface Thresholds {
   readonly warning: number | Placeholder;
   readonly critical: number | Placeholder;
@@ -170,14 +170,14 @@ export interface Thresholds {
 }
 
 export function stepsOf({ warning, critical, calm = 'green' }: Thresholds) {
-  // Objectives are placeholders, and are upper limits.
+  // Placeholders stand for objectives, which are upper limits.
   const isUpsideDown = typeof warning === 'number' && typeof critical === 'number' && warning > critical;
   const colours = isUpsideDown ? ['red', 'orange', calm] : [calm, 'orange', 'red'];
   const bounds = isUpsideDown ? [critical, warning] : [warning, critical];
-  // A placeholder becomes a number when the template is filled.
+  // Placeholders are replaced by numbers when the template is filled.
   const valueAt = (index: number) => (index === 0 ? null : (bounds[index - 1] as number));
   const steps = colours.map((color, index) => ({ color, value: valueAt(index) }));
-  // If both limits are equal, only the second applies.
+  // If both limits are equal, only the second one applies.
   return new ThresholdsConfigBuilder()
     .mode(ThresholdsMode.Absolute)
     .steps(steps.filter(({ value }, index) => index !== 1 || value !== bounds[1]));

@@ -54,7 +54,7 @@ function graphPanel({ kind, queries, unit = 'count', limits = [] }: GraphSpec) {
     new timeseries.PanelBuilder()
       .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
       .drawStyle(kind === 'bars' ? common.GraphDrawStyle.Bars : common.GraphDrawStyle.Line)
-      // Without a border, an area is invisible at zero.
+      // Areas have no border, so that a series of zeros is invisible.
       .lineWidth(isStack ? 0 : 2)
       .fillOpacity(isStack ? 70 : 0)
       .lineInterpolation(common.LineInterpolation.Linear)
@@ -139,13 +139,13 @@ function builderOf(spec: PanelSpec): Panel {
   }
 }
 
-/** Builds a panel without its position. */
+/** Returns the builder of a panel, without its position. */
 export function panelBuilder(spec: PanelSpec): Panel {
   const { title, description, noValue, kind } = spec;
   const panel = builderOf(spec).title(title).description(description).datasource(DATASOURCE);
   if (noValue !== undefined) panel.noValue(noValue);
   if ('queries' in spec && 'links' in spec) panel.dataLinks([...dashboardLinks(spec.links ?? [])]);
-  // A heatmap defines its units on its axis and in its cells.
+  // Heatmaps have separate units for the axis and the cells.
   if (kind === 'heatmap') return panel;
   const { unit, decimals } = formatOf(spec.unit ?? (kind === 'states' ? 'state' : 'count'));
   panel.unit(unit);

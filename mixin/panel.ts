@@ -14,16 +14,16 @@ export type Unit =
   | 'state';
 
 interface Format {
-  /** Grafana's identifier. */
+  /** Grafana's identifier of the unit. */
   readonly unit: string;
-  /** Default: as many decimals as the number needs. */
+  /** Number of decimals; by default, as many as a value needs. */
   readonly decimals?: number;
   readonly scale: number;
 }
 
 /**
- * Number formats. `scale`: minimum upper limit of a graph's axis, so that zero is a line at the bottom instead of the
- * middle. Times on axes are in hours or seconds, because Grafana's duration units repeat on neighbouring ticks.
+ * Number formats. `scale`: minimum upper limit of a graph's axis, so that a constant zero is drawn at the bottom instead of in
+ * the middle. Durations are in seconds or days, because Grafana's duration units show neighbouring ticks as the same text.
  */
 export const UNITS: Readonly<Record<Unit, Format>> = {
   count: { unit: 'locale', decimals: 0, scale: 5 },
@@ -42,7 +42,7 @@ export const UNITS: Readonly<Record<Unit, Format>> = {
 /** One query of a panel. */
 export interface Query {
   readonly expr: string;
-  /** Grafana's legend format; empty for the only series. */
+  /** Grafana's legend format; empty if there is only one series. */
   readonly legend: string;
 }
 
@@ -58,14 +58,14 @@ interface Base {
   readonly description: string;
   /** Default `count`. */
   readonly unit?: Unit;
-  /** Text for missing data. */
+  /** Text that is shown if there is no data. */
   readonly noValue?: string;
   /** Width in columns of 24; the default depends on the kind. The last panel of a line takes the remaining width. */
   readonly width?: number;
   readonly height?: number;
 }
 
-/** One number. With a legend, also the name of its series. */
+/** One number per series. If the query has a legend, the name of the series is also shown. */
 export interface StatSpec extends Base {
   readonly kind: 'stat';
   readonly queries: readonly [Query];
@@ -82,7 +82,7 @@ export interface Limit extends Query {
 export interface GraphSpec extends Base {
   readonly kind?: 'stack' | 'bars';
   readonly queries: readonly Query[];
-  /** Dashed lines with a fixed colour. */
+  /** Limits, drawn as dashed lines with a fixed colour. */
   readonly limits?: readonly Limit[];
   readonly links?: readonly PanelLink[];
 }
@@ -101,7 +101,7 @@ export interface HeatmapSpec extends Base {
   readonly links?: readonly PanelLink[];
 }
 
-/** A column of numbers. */
+/** A column of a table with the values of one query. */
 export interface ColumnSpec {
   readonly title: string;
   readonly expr: string;
@@ -110,20 +110,20 @@ export interface ColumnSpec {
   readonly words?: Words;
   /** Shows a bar relative to the column's largest value, or to `full`. */
   readonly bar?: { readonly full?: number };
-  /** Pixels. By default columns share the remaining width. */
+  /** Width (pixels). By default, columns share the remaining width. */
   readonly width?: number;
   readonly links?: readonly PanelLink[];
 }
 
-/** The latest values, with a row for each set of labels and a column for each query. */
+/** A table of the latest values, with a row for each set of labels and a column for each query. */
 export interface TableSpec extends Base {
   readonly kind: 'table';
   /** Label columns in order, with their titles. Other labels are omitted. */
   readonly labels: Readonly<Record<string, string>>;
   readonly columns: readonly ColumnSpec[];
-  /** Titles of the columns by which it is sorted, largest first. */
+  /** Titles of the columns by which the table is sorted in descending order. */
   readonly sortBy: readonly string[];
-  /** Links of label columns by column title. */
+  /** Links of label columns, by column title. */
   readonly links?: Readonly<Record<string, readonly PanelLink[]>>;
 }
 

@@ -20,7 +20,7 @@ export interface RecordingRule {
   readonly expr: string;
 }
 
-/** Sums selected series of a family in each replica, and takes the highest of these sums. */
+/** Sums the selected series of a family for each replica, and returns the highest of these sums. */
 export const total = <L extends string>(family: QueriedFamily<L>, of: VectorOf, options: SumOptions<L> = {}): string =>
   highestOf(perReplica(family, of, options), options.keep);
 
@@ -42,16 +42,17 @@ const FIRING = {
   labels: ALERT_LABELS,
 } as const satisfies QueriedFamily;
 
-/** Selects firing alerts with this name. Values: -1 if its data is readable, -2 if it is partial, less if all replicas are blind. */
+/** Selects firing alerts with this name. Values: -1 if their data is readable, -2 if it is partial, less if all replicas are blind. */
 export const firing = (alertname: string) => series(FIRING, { alertname });
 
 const collector = ['collector'];
 /**
- * Quality of collected data, over the rounds that gauges depend on. Blind, by replica and for the best of all replicas: 1
- * if data is stale, 2 if it is stale because the agent cannot store it, 0.5 if nothing was read since the agent started,
- * else 0.
- * Partial: 1 if the last round of every replica had unreadable rows, so that a missing entry may be one of them; else
- * less. Firing: each firing alert on collected data: -1 if that data is readable, -2 if it is partial, -4 to -6 if blind.
+ * Quality of collected data, over the rounds on which gauges depend:
+ * - blind, by replica and for the best replica: 1 if data is stale, 2 if it is stale because the agent cannot store it, 0.5 if
+ *   nothing has been read since the agent started, otherwise 0;
+ * - partial: 1 if the last round of every replica had unreadable rows, so that a missing entry may be one of them, otherwise
+ *   less;
+ * - firing, for each firing alert on collected data: -1 if that data is readable, -2 if it is partial, -4 or less if it is blind.
  */
 export const healthRecords: readonly RecordingRule[] = [
   {
@@ -60,7 +61,7 @@ export const healthRecords: readonly RecordingRule[] = [
       `${stale} == 1 unless ${series(ownFamilies.dataComplete)} > ${series(ownFamilies.success)}\nor (${stale} == 0 unless ${series(ownFamilies.dataTimestamp)}) + 0.5\nor 2 * ${stale}`,
     ),
   },
-  // A replica that has ended counts for five more minutes, until its successor has read data.
+  // A replica that has stopped counts for five more minutes, so that its successor can read data first.
   { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
   {
     record: PARTIAL.name,
@@ -75,9 +76,9 @@ export const healthRecords: readonly RecordingRule[] = [
   },
 ];
 
-/** Excludes accounts without data of a collector from a vector with the account labels and `labels`. */
+/** Excludes accounts for which a collector is blind from a vector that has the account labels and `labels`. */
 export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
   `unless ignoring (${['collector', ...labels].join(', ')}) ${series(BLIND, { collector })} > 0`;
 
-/** Ignores the labels that the record of firing alerts has in addition to an alert's expression. */
+/** Ignores the labels of the record of firing alerts that an alert's expression does not have. */
 export const IGNORING_NAME = 'ignoring (alertname, collector)';

@@ -8,7 +8,7 @@ import { BLIND, highestOf, lowestOf, type Matchers, series } from '../src/rules/
 export const ACCOUNT_LEGEND = '{{cluster}} {{namespace}} {{account}}';
 
 const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
-/** Families of the agent process. prom-client creates them, so they have no named objects. */
+/** Families of the agent process. prom-client creates them, so there are no constants for them. */
 export const agentFamilies = source.families;
 
 /** Returns an agent family. Throws if the name is unknown. */
@@ -35,7 +35,7 @@ export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFami
 export const recordedSeries = (record: string, where: Matchers<'objective' | 'collector'> = {}) =>
   series({ name: record, labels: [] }, { job: /$job/, account: /$account/, ...where } as Matchers);
 
-/** 1 for each account with a collector that no replica can read, else 0. */
+/** 1 for each account with a collector whose data no replica can read, otherwise 0. */
 export const blind = `${highestOf(recordedSeries(BLIND.name))} > bool 0`;
 
 /** Labels to keep in a sum, and series to select. `account`: one sum per account. */
@@ -46,13 +46,13 @@ interface Sum<L extends string> {
 }
 
 /**
- * Selects replicas that counted events as they happened in the complete interval. After an outage a replica counts all missed
- * events at once, which would look like a burst.
+ * Selects replicas that counted events in real time throughout the interval. After an outage, a replica counts all missed events
+ * at once, which would look like a burst.
  */
 const asItHappened = (labels: readonly string[]) =>
   ` and${labels.length === 0 ? '' : ` ignoring (${labels.join(', ')})`} min_over_time(${chosen(ownFamilies.counting)}[$__rate_interval]) == 1`;
 
-/** Sums each replica by the kept labels, takes the highest sum, and adds up the accounts unless `account` is kept. */
+/** Sums by the kept labels for each replica, takes the highest of these sums, and adds up the accounts unless `account` is kept. */
 function add<L extends string>(
   of: (selector: string) => string,
   family: Family<L>,
@@ -80,11 +80,11 @@ export const flow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
 export const rise = <L extends string>(family: Family<L>, window: string, sum?: Sum<L>) =>
   add(selector => `increase(${selector}[${window}])`, family, sum);
 
-/** Returns the per-second rate of a counter of the event log, without intervals in which the agent caught up. */
+/** Returns the per-second rate of a counter of the event log, except for intervals in which the agent was catching up. */
 export const eventFlow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
   add(selector => `rate(${selector}[$__rate_interval])`, family, sum, asItHappened);
 
-/** Returns the increase of a histogram of the event log by bucket, without intervals in which the agent caught up. */
+/** Returns the increase of a histogram of the event log by bucket, except for intervals in which the agent was catching up. */
 export const eventBuckets = <L extends string>(family: Family<L>, keep: readonly L[] = []) =>
   add(
     selector => `increase(${selector}[$__rate_interval])`,
@@ -93,14 +93,14 @@ export const eventBuckets = <L extends string>(family: Family<L>, keep: readonly
     asItHappened,
   );
 
-/** Computes a quantile of buckets; absent without observations. */
+/** Returns a quantile of buckets; absent without observations. */
 export const quantile = (q: number, buckets: string) => `histogram_quantile(${q}, ${buckets}) >= 0`;
 
-/** Returns the change of a gauge for each account. */
+/** Returns the change of a gauge within `window` for each account. */
 export const changeOver = (family: Family, window: string) =>
   `${highestOf(chosen(family))} - ${highestOf(`${chosen(family)} offset ${window}`)}`;
 
-/** Returns the seconds since a time: the maximum for each account. */
+/** Returns the time since a timestamp (s), the longest for each account. */
 export const age = <L extends string>(family: Family<L>, keep: readonly L[] = [], where: Matchers<L> = {}) =>
   `time() - ${lowestOf(chosen(family, where), keep)}`;
 
@@ -109,13 +109,13 @@ const { oldestEntered } = dlq.families;
 export const retentionUsed = `(${age(oldestEntered)}) / ${highestOf(chosen(ownFamilies.dlqRetention))}`;
 
 /**
- * Ranks series once for the visible time range: a plain topk ranks at every step and breaks lines. `ranking`: one value
- * per series, with its labels.
+ * Selects ten series for the complete visible time range. A plain topk selects at every step, which interrupts lines. `ranking`:
+ * one value per series, with the labels of the series.
  */
 export const onlyTen = (expr: string, ranking: string, pick: 'topk' | 'bottomk' = 'topk') =>
   `${expr}\nand ${pick}(10, ${ranking})`;
 
-/** Returns the peak, minimum or mean of a selector in the visible time range. */
+/** Returns the maximum, minimum or mean of a selector in the visible time range. */
 export const inRange = (of: 'max' | 'min' | 'avg', selector: string) =>
   `${of}_over_time(${selector}[$__range] @ end())`;
 
@@ -129,7 +129,7 @@ export const highestTen = <L extends string>(family: Family<L>, keep: readonly L
 /** Returns the ten series of a recorded selector with the highest peak. */
 export const highestTenRecorded = (selector: string) => onlyTen(selector, inRange('max', selector));
 
-/** Text for descriptions of these panels. */
+/** Text for the descriptions of panels with such queries. */
 export const PER_TEN = 'The ten with the highest peak.';
 
 /** Selects the worst account, if high values are bad. */

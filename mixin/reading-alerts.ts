@@ -20,16 +20,16 @@ const requests = (outcome?: string) =>
 
 const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
 
-/** Counts by account. */
+/** Returns the number of series by account. */
 const countByAccount = (expr: string) => `count by (cluster, namespace, job, account) (${expr})`;
 
 const blind = series(BLIND);
-/** Covers the time until DeliveryAgentDown or DeliveryInstanceDown fires for an agent that exits while blind. */
+/** The range covers the time until DeliveryAgentDown or DeliveryInstanceDown fires if the agent exits while it is blind. */
 const isStale = `last_over_time(${blind}[8m]) ==`;
-/** No process has read anything, and none has run long enough for its data to become stale: a crash loop. */
+/** Crash loop: no process has read anything, and none has run long enough for its data to become stale. */
 const neverReads = `min_over_time(${blind}[30m]) == 0.5 and ${blind} offset 30m > 0`;
 
-/** Whether each account is blind. Omits accounts with a rejected token: the cause is the token, not the service. */
+/** Whether an account is blind. Omits accounts with a rejected token, because then the cause is not the service. */
 const unavailable = 'account:delivery_unavailable:max';
 export const unavailableRecord: RecordingRule = {
   record: unavailable,
@@ -45,8 +45,9 @@ const staleRounds = listed(
   `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
 );
 
-/** Remaining share of the configured requests per UTC day that reading may use, and remaining share of the day. */
+/** Share of the configured requests per UTC day that is left for reading. */
 const budgetLeft = `(${lowestOf(`${latest(series(ownFamilies.budgetRemaining))} / ${latest(series(ownFamilies.budgetLimit))}`)} - ${REQUESTS_KEPT})`;
+/** Remaining share of the UTC day. */
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
 /** Alerts about access to the service. */
@@ -57,8 +58,8 @@ export const readingAlerts: readonly AlertSpec[] = [
     severity: 'critical',
     labels: ['collector'],
     expr: `${isStale} 1\nor ${neverReads}`,
-    // Data becomes stale after three intervals. With the scrape, the evaluation and `for`, the alert fires about two minutes
-    // into an outage.
+    // Data becomes stale after three intervals. With the delays of scrape, evaluation and `for`, the alert fires about two minutes
+    // after the start of an outage.
     for: '30s',
     keepFiringFor: '1m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',
@@ -71,7 +72,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     set: 'core',
     severity: 'critical',
     expr: `avg by (cluster, namespace, job) (${unavailable}) > 0.5\nand sum by (cluster, namespace, job) (${unavailable}) >= 3`,
-    // Fires before DeliveryBlind of the same accounts and resolves after it: it inhibits that alert.
+    // Fires before DeliveryBlind for the same accounts and resolves after it, because it inhibits that alert.
     for: '15s',
     keepFiringFor: '3m',
     summary: 'Most accounts cannot be read.',
@@ -118,8 +119,8 @@ export const readingAlerts: readonly AlertSpec[] = [
     name: 'DeliveryRequestBudgetLow',
     set: 'extended',
     severity: 'warning',
-    // A tenth is reserved for auto-cancel. The remaining share is less than a quarter of the remaining share of the
-    // day.
+    // The share of requests that is left is less than a quarter of the share of the day that is left. A tenth of the requests is
+    // reserved for auto-cancel and not included.
     expr: `${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`,
     for: '15m',
     summary: 'The requests of {{ $labels.account }} for today are nearly used up.',

@@ -11,7 +11,7 @@ const written = (seconds: number) => formatDuration(seconds * 1000);
 const renewed = (outcome: string) =>
   `sum by (cluster, namespace, job) (increase(${series(renewals, { outcome })}[${written(DATABASE_AWAY)}]))`;
 
-/** Alerts about replicas that share a database. Without replicas these series do not exist. */
+/** Alerts about replicas that share a database. Without a shared database, these series do not exist. */
 export const replicaAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryDatabaseAway',
@@ -31,7 +31,7 @@ export const replicaAlerts: readonly AlertSpec[] = [
     name: 'DeliveryAccountUncollected',
     set: 'postgresql',
     severity: 'critical',
-    // A replica that cannot be scraped counts for five more minutes, because it may still be running.
+    // A replica that cannot be scraped counts for five more minutes, because it may still run.
     expr: `${highestOf(latest(series(leader)))} == 0`,
     for: written(UNCOLLECTED),
     keepFiringFor: '5m',
@@ -44,7 +44,7 @@ export const replicaAlerts: readonly AlertSpec[] = [
     name: 'DeliveryAccountHeldTwice',
     set: 'postgresql',
     severity: 'warning',
-    // A removed replica counts for at most two minutes, even if Prometheus has not detected that it ended.
+    // A stopped replica counts for at most two minutes, even without a staleness marker.
     expr: `sum by (cluster, namespace, job, account) (last_over_time(${series(leader)}[2m])) > 1`,
     for: written(HELD_TWICE),
     keepFiringFor: '5m',

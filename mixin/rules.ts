@@ -20,7 +20,7 @@ import { replicaAlerts } from './replica-alerts.ts';
 import { scheduleAlerts } from './schedule-alerts.ts';
 import { COUNTED_WINDOWS } from './thresholds.ts';
 
-/** When to load each set of alerts. */
+/** Conditions for loading each set of alerts. */
 export const SETS: Readonly<Record<AlertSet, string>> = {
   core: 'For every team: see [core-alerts.md](core-alerts.md).',
   postgresql: 'If replicas share a PostgreSQL store.',
@@ -43,14 +43,14 @@ export const alerts: readonly AlertSpec[] = [
 
 /** Groups of recording rules, in the order of their dependencies. */
 const recordGroups: readonly RuleGroup[] = [
-  // Must be first: `rules print` adds configured alerts to it.
+  // This group must be the first, because `rules print` adds configured alerts to it.
   { name: 'delivery-health', rules: [...healthRecords, unavailableRecord] },
-  // Records per minute, and sums of them.
+  // Records per minute, and their sums over short windows.
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords },
-  // The interval must be shorter than Prometheus's look-back of five minutes.
+  // The interval must be shorter than the lookback of Prometheus, which is five minutes.
   { name: 'delivery-messages-long', interval: `${COUNTED_WINDOWS.longEvery}m`, rules: longRecords },
   { name: 'delivery-error-budgets', interval: '1m', rules: burnRecords },
-  // Alerts read these records over a day.
+  // Alerts query these records over up to a day.
   { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords },
   { name: 'delivery-flow-control-records', interval: '1m', rules: flowControlRecords },
 ];
@@ -58,9 +58,9 @@ const recordGroups: readonly RuleGroup[] = [
 const UNREAD = 'Still firing: no current data shows that it is over.';
 
 /**
- * Returns an alert's expression with its hold. Unreadable data looks like recovery, because gauges vanish and counters are
- * frozen. So a firing alert continues with a negative value until there is data, or until no agent reads that data any more. An
- * alert that does not fire yet does not start.
+ * Returns an alert's expression with its hold. Unreadable data looks like recovery, because gauges are withdrawn and counters are
+ * frozen. Therefore a firing alert keeps firing with a negative value until data is readable, or until no agent collects that
+ * data any more. Alerts that are not firing do not start to fire.
  */
 function heldExpression({
   name,
@@ -96,7 +96,7 @@ function alertingRule(alert: AlertSpec) {
   };
 }
 
-/** The last group contains the extended alerts. */
+/** One group for each set. The last one contains the extended alerts. */
 const alertingGroups: readonly RuleGroup[] = ALERT_SETS.map(set => ({
   name: alertGroup(set),
   rules: alerts.filter(alert => alert.set === set).map(alertingRule),

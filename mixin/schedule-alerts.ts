@@ -6,7 +6,7 @@ import { difference } from './promql.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 
-/** Returns the misses of the last hour, or those of the last day if that day had no success. */
+/** Returns the misses within the last hour, or within the last day if there was no success on that day. */
 const lately = (misses: Family<'schedule'>, success: Family<'schedule'>) =>
   highestOf(
     `${difference('1d')(series(misses))} > 0 and time() - ${latest(series(success))} > 86400 or ${difference('1h')(series(misses))} > 0`,

@@ -39,7 +39,7 @@ function cellOf({ words, bar, thresholds }: ColumnSpec): Properties {
       'custom.cellOptions': cell,
       color: { mode: FieldColorModeId.Fixed, fixedColor: 'blue' },
       min: 0,
-      // Scale the bars by this column instead of the complete table.
+      // Scale the bars by the values of this column instead of the complete table.
       ...(bar.full === undefined ? { fieldMinMax: true } : { max: bar.full }),
       ...steps,
     };
@@ -55,7 +55,7 @@ const columnProperties = (column: ColumnSpec): Properties => ({
 });
 
 export function tablePanel({ labels, columns, sortBy, links = {} }: TableSpec): PanelBuilder {
-  // Columns of missing labels are not shown.
+  // Grafana omits columns of labels that no series has.
   const titles = { ...('account' in labels ? { cluster: 'Cluster', namespace: 'Namespace' } : {}), ...labels };
   const names = columns.map(({ title }, index) => [valueName(index, columns.length), title] as const);
   const renameByName = { ...titles, ...Object.fromEntries(names) };
@@ -84,7 +84,7 @@ export function tablePanel({ labels, columns, sortBy, links = {} }: TableSpec): 
     })
     .withTransformation({ id: 'sortBy', options: { sort: [{ field: first, desc: true }] } });
   for (const title of Object.values(titles)) {
-    // Otherwise Grafana formats an id that consists of digits as a number.
+    // Otherwise Grafana would format an id that consists of digits as a number.
     panel.overrideByName(title, propertiesOf({ unit: 'string', ...linkProperties(links[title]) }));
   }
   for (const column of columns) panel.overrideByName(column.title, propertiesOf(columnProperties(column)));

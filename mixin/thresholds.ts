@@ -1,6 +1,6 @@
 import type { BurnRate, Growth } from '../src/metrics/thresholds.ts';
 
-/** Lengths of the windows in rules in seconds, by Prometheus duration. */
+/** Durations of the windows in rules (s), by Prometheus duration. */
 export const WINDOW_SECONDS = {
   '5m': 300,
   '30m': 1800,
@@ -11,12 +11,12 @@ export const WINDOW_SECONDS = {
 } as const;
 export type Window = keyof typeof WINDOW_SECONDS;
 
-/** Windows of message counts. `longEvery`: minutes between evaluations of the long ones, which change slowly. */
+/** Windows of message counts. `longEvery`: evaluation interval of long windows (minutes), which change slowly. */
 export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['6h', '1d', '3d'], longEvery: 3 } as const;
 
 /**
  * Two windows in which an error budget burns too fast. The long one shows that the burn is significant, the short one that it
- * continues. `times`: burn rate relative to one that spends the budget of 30 days in 30 days.
+ * continues. `times`: burn rate; at 1, the budget of 30 days is spent in 30 days.
  */
 export interface Burn {
   readonly times: BurnRate;
@@ -24,7 +24,7 @@ export interface Burn {
   readonly short: Window;
 }
 
-/** Pairs of windows. An alert on an error budget fires while one of its pairs burns. */
+/** Burns by alert. An alert on an error budget fires if the budget burns too fast in both windows of one of its pairs. */
 export const BURNS = {
   fast: [
     { times: 14.4, long: '1h', short: '5m' },
@@ -37,12 +37,12 @@ export const BURNS = {
 } as const satisfies Readonly<Record<string, readonly Burn[]>>;
 export type Pace = keyof typeof BURNS;
 
-/** Messages waiting on a flow-control key. Smaller queues build up and drain within minutes. */
+/** Number of waiting messages above which the waitlist of a flow-control key may be a backlog. Shorter ones drain within minutes. */
 export const BACKLOG = 100;
 export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
-/** Time (s) during which lease renewals fail and none succeeds, after which the database counts as unavailable. */
+/** Time after which the database counts as unavailable if lease renewals fail and none succeeds (s). */
 export const DATABASE_AWAY = 180;
-/** Time (s) for which two replicas may hold one account: during a takeover Prometheus has samples of both. */
+/** Time for which two replicas may seem to hold one account (s), because Prometheus has samples of both during a takeover. */
 export const HELD_TWICE = 300;
-/** Number of failed attempts of a destination in 15 minutes above which it may be failing. */
+/** Number of failed attempts in 15 minutes above which a destination may be failing. */
 export const FAILING = 10;

@@ -6,7 +6,7 @@ type Reasons = Readonly<Record<string, string>>;
 
 const HOUR_ONLY = 'Evaluates the last hour and its last minutes only, so it detects no slower burns.';
 
-/** How conditions or times of built-in alerts differ from those of the shipped alerts, and why. */
+/** Differences between the conditions or times of built-in alerts and of the shipped alerts with the same name. */
 export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryBlind: 'Without the label `collector` if no collector can be read: one alert instead of three.',
   DeliveryCollectorStale: 'Also fires if only a filter fails.',
@@ -28,12 +28,12 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
     'Shown but not sent, because every replica would send it. The problem starts after two minutes without a report.',
 };
 
-/** Why a built-in alert has no shipped one. */
+/** Reasons why built-in alerts have no shipped alert. */
 export const NOT_SHIPPED: Reasons = {
   DeliveryAutoCancelPaused: 'Not shipped, because a pause is an operator’s decision.',
 };
 
-/** Why a shipped alert has no built-in one. */
+/** Reasons why shipped alerts have no built-in alert. */
 export const NOT_BUILT_IN: Reasons = {
   DeliveryAgentDown: 'An agent cannot report its own absence: use a [heartbeat](notifiers.md#heartbeat).',
   DeliveryInstanceDown: 'As above. Other replicas report uncollected accounts.',
@@ -45,7 +45,7 @@ export const NOT_BUILT_IN: Reasons = {
   DeliveryParallelismNearlyUsed: 'The page shows the usage of each key; nightly batches may use all parallelism.',
 };
 
-/** Times of a shipped alert (ms), as `rules.ts` of the mixin writes them. */
+/** Returns the times of a shipped alert (ms), with the same defaults as `mixin/rules.ts`. */
 export const timesOf = (alert: (typeof shippedAlerts)[number]) => ({
   for: parseDuration(alert.for ?? '0s') ?? 0,
   keepFiringFor: parseDuration(alert.keepFiringFor ?? '15m') ?? 0,
@@ -67,7 +67,7 @@ function differenceOf(name: BuiltinAlert): string {
   return [DIFFERENCES[name], ...other.map(text => `${text}.`)].filter(Boolean).join(' ');
 }
 
-/** How built-in alerts differ from the shipped ones, as Markdown. */
+/** Returns a Markdown table of the differences between built-in and shipped alerts. */
 export function differencesTable(): string {
   const differing = Map.groupBy(BUILTIN_ALERTS, differenceOf);
   const rows = [...differing]

@@ -4,7 +4,7 @@ import { ReloadErrorView } from '../src/status/api/agent.ts';
 import { PredicateView, RuleFindingView } from '../src/status/api/auto-cancel.ts';
 import { Num } from '../src/status/api/parts.ts';
 
-/** Schemas used only in the API description. The types of these responses are defined elsewhere. */
+/** Schemas that only describe the API. The code that creates these responses has its own types. */
 
 const EpochMilliseconds = Num.describe('Milliseconds since the Unix epoch.');
 
@@ -110,14 +110,14 @@ export const JournalEntry = z.discriminatedUnion('step', [
   }),
 ]);
 
-/** POST /-/reload */
+/** Response of POST /-/reload. */
 export const Reloaded = z.object({ changed: z.array(z.string()).describe('Changed sections and accounts.') });
 export const NotReloaded = z.object({ faults: z.array(ReloadErrorView) });
 
-/** POST /api/v1/auto-cancel/approve */
+/** Response of POST /api/v1/auto-cancel/approve. */
 export const Approved = z.object({ account: z.string(), action: z.string(), rule: z.string() });
 
-/** POST /api/v1/auto-cancel/pause and resume */
+/** Response of POST /api/v1/auto-cancel/pause and /api/v1/auto-cancel/resume. */
 export const Stopped = z.object({
   accounts: z.array(z.string()),
   before: z
@@ -130,7 +130,7 @@ export const Stopped = z.object({
     .describe('The previous pause, if any.'),
 });
 
-/** GET /api/v1/sd: targets in the format of Prometheus HTTP service discovery. */
+/** Response of GET /api/v1/sd: targets in the format of Prometheus HTTP service discovery. */
 export const Targets = z.array(z.object({ targets: z.array(z.string()), labels: z.record(z.string(), z.string()) }));
 
 /** Body of an error response. */

@@ -14,7 +14,7 @@ import { withStages } from './stages.ts';
  */
 
 const DURATION = configJsonSchema().properties?.alerts?.properties?.evaluateEvery?.pattern;
-/** Maximum number of values of a choice to list. Longer choices are explained in another document. */
+/** Maximum number of values for which a choice is listed. Other documents explain longer choices. */
 const MAX_CHOICES = 20;
 
 function typeOf(schema: JsonSchema): string {
@@ -26,7 +26,7 @@ function typeOf(schema: JsonSchema): string {
   return pattern === DURATION ? 'duration' : ({ array: 'list', object: 'map' }[name] ?? name);
 }
 
-/** Returns the values of a choice with the default in bold; otherwise the default or the type. */
+/** Returns the values of a choice with the default in bold. For other keys, returns the default or the type. */
 function valuesOf(schema: JsonSchema): string {
   const { default: fallback, items, propertyNames } = schema;
   const choice = schema.enum ?? items?.enum ?? propertyNames?.enum ?? [];
@@ -39,12 +39,12 @@ function valuesOf(schema: JsonSchema): string {
   return `\`${typeof fallback === 'string' ? fallback : JSON.stringify(fallback)}\``;
 }
 
-/** Returns the rows of all keys of a section. `seen`: names of keys that already have a row in this section. */
+/** Returns the rows of all keys of a section. `seen`: keys with their schemas that already have a row in this section. */
 function configRows(schema: JsonSchema, path: string, seen: Set<string>): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const name = `${path}.${key}`;
     const { description = '' } = value;
-    // A section with the same keys as another one refers to the rows there.
+    // The description of a section with the same keys as another section refers to that section.
     const inside = /^(Overrides of|As) `/.test(description) ? [] : rowsWithin(value, name, seen);
     const id = `${key} ${JSON.stringify(value)}`;
     if (seen.has(id)) return [];

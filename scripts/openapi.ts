@@ -28,7 +28,7 @@ import {
 } from './api-schemas.ts';
 
 /**
- * Describes all routes of the port except pages and metrics: OpenAPI 3.1, derived from the schemas of the responses.
+ * Creates the OpenAPI 3.1 description of all routes except pages and metrics from the schemas of the responses.
  */
 
 /** Named schemas of the document. */
@@ -69,7 +69,7 @@ const COMPONENTS = {
 };
 type Component = keyof typeof COMPONENTS;
 
-/** Response of a route for one status: a component as JSON, a list of it, or text of a type. */
+/** Response of a route for one status: a component as JSON, a list of a component, or text with this media type. */
 interface RouteResponse {
   readonly description: string;
   readonly json?: Component;
@@ -330,7 +330,7 @@ function operationOf(route: Route): Json {
   };
 }
 
-/** Returns the document. `version`: version of the package. */
+/** Returns the OpenAPI document. `version`: version of the package. */
 export function openApi(version: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of ROUTES) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };

@@ -15,7 +15,7 @@ const COPIED = [
   'docs/images/{overview-*-first-screen,page-account*,page-overview,page-overview-dark}.png',
 ];
 
-/** Files that operators may keep in a checkout: see .gitignore. */
+/** Private files that operators may keep in a checkout, and that must not be packaged: see .gitignore. */
 const PRIVATE = ['deploy/secrets/**', 'deploy/prometheus.local.yml'];
 
 /** Fields of package.json that are copied to the package's manifest. */
@@ -27,29 +27,29 @@ function manifest(): string {
   return `${JSON.stringify({ ...fields, type: 'commonjs', bin: { 'delivery-watch': 'main.js' } }, null, 2)}\n`;
 }
 
-/** Returns the folder of the package that contains `file`; undefined for our own files. */
+/** Returns the folder of the dependency that contains `file`; undefined for files of this repository. */
 function packageOf(file: string): string | undefined {
   if (!file.includes('/node_modules/')) return undefined;
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     const manifest = join(folder, 'package.json');
-    // Subfolders of packages may contain further manifests, without a version.
+    // Skip further manifests in subfolders of a package, which have no version.
     if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version) return folder;
   }
 }
 
-/** Returns the leading comments of files. */
+/** Returns the distinct leading comments of these files. */
 function headsOf(files: readonly string[]): string {
   const heads = files.flatMap(file => /^(?:\/\/.*\n)+/.exec(readFileSync(file, 'utf8'))?.[0] ?? []);
   return [...new Set(heads)].map(head => head.replace(/^\/\/ ?/gm, '').trim()).join('\n\n');
 }
 
-/** Returns the full licence texts of a package. `files`: its bundled files. Throws if it has no licence text. */
+/** Returns the full licence texts of a package. `files`: its bundled files. Throws an Error if none is found. */
 function licenceOf(folder: string, files: readonly string[]): string {
   const texts = readdirSync(folder, { withFileTypes: true })
     .filter(each => each.isFile() && /^(licen[cs]e|notice|copying)/i.test(each.name))
     .map(({ name }) => readFileSync(join(folder, name), 'utf8').trim());
   if (texts.length > 0) return texts.join('\n\n');
-  // Some packages have the licence only in their README, or in the leading comments of their files.
+  // Some packages contain the licence only in their README or in the leading comments of their files.
   const [, section] = /^#+ *licen[cs]e\s+(.*)/ims.exec(readFileSync(join(folder, 'README.md'), 'utf8')) ?? [];
   const text = section ?? headsOf(files);
   if (!/licen[cs]e|redistribution/i.test(text)) throw new Error(`${folder} has no licence`);

@@ -10,11 +10,11 @@ import { startEmulator } from '../src/emulator/server.ts';
 import { acceleratedClock, systemClock } from '../src/kit/clock.ts';
 import { withClosing } from '../src/kit/closing.ts';
 
-/** Scenarios by account, and their speed. */
+/** An agent whose accounts run scenarios of the emulator at `speed`, and the pictures of its pages. */
 interface World {
   readonly speed: number;
   readonly accounts: Readonly<Record<string, string>>;
-  /** Real time until the pictures are taken (ms). */
+  /** Time until the pictures are taken, by the system clock (ms). */
   readonly after: number;
   readonly pictures: readonly Picture[];
 }

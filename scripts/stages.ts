@@ -4,7 +4,7 @@ const [START, END] = ['<!-- stages: generated from src/auto-cancel/stages.ts -->
 
 const code = (words: readonly string[]) => words.map(word => `\`${word}\``).join(', ');
 
-/** Returns a row for each explanation of a stage; only the first row has the stage's name. */
+/** Returns a table row for each explanation of a stage. Only the first row contains the name of the stage. */
 function rowsOf({ name, reasons }: (typeof STAGES)[number]): string[] {
   const explained = [...Map.groupBy(Object.keys(reasons), reason => reasons[reason])];
   return explained.map(([why, words], index) => `|${index === 0 ? ` ${name} ` : ''}| ${code(words)} | ${why} |`);

@@ -100,7 +100,7 @@ export function createAccountClient(
     /** Returns the result of the last conclusive token check, even if an earlier process made it; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
-    /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
+    /** Minimum clock skew between this machine and the service (ms); undefined if unknown. */
     clockSkew: serviceClock.skew,
     spent: meter.spent,
   };

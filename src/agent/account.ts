@@ -71,7 +71,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   });
   const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
-  // Store each attempt at once: this process may end soon.
+  // Store the state before the first round: in a crash loop, this process may not reach a regular save.
   await upkeep.afterRound();
 
   let ended = 0;

@@ -71,7 +71,7 @@ export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise
     else if (left > 0) left -= 1;
     else if (!isSameState(now, tried())) {
       await reload();
-      // An attempt is costly: it stops changed parts, and restarts them if it fails.
+      // Each attempt creates all changed process-wide parts again and logs its errors: retry with increasing delays.
       if (tried() === undefined) [left, next] = [next, Math.min(next * 2, MAX_SKIPPED)];
     }
   };

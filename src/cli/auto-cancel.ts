@@ -92,7 +92,7 @@ function journalRow(line: JournalLine): string[] {
   return [iso(line.at), line.account, line.step, rule, line.action?.slice(0, 12) ?? '', id, detailOf(line)];
 }
 
-/** Formats the command that approves an action. The complete id is valid with any number of replicas. */
+/** Formats the command that approves an action, with its complete id: a prefix may match several actions. */
 const approval = ({ action }: PendingAction, config: string) =>
   `delivery-watch auto-cancel approve ${action} --config ${/^[\w./-]+$/.test(config) ? config : `'${config.replaceAll("'", "'\\''")}'`}`;
 

@@ -26,7 +26,7 @@ async function measure(
   const start = clock.monotonic();
   await run(signal);
   const after = account.spent();
-  // Some rounds have nothing to do yet.
+  // A round that has nothing to do yet sends fewer requests than usual.
   const requests = Math.max(leastRequests, after.requests - before.requests);
   const bytes = after.bytes - before.bytes;
   const rounds = DAY / (every * MEAN_INTERVAL);

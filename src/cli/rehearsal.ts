@@ -29,11 +29,11 @@ const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>
   responseStatus: digits => ({ responseStatus: Number(digits.padEnd(3, '0').slice(0, 3)) }),
 };
 
-/** A rule skips entries without a field in `except`, so these entries have all fields. */
+/** A rule skips entries that lack a field used in `except`, so these entries have all fields. */
 const PLAIN: FailedRun = {
   url: 'https://rehearsal.example/',
   failureCallback: 'https://rehearsal.example/failed',
-  // No retry is left. Rules assume more retries than this.
+  // Rules assume at least `assumeMaxRetries`. More retries would extend the time until a callback counts as stuck.
   maxRetries: 0,
   label: 'rehearsal',
   queueName: 'rehearsal',

@@ -37,7 +37,7 @@ function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1]
   });
 }
 
-/** Returns the report of a running agent with this configuration, or of a single collection. Rejects with StoreError. */
+/** Returns the report of a running agent that uses the same store, or of a single collection. Rejects with StoreError. */
 function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> {
   return withClosing(async closing => {
     const deps = { env: process.env, clock: systemClock, random: Math.random };
@@ -50,7 +50,7 @@ function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> 
   });
 }
 
-/** An account of the configuration that the agent does not run yet. */
+/** Returns the report of a configured account that the running agent does not have. */
 const missing = (account: string): AccountReport => ({
   account,
   verdict: 'unknown',
@@ -64,7 +64,7 @@ const missing = (account: string): AccountReport => ({
   deadLetters: null,
 });
 
-/** Selects the accounts of the configuration. */
+/** Returns the report with only the named accounts, and the verdict for these. */
 function selected(report: Report, names: readonly string[]): Report {
   const accounts = names.map(name => report.accounts.find(({ account }) => account === name) ?? missing(name));
   const verdicts = [report.agent, ...accounts].map(({ verdict }) => verdict);

@@ -141,7 +141,7 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
   }
 }
 
-/** Warns of pausing alerts that can never fire for an account, and so never prevent a cancel there. */
+/** Warns of alerts in `pauseWhileAlerts` that can never fire for an account, and so never pause auto-cancel there. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
     const path = ['autoCancel', 'pauseWhileAlerts', index];

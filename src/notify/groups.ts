@@ -154,7 +154,7 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
       if (last === undefined) lastNotifications.delete(id);
       else lastNotifications.set(id, last);
     },
-    /** Returns notified groups without firing alerts, and the accounts of their rows. */
+    /** Returns groups without firing alerts that were last notified at least `repeatEvery` ago, with the accounts of their rows. */
     obsolete(isQueued: (id: string) => boolean): readonly (readonly [id: string, account: string])[] {
       const now = clock.now();
       const old = [...lastNotifications].filter(

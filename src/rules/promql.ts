@@ -90,7 +90,7 @@ export function perReplica<L extends string>(
 export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
 
 /**
- * Recorded quality of a collector's data, which keeps alerts firing. Blind: 0 if a replica has current data, 0.5 if
+ * Recorded quality of a collector's data. Without good data, alerts keep firing. Blind: 0 if a replica has current data, 0.5 if
  * one has read nothing since it started, 1 if data is stale, 2 if no replica can store its data. Partial: 1 if all replicas have
  * unreadable rows, else less.
  */

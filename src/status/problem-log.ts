@@ -17,7 +17,7 @@ export type ProblemLog = ReturnType<typeof createProblemLog>;
 
 const MAX_GAP = 5 * 60_000;
 
-/** JSON keeps hostile subjects apart. */
+/** Subjects come from the service. JSON prevents different subjects from having the same key. */
 const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 
 /** Clocks of replicas may differ: a previous replica may have written a time in the future. */

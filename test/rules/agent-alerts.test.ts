@@ -18,7 +18,7 @@ const REFUSED = { at: 0, faults: [{ message: 'config.yaml:3:1: unknown key' }] }
 
 type Trouble = Partial<Parameters<(typeof AGENT_CHECKS)[number]['check']>[0]>;
 
-/** Creates alerting for alerts about the agent. `trouble`: input of its checks. */
+/** Creates alerting with the checks of the agent. `run` sets their input. */
 async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly store: Store }> = {}) {
   const clock = createManualClock();
   const received: string[] = [];
@@ -75,7 +75,7 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
       const config = configOf(alerts);
       await alerting.use(config, alerting.prepare(config));
     },
-    /** Evaluates every 15 seconds and returns the sent notices. */
+    /** Evaluates this input every 15 seconds for `ms` and returns the notices sent. */
     async run(next: Trouble, ms = 15 * SECOND): Promise<readonly string[]> {
       trouble = next;
       const before = received.length;
@@ -104,7 +104,7 @@ const PUSH = { pushTrouble: { since: 0, reason: 'ECONNREFUSED' } };
 const FIRING = 'firing critical DeliveryDatabaseAway: The database is unavailable';
 
 describe('alerts about the agent', () => {
-  it('an alert about the agent is sent and shown without an account while it fires, and is then resolved', async () => {
+  it('an alert about the agent has no account label and is sent when it fires and when it resolves', async () => {
     const { run, shown } = await setUp();
     expect(await run(PUSH, 10 * MINUTE)).toEqual([]);
     expect(await run(PUSH)).toEqual([
@@ -122,7 +122,7 @@ describe('alerts about the agent', () => {
     expect(shown()).toEqual(['DeliveryPushFailing firing']);
   });
 
-  it('an alert about the agent is sent with the label replica by a replica that has neither the database nor a lease', async () => {
+  it('a replica without its database or a lease sends alerts about the agent with the label replica', async () => {
     const { run } = await setUpLoneReplica();
     const [sent, ...others] = await run({ databaseAway: 0 }, 4 * MINUTE);
     expect(others).toEqual([]);
@@ -137,7 +137,7 @@ describe('alerts about the agent', () => {
     expect(alerting().notifications()).toContainEqual({ notifier: 'new', outcome: 'sent', count: 1 });
   });
 
-  it('an alert about the agent is in the alert states of each account, so that it can pause auto-cancel', async () => {
+  it('an alert about the agent appears in the alert states of each account, so that it can pause auto-cancel', async () => {
     const { run, alerting } = await setUp();
     const state = () => alerting().states('a').get('DeliveryDatabaseAway');
     expect(state()).toBe('unknown');
@@ -147,7 +147,7 @@ describe('alerts about the agent', () => {
     expect(state()).toBe('firing');
   });
 
-  it('an alert about the agent from the extended set is sent only if configured', async () => {
+  it('an alert about the agent from the extended set is sent only if builtin.extended is true', async () => {
     const { run, reload } = await setUp();
     expect(await run({ lastReload: REFUSED }, 10 * MINUTE)).toEqual([]);
     await reload({ builtin: { extended: true } });

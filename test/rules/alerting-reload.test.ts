@@ -60,7 +60,7 @@ async function setUp() {
   type Opened = ReturnType<typeof openAccount>;
   interface Running {
     readonly alerting: Alerting;
-    /** Returns the accounts that are open here. */
+    /** Accounts that this replica has opened. */
     readonly opened: Map<string, Opened>;
     held: readonly string[];
   }
@@ -162,7 +162,7 @@ it('keeps the alerts and history of unchanged rules and reports changed rules as
 
   const rules = [above('Waits', 0, { for: '1h' }), grows, above('Differs', 99), above('New', 0)];
   const second = await use(['a', 'b'], { rules });
-  // Growth needs a complete hour, of which half has passed.
+  // Growth needs an hour of history; only half an hour has passed.
   expect([...second.alerting.states('a').keys()].sort()).toEqual(['Differs', 'Grows', 'New']);
   sizes.set('a', 9);
   await clock.advance(30 * MINUTE);
@@ -206,7 +206,7 @@ it('resolves alerts of removed rules and accounts and sends notifications', asyn
   const sent = (await second.send()).filter(line => line.includes('resolved'));
   expect(sent).toEqual(['/hook resolved Goes a', '/hook resolved Goes b', '/hook resolved Stays b']);
 
-  // The account returns before and after its resolved alert is discarded.
+  // The account returns before its resolved alert is discarded.
   const third = await use(['a', 'b'], { rules: [above('Stays', 0)] }, hook);
   expect(await third.evaluate()).toContain('firing Stays b');
   await (await use(['a'], { rules: [above('Stays', 0)] }, hook)).evaluate();
@@ -249,7 +249,7 @@ describe('takeovers', () => {
     for (const name of ['', 'a', 'b']) shared.place(name, 'one');
     const first = await turn('one', ['a', 'b'], rules, hook);
     await first.evaluate();
-    // A queued group is sent by the replica that then holds the account.
+    // A queued group is sent by the replica that holds the account when the group is due.
     shared.place('a', 'two');
     const rest = await turn('one', ['a', 'b'], rules, hook);
     expect(await rest.evaluate()).toEqual(['firing Fires b', 'pending Waits b']);
@@ -271,7 +271,7 @@ describe('takeovers', () => {
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
-  it('the previous replica sends unsent notifications of an account that moves back to it', async () => {
+  it('a replica sends the unsent notifications of an account that moves back to it', async () => {
     const { sizes, turn, shared } = await setUp();
     sizes.set('a', 1);
     for (const name of ['', 'a']) shared.place(name, 'one');

@@ -1,4 +1,4 @@
-/** Parts of alerting with time, store and receivers controlled by the test. */
+/** Alerting components whose clock, store and receivers are controlled by the test. */
 import type { Grouping } from '../../src/notify/group.ts';
 import type { Notice } from '../../src/notify/notice.ts';
 import type { Receiver, SendResult } from '../../src/notify/notifiers/receiver.ts';
@@ -19,17 +19,17 @@ export const REFUSED: SendResult = { kind: 'refused', why: 'status 400' };
 export const DOWN: SendResult = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
 export const FAILED: SendResult = { kind: 'failed', why: 'status 500', isDown: false };
 
-/** Returns the sent notices, such as `firing a, resolved b`. */
+/** Formats notices, for example `firing a, resolved b`. */
 export const short = (notices: readonly Notice[]) =>
   notices.map(({ status, labels }) => `${status} ${labels.x ?? labels.alertname}`).join(', ');
 
 export interface TestReceiver extends Receiver {
-  /** Text of each request. */
+  /** Formatted notices of each request. */
   readonly told: string[];
   readonly notices: Notice[];
   /** Idempotency keys of groups, one per request. */
   readonly keys: string[];
-  /** Response of the receiver. */
+  /** Returns the result of a request. */
   answer: (notices: readonly Notice[]) => SendResult | Promise<SendResult>;
 }
 
@@ -72,11 +72,11 @@ export function createClock() {
     pass(ms: number) {
       time += ms;
     },
-    /** Sets the time without waiting. */
+    /** Steps the wall clock. The monotonic clock is unchanged. */
     set(ms: number) {
       offset += ms;
     },
-    /** Creates the parts of another process. */
+    /** Resets the monotonic clock, as in a new process. */
     restart() {
       bornAt = time;
     },
@@ -111,7 +111,7 @@ export function createCounts() {
   };
 }
 
-/** There are no silences. */
+/** Dependency without silences. */
 export const sendAll = { silences: { reasonFor: () => undefined } };
 
 export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => ({
@@ -134,9 +134,9 @@ export interface OutboxScene {
   post(...notices: Notice[]): Promise<void>;
   /** Sends due notices to every receiver after `ms`. */
   tell(ms?: number): Promise<void>;
-  /** Starts another process on the same store. */
+  /** Starts a new process with the same store. */
   restart(receivers?: readonly Receiver[]): Promise<void>;
-  /** Rows in the store. */
+  /** Returns the number of queued notices and groups in the store. */
   rows(): Promise<number>;
 }
 

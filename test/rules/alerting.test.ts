@@ -37,7 +37,7 @@ function configWith(sections: object) {
   return parseConfig(JSON.stringify({ accounts, collect, ...sections }), 'x.yaml').config;
 }
 
-/** An account with the given size of its dead-letter queue; undefined if the queue was not read yet. */
+/** Creates an account whose dead-letter queue is unread until `read` sets its size. */
 function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnType<typeof createManualClock>) {
   const slot = createCollectorState(
     { account: 'a', collector: 'dlq' },
@@ -125,14 +125,14 @@ describe('evidence', () => {
     return { clock, evidence, resultOf, slot, read };
   }
 
-  it('a condition is unknown until every required round has completed, and while one is stale', async () => {
+  it('a condition is unknown until every required round has completed, and while any of them is stale', async () => {
     const { clock, resultOf, slot, read } = setUp();
     expect(resultOf(0)).toBe('unknown');
     read(3, ['new']);
     expect(resultOf(0)).toBe('unknown');
     read(3, ['full']);
     expect(resultOf(0)).toBe('large 3');
-    // The series as exposed to Prometheus.
+    // Label values are compared as exposed to Prometheus, without lone surrogates.
     expect(resultOf(2)).toBe('odd \ufffd 0');
     await clock.advance(91_000);
     expect(slot.status().rounds.every(({ stale }) => stale)).toBe(true);
@@ -172,7 +172,7 @@ describe('evidence', () => {
       await clock.advance(30 * SECOND);
       read(10 + second);
       evidence.record();
-      // The last window starts before there was data.
+      // Each of these windows starts before the first read.
       expect(resultOf(1)).toBe('unknown');
     }
     await clock.advance(30 * SECOND);
@@ -183,7 +183,7 @@ describe('evidence', () => {
 });
 
 describe('rules for accounts', () => {
-  it('alerts of an account are evaluated only for rules that apply to it, and states() returns the firing rules', async () => {
+  it('alerts of an account are evaluated only for rules that apply to it, and states() returns firing and unknown rules', async () => {
     const clock = createManualClock();
     const config = configWith({
       alerts: {
@@ -203,7 +203,7 @@ describe('rules for accounts', () => {
       for (const body of alerting.evaluations) await body(never);
       return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
     };
-    // Without an evaluation it is unknown whether an alert fires.
+    // The state of a rule is unknown before its first evaluation.
     expect([...alerting.states('a')]).toEqual([
       ['Some', 'unknown'],
       ['Pending', 'unknown'],
@@ -307,7 +307,7 @@ describe('notices of auto-cancel', () => {
     return { hook, bodies, store, commits, start, send };
   }
 
-  it('auto-cancel notifies only the receivers of a rule, even if alerts are disabled', async () => {
+  it('auto-cancel sends notices only to the notifiers of the rule, even if alerts are disabled', async () => {
     const { hook, bodies, start, send } = await setUp();
     const { alerting, journal } = await start();
     await journal.append(LINES);

@@ -42,7 +42,7 @@ async function setUp() {
     });
   });
   let results: Results = {};
-  /** The first check of each kind returns the results. */
+  /** Returns the configured results of a kind from its first check only. */
   const check = () =>
     runChecks(
       ACCOUNT_CHECKS.map((check, index) => {
@@ -73,7 +73,7 @@ async function setUp() {
     await alerting.open('a');
     await alerting.evaluate(account, [], check);
   }
-  /** Evaluates every 15 seconds and returns the sent notices. */
+  /** Evaluates these results every 15 seconds for `ms` and returns the notices sent. */
   async function run(next: Results, ms = 15 * SECOND): Promise<string> {
     results = next;
     const before = received.length;
@@ -136,7 +136,7 @@ describe('built-in alerts', () => {
     expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq');
   });
 
-  it('a built-in alert fires for each subject and ignores findings of lower severity', async () => {
+  it('a built-in alert fires separately for each subject and ignores findings of lower severity', async () => {
     const { run } = await setUp();
     const finding = (subject: string, more: object = {}) => ({ subject, text: `Key ${subject}.`, ...more });
     expect(await run({ paused_with_backlog: [finding('a', { severity: 'info' }), finding('b')] })).toBe(
@@ -196,8 +196,8 @@ describe('built-in alerts', () => {
 
   it.each<[string, object]>([
     ['its kind is disabled', { builtin: { disable: ['dlq_growing'] } }],
-    ['its severity is too low', { builtin: { severity: 'critical' } }],
-    ['there are no built-in alerts', { builtin: null }],
+    ['its severity is below the minimum', { builtin: { severity: 'critical' } }],
+    ['built-in alerts are disabled', { builtin: null }],
   ])('a built-in alert resolves at the next evaluation after a reload if %s', async (_why, alerts) => {
     const { run, reload } = await setUp();
     await run(growing(), 3 * MINUTE);
@@ -206,7 +206,7 @@ describe('built-in alerts', () => {
     expect(await run(growing(), 5 * MINUTE)).toBe('');
   });
 
-  it('a built-in alert with severity info is sent only if configured', async () => {
+  it('a built-in alert with severity info is sent only if builtin.severity is info', async () => {
     const { run, reload } = await setUp();
     const paused = { auto_cancel_paused: ['Paused.'] };
     expect(await run(paused)).toBe('');

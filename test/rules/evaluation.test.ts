@@ -7,7 +7,7 @@ import { createEvaluation, type EvaluationDeps } from '../../src/rules/evaluatio
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND, sendAll } from './alerting-scene.ts';
 
-/** `a=1 b=2`: values of series with a label x; `?`: unknown. */
+/** Parses `a=1 b=2` into series with the labels x="a" and x="b"; `?` means unknown. */
 function resultOf(words: string): ConditionResult {
   if (words === '?') return 'unknown';
   return [...words.matchAll(/(\w*)=(\S+)/g)].map(([, x = '', value]) => ({ labels: { x }, value: Number(value) }));
@@ -53,7 +53,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
     alerts: () => alerts,
     all: () => [...alerts.current().alerts.values()],
     beyondCap: (rule: string) => alerts.current().beyondCap.get(rule),
-    /** Advances a second with this result for every rule, sends due notices, and returns the notices that the hook got. */
+    /** Advances a second with this result for every rule, sends due notices, and returns the notices that the hook received. */
     async run(words: string | ((rule: string) => ConditionResult), ms = SECOND) {
       results = typeof words === 'string' ? () => resultOf(words) : words;
       const before = hook.told.length;
@@ -107,7 +107,7 @@ describe('evaluation of an account', () => {
     await scene.start();
     expect(scene.phases()).toBe('a firing, b pending');
     expect(await scene.run('?', 5 * MINUTE)).toBe('');
-    // b held for a second before; its first evaluation adds none.
+    // b held for one second before the restart; the first evaluation after it adds no time.
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('firing b');
@@ -186,7 +186,7 @@ describe('evaluation of an account', () => {
       [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, each]) => [phase, each.length]),
     );
 
-  it('limits a rule to a hundred alerts plus an overflow alert, even if its keys keep changing', async () => {
+  it('limits a rule to a hundred alerts plus an overflow alert, even if its series keep changing', async () => {
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' } }));
     for (let round = 0; round < 40; round += 1) {
       await scene.run(() => keys(1000, 1000 * round), 15 * SECOND);
@@ -202,7 +202,7 @@ describe('evaluation of an account', () => {
         annotations: { summary: 'Big has 900 more series than the 100 that get individual alerts.' },
       },
     ]);
-    // A hundred starts and ends, and the alert for the rest.
+    // 100 firing notices, 100 resolved notices and the overflow alert.
     expect(notices).toHaveLength(201);
     expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(101);
     await scene.start();

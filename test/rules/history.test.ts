@@ -18,7 +18,7 @@ it('returns the first value of each series in the window once the history covers
       ['b', { value: 7, isAtStart: false }],
     ]),
   );
-  // Between two points, the earlier one counts.
+  // A window that starts between two points begins with the earlier one.
   expect(history.firsts(HOUR + 59_999)?.get('a')?.value).toBe(0);
   expect(history.firsts(HOUR + 60_000)?.get('a')?.value).toBe(60_000);
 });
@@ -57,7 +57,7 @@ it('stores a long window in few points and returns the last point at or before i
           if (first) {
             expect(first.isAtStart).toBe(true);
             expect(first.value).toBeLessThanOrEqual(at - over);
-            // At most a point and two evaluations older than requested.
+            // At most one point and two evaluations (20 s each) older than the start of the window.
             expect(first.value).toBeGreaterThan(at - over - over / 120 - 40_000);
           } else expect(at - over).toBeLessThan(gaps[0] as number);
         }
@@ -69,7 +69,7 @@ it('stores a long window in few points and returns the last point at or before i
 
 it('uses as little memory for a week as for an hour', () => {
   const history = createHistory(7 * 24 * HOUR);
-  // Another series for each point, so that as many have a first value as are retained.
+  // Each point has its own series, so the number of first values is the number of retained points.
   for (let at = 0; at <= 15 * 24 * HOUR; at += 15_000) history.record(at, new Map([[String(at), 1]]));
   const kept = history.firsts(15 * 24 * HOUR)?.size;
   // Points before the window are deleted.
@@ -86,14 +86,14 @@ describe('history of an earlier process', () => {
   const firstAt = (history: ReturnType<typeof createHistory>, minute: number) =>
     history.firsts(minute * MINUTE)?.get('a')?.value;
 
-  it('restored history fills the window with points that are older than the monotonic clock of this process', () => {
+  it('restored history fills the window with points recorded before this process started', () => {
     const history = createHistory(HOUR);
     history.restore(minutes(-70, 0));
     history.record(MINUTE, new Map([['a', 100]]));
     expect([firstAt(history, 1), firstAt(history, 30), firstAt(history, 61)]).toEqual([-59, -30, 100]);
   });
 
-  it('restored history returns undefined if the window starts in a gap, also in the gap before the first point of this process', () => {
+  it('restored history has no value for a window that starts in a gap, including the gap before the first point of this process', () => {
     const history = createHistory(HOUR);
     history.restore([...minutes(-100, -60), ...minutes(-50, -10)]);
     history.record(0, new Map([['a', 0]]));

@@ -46,7 +46,7 @@ function setUp(first: readonly object[]) {
     const clock = { now: () => time.wall, monotonic: () => time.monotonic - born + 5, sleep: () => Promise.resolve() };
     const rounds = { new: { every: 30_000 }, full: { every: 30_000 } };
     const state = createCollectorState({ account: 'a', collector: 'dlq' }, rounds, config.staleness, clock);
-    // Counters of the process, which start at 0 with it.
+    // Process counters start at 0.
     const before = { asked: service.asked, failed: service.failed };
     const requests = (outcome: string, value: number): Sample => ({ labels: { endpoint: 'dlq', outcome }, value });
     const source: Source = {
@@ -90,7 +90,7 @@ function setUp(first: readonly object[]) {
         for (const body of alerting.evaluations) await body(never);
         return `${[...alerting.states('a').values()].join() || 'not'} ${alerting.alerts().map(({ state, value }) => `${state} ${value}`)}`.trim();
       },
-      /** The history is committed with the account, as every 15 seconds. */
+      /** Records a sample and commits it, like a save of the account. */
       async sample() {
         await history.sample(selection());
         const changes = history.unsaved();
@@ -148,7 +148,7 @@ describe('restarts', () => {
     expect(await scene.run(59, grow)).toBe('unknown');
     expect(await scene.run(11, grow)).toBe('not pending 60');
     await scene.restart();
-    // The first evaluation, after the first rounds: based on one sample a minute instead of each evaluation.
+    // Restored samples are a minute apart, so the result can differ slightly.
     expect(await scene.evaluate()).toBe('not pending 59');
     await scene.restart(1);
     expect(await scene.run(24, grow)).toMatch(/^firing firing (58|59|60)$/);
@@ -187,7 +187,7 @@ describe('windows', () => {
     const scene = setUp(NEVER);
     expect(await scene.run(90)).toBe('not');
     await scene.restart(20);
-    // It starts at minute 50; the agent was down from 90 to 110.
+    // The window starts at minute 50; the agent was down from minute 90 to 110.
     expect(await scene.evaluate()).toBe('not');
     expect(await scene.run(38)).toBe('not');
     expect(await scene.run(3)).toBe('unknown');
@@ -221,7 +221,7 @@ describe('windows', () => {
     const scene = setUp(NEVER);
     await scene.run(80);
     scene.time.wall += 30 * MINUTE;
-    // This process has a monotonic clock.
+    // The running process uses its monotonic clock.
     expect(await scene.run(10)).toBe('not');
     await scene.restart();
     expect(await scene.evaluate()).toBe('unknown');

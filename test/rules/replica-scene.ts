@@ -23,16 +23,16 @@ export interface SentNotice {
 }
 
 export interface TestReplica {
-  /** Runs one renewal, one evaluation and one pass of the sender. Also returns if it is stopped in between. */
+  /** Runs one renewal, one evaluation and one pass of the sender. Returns early if the replica stops. */
   tick(): Promise<void>;
-  /** Stops at this step: before a commit, after a commit, or before the response of a request. */
+  /** Stops at the step with this number. There is a step before and after each commit and after each request. */
   stopAt(step: number): void;
   /** Continues after the stop. Resolves when that tick has ended. */
   wake(): Promise<void>;
   readonly isStopped: boolean;
   /** Number of steps so far. */
   readonly steps: number;
-  /** The step at which it stopped. */
+  /** Description of the step at which the replica stopped. */
   readonly stoppedAt: string | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createReplicaScene, REPEAT_EVERY, type ReplicaScene, type SentNotice, TICK } from './replica-scene.ts';
 
-/** Time in which the alert fires, is repeated and is resolved. */
+/** Number of ticks, enough for the alert to fire, repeat and resolve. */
 const TICKS = 80;
 const [BEGINS, ENDS] = [2, 52];
 const LEASE = 15_000;
@@ -86,7 +86,7 @@ describe('alerts across takeovers', () => {
           where,
         ).toHaveLength(1);
         expect(once.at(-1)?.status, where).toBe('resolved');
-        // Failovers do not restart the repetition, which counts from when a notification was created.
+        // Failovers do not reset the repeat interval, which starts when a notification is created.
         const firing = once.filter(({ status }) => status === 'firing');
         for (const [index, { at }] of firing.slice(1).entries()) {
           const since = at - (firing[index]?.at ?? 0);
@@ -101,7 +101,7 @@ describe('alerts across takeovers', () => {
   );
 
   it.each([2, 3, 5])(
-    'an alert is sent exactly once if the account moves back and forth every %i intervals',
+    'an alert is sent exactly once if the account moves back and forth every %i ticks',
     async every => {
       const scene = createReplicaScene();
       const replicas = [scene.join('one'), scene.join('two')];

@@ -5,7 +5,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** A store that rejects commits with `fails.reason` if set, but still writes them if `fails.isWritten`. */
+/** Creates a queue whose store rejects commits with `fails.reason` if set, but still writes them if `fails.isWritten`. */
 function create() {
   const memory = createMemoryStore();
   const fails: { reason?: StoreReason | undefined; isWritten?: boolean } = {};
@@ -48,7 +48,7 @@ describe('a commit queue', () => {
     },
   );
 
-  it('deletes a row that may have been written, even if earlier commits of it certainly wrote nothing', async () => {
+  it('deletes a row that one failed commit may have written, even if other failed commits definitely wrote nothing', async () => {
     const { queue, fails, add } = create();
     fails.reason = 'full';
     await add('other', 'v');
@@ -61,7 +61,7 @@ describe('a commit queue', () => {
     expect([...(await queue.committed()).keys()]).toEqual(['other']);
   });
 
-  it('drops the delete of a row that was certainly never written', async () => {
+  it('drops the delete of a row that was definitely never written', async () => {
     const { queue, fails, add, committed } = create();
     await add('old', 'v');
     fails.reason = 'full';

@@ -8,8 +8,8 @@ const HOUR = 60 * MINUTE;
 const STALENESS = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
 
 /**
- * Simulates agents in sequence, each restored from the previous one, with a round every minute. Time also passes
- * between them.
+ * Simulates consecutive agent processes, each restored from the rows of the previous one, with a round every minute.
+ * `restart` can let time pass between two processes.
  */
 function createAgents() {
   let [time, step] = [Date.UTC(2026, 5, 1), 0];

@@ -59,7 +59,7 @@ it('aborts the body of a loop with another key and starts the new loop only afte
   expect(await logAfter(0)).toEqual(['old ended', 'new']);
 });
 
-it('ends the loop when there is no work, and starts a loop with the same key afterwards', async () => {
+it('ends the loop if no new loop is given, and can start a loop with the same key afterwards', async () => {
   const { slot, specOf, logAfter } = setUp();
   await slot.run('key', specOf('first'));
   await logAfter(0);

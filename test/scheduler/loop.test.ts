@@ -21,7 +21,7 @@ function setUp(options: { every: number; takes?: number; random?: number }) {
       try {
         if (options.takes) await clock.sleep(options.takes, signal);
       } catch {
-        // The body is aborted and ends, as a runner does.
+        // An aborted body ends without an error, like a runner.
       } finally {
         running -= 1;
       }

@@ -43,7 +43,7 @@ describe('a runner with failing rounds', () => {
     expect(tracer.spans).toEqual(Array(4).fill('collect x'));
   });
 
-  it('classifies an error without a reason as a bug, with its stack', async () => {
+  it('classifies an error without a reason as a bug and logs its stack', async () => {
     const { run, round, log } = await setUp(
       async () => (undefined as unknown as { missing: { field: Step } }).missing.field,
     );

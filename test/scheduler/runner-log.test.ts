@@ -35,7 +35,7 @@ const broken: Step = {
   },
 };
 
-it('logs warnings of a step after its commit and discards warnings of repeated steps', async () => {
+it('logs warnings of a step after its commit and discards warnings of steps that a failed fold rolls back', async () => {
   const { run, found, accept } = await createScene(['lost', broken, 'waits', 'kept']);
   await run();
   await run();

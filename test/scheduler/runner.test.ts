@@ -129,7 +129,7 @@ describe('runner', () => {
     await run();
     expect(slot.visible()).toEqual({ now: 2, committed: 1 });
     expect(round()).toMatchObject({ success: false, complete: true, stale: false, failure: { reason: 'store' } });
-    // One attempt at the first rejection, and one at the end.
+    // One attempt after the first step, which is rejected, and one at the end of the round.
     expect(tries).toBe(2);
     isFull = false;
     await run();
@@ -152,7 +152,7 @@ describe('runner', () => {
         await inner.commit(account, changes);
       },
     };
-    /** Returns the folded state as rows. */
+    /** Expected rows of the folded state. */
     const truth = new Map([['open/before', 'stored']]);
     let folds = 0;
     let kept = 0;

@@ -8,7 +8,7 @@ import { createViewScene, loadedFrom, NAME } from '../support/view-scene.ts';
 
 const MINUTE = 60_000;
 
-/** Data of every kind, some of it hostile. */
+/** Adds data of every kind, some of it hostile, to the emulator. */
 function fill({ emulator: { state }, clock }: ViewScene): void {
   for (const [index, responseStatus] of [500, 404, 500, 0].entries()) {
     const createdAt = clock.now() - (index + 1) * MINUTE;
@@ -20,7 +20,7 @@ function fill({ emulator: { state }, clock }: ViewScene): void {
   state.setWaitlist(HOSTILE, 3);
 }
 
-/** A message delivered at the second attempt, and an undelivered one. */
+/** Adds the events of a message delivered at the second attempt and of a failed one. */
 function addEvents({ emulator: { state }, clock }: ViewScene): void {
   for (const [index, status] of (['created', 'active', 'error', 'retry', 'active', 'delivered'] as const).entries()) {
     state.addEvent({
@@ -52,7 +52,7 @@ const EVERYTHING = {
   },
 };
 
-/** View and exposition of the same instant: retried if a round ended in between. */
+/** Returns the view and the exposition of the same instant. Retries if a round ended in between. */
 const sameInstant = (scene: ViewScene) =>
   eventually(async () => {
     const view = scene.view();
@@ -181,12 +181,18 @@ it('shows a rejected token and a disabled collector', async () => {
 it('shows a paused key and a schedule that does not start', async () => {
   const scene = await createViewScene({}, EVERYTHING.config);
   scene.emulator.state.setWaitlist('held', 7);
+  const { flow } = scene.emulator.state;
+  const message = { url: 'https://a.example.com/', method: 'POST', header: {}, maxRetries: 0, topicId: '' };
+  flow.enter({ ...message, flowControlKey: 'held' }, () => undefined);
+  flow.pause('held', true);
   scene.start();
   await scene.until(isRead);
   await scene.until(({ schedules }) => expect(schedules[0]?.missed).toBeGreaterThan(0), 30);
   const view = await expectSame(scene);
   expect(view.schedules).toMatchObject([{ name: 'nightly', state: 'missed', lastStarted: null }]);
-  expect(view.flowControl.rows).toMatchObject([{ key: 'held', waiting: 7, paused: false, drainSeconds: null }]);
+  expect(view.flowControl.rows).toMatchObject([
+    { key: 'held', waiting: 7, state: 'paused', paused: true, drainSeconds: null },
+  ]);
 });
 
 it('shows the new configuration after a reload, and keeps the data of an unchanged account', async () => {
@@ -209,7 +215,7 @@ it('shows the new configuration after a reload, and keeps the data of an unchang
   expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
 
-it('shows the earlier facts of a changed account until its first complete round, like the exposition', async () => {
+it('shows the previous facts of a changed account until its first complete round, like the exposition', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();

@@ -36,10 +36,10 @@ const [APPROVE, PAUSE, RESUME] = ['approve', 'pause', 'resume'].map(verb => `/ap
 ];
 const FAMILIES = ['delivery_dlq_messages', 'delivery_messages_finished_total'].map(name => `family=${name}`).join('&');
 
-/** Acceleration of the agent's clock. */
+/** Factor by which the agent's clock runs faster. */
 const SPEED = 20;
 
-/** An accelerated agent with an account that has data of every kind and an account with a rejected token. */
+/** Starts an agent with a faster clock, an account that has data of every kind and an account with a rejected token. */
 async function startBusyAgent(described: Described) {
   const clock = acceleratedClock(systemClock, SPEED);
   const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
@@ -143,7 +143,7 @@ async function startBusyAgent(described: Described) {
     async get(path: string, of = path.replace(/\?.*/, '')): Promise<unknown> {
       return described.check('get', of, await fetch(agent.url + path, { headers }));
     },
-    /** The text includes the status code. */
+    /** Checks the response against its description and returns the status code. */
     async post(path: string, body?: object): Promise<number> {
       const json = body ? { 'content-type': 'application/json' } : {};
       const init = {
@@ -176,7 +176,7 @@ async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
 /** Performs operators' actions and requests all routes in between. */
 async function operate(agent: BusyAgent): Promise<void> {
   const { get, post, write, learnPlan, autoCancel } = agent;
-  // These requests precede the first read.
+  // Get the responses before the first read.
   await askAll(agent);
   for (const path of ['/-/healthy', '/-/ready', '/api/v1/openapi.json']) await get(path);
   const waiting = await eventually(async () => {
@@ -185,7 +185,7 @@ async function operate(agent: BusyAgent): Promise<void> {
     return found;
   });
   await get(`/api/v1/explain?id=${waiting.dlqId}`);
-  // The response time is short. A command taken too late is missing the next time.
+  // Repeat a command that was not executed in time (202). A repeated command may conflict with the first (409).
   const command = (path: string, body: object) =>
     eventually(async () => expect([200, 409]).toContain(await post(path, body)));
   await command(PAUSE, { reason: 'maintenance' });
@@ -199,7 +199,7 @@ async function operate(agent: BusyAgent): Promise<void> {
   await askAll(agent);
   await command(RESUME, { reason: 'over' });
   await command(APPROVE, { action: waiting.action });
-  // An approval only applies to the rules at its time.
+  // An approval only applies to the rules in effect when it was given: wait for the cancel before changing them.
   await eventually(async () => {
     const lines = (await get('/api/v1/journal')) as { step: string }[];
     expect(lines.map(({ step }) => step)).toContain('intent');
@@ -208,7 +208,7 @@ async function operate(agent: BusyAgent): Promise<void> {
   write({ collect: { dlq: { every: '0s' } } });
   await post('/-/reload');
   await askAll(agent);
-  // The second stuck callback then exceeds the limit.
+  // The second stuck callback exceeds this limit.
   write({ autoCancel: { ...autoCancel, breaker: { candidates: { max: 0 } } } });
   await post('/-/reload');
 }
@@ -292,7 +292,7 @@ const STALE_ACCOUNT: AccountReport = {
   deadLetters: 1,
 };
 
-/** Sends invalid requests, and requests for every result of commands, to a port. */
+/** Sends invalid requests, and requests with every command result, to a server. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
   let failure: LookupError | undefined;

@@ -4,7 +4,7 @@ import { overview, row } from './page/fixtures/overview.ts';
 
 const notGiven = () => Promise.reject(new Error('not given'));
 
-/** Functions of the port for an agent with one account and no data. */
+/** Data source of an HTTP server for an agent with one account and no data. */
 export const emptyServed: Served = {
   version: '1.2.3',
   externalUrl: null,

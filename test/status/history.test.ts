@@ -26,7 +26,7 @@ function viewOf(recorded: RecordedSeries) {
 
 const query = { family: ['delivery_dlq_messages'], over: '1h', points: 10 };
 
-it('requests the selected families and returns them in the format of the API', async () => {
+it('reads the selected families and returns them in the format of the API', async () => {
   const { view, asked } = viewOf({
     times: [NOW - MINUTE, NOW],
     series: new Map([['delivery_dlq_messages_by_url_host{url_host="a\\"b"}', [5, null]]]),

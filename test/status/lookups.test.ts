@@ -21,7 +21,7 @@ const LIMITS = { requestsPerSecond: 10_000, burst: 10_000, concurrency: 100, req
 const dlq = (query: object = {}) => DlqLookupQuery.parse(query);
 const eventQuery = (query: object = {}) => EventLookupQuery.parse(query);
 
-/** Look-ups of the account `a` in the service at `url`. `skip` advances the clock. */
+/** Creates look-ups of the account `a` in the service at `url`. `skip` advances the clock. */
 function lookupsOf(url: string, deadline?: number) {
   let skipped = 0;
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skipped };
@@ -51,7 +51,7 @@ const DIALECTS: readonly Partial<Dialect>[] = [
 ];
 
 describe.each(DIALECTS)('with the dialect %j', dialect => {
-  it('returns rows and the timeline of a message in the described form', async () => {
+  it('returns dead letters, events and the timeline of a message that match their schemas', async () => {
     const { url, state } = await emulateEmpty({ token: TOKEN, dialect });
     const now = Date.now();
     for (let age = 1; age <= 120; age += 1) {
@@ -91,7 +91,7 @@ it('equal concurrent look-ups share requests, and the result is reused for 10 s'
   expect(counts.requests).toEqual({ 'dlq ok': 2 });
 });
 
-it('runs one look-up of an account at a time and rejects a long queue', async () => {
+it('runs the look-ups of an account sequentially and rejects look-ups when the queue is full', async () => {
   let [atOnce, most] = [0, 0];
   const service = await serve(async (_request, response) => {
     atOnce += 1;
@@ -107,7 +107,7 @@ it('runs one look-up of an account at a time and rejects a long queue', async ()
   expect(most).toBe(1);
 });
 
-it('a hundred look-ups in a minute send at most the limit of requests, even if every request is retried', async () => {
+it('a hundred look-ups in a minute send no more requests than the limit per minute, even if every request is retried', async () => {
   const service = await serve((_request, response) => json(response, { error: CANARY }, 500));
   const { lookups } = lookupsOf(service.url);
   const statuses = new Set<number>();
@@ -121,7 +121,7 @@ it('a hundred look-ups in a minute send at most the limit of requests, even if e
   expect([...statuses]).toEqual([503, 429]);
 });
 
-it('reads at most four pages of an endless list, and bounds texts', async () => {
+it('reads at most four pages of an endless list, and limits the length of texts', async () => {
   let pages = 0;
   const service = await serve((_request, response) => {
     pages += 1;

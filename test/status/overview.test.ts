@@ -141,7 +141,7 @@ describe('overview', () => {
   });
 });
 
-/** Accounts with a changeable number each. Counts how often each is computed, which takes `ms` milliseconds. */
+/** Creates accounts with a changeable number each and counts how often each row is computed. `takes`: duration of that (ms). */
 function scene(count: number, takes = 0) {
   const config = { accounts: [{ name: 'a', baseUrl: 'http://localhost', token: 'x' }] };
   const [settings] = loadedFrom(config).config.accounts;
@@ -205,7 +205,7 @@ function scene(count: number, takes = 0) {
 const sizes = (rows: readonly OverviewRow[]) => rows.map(({ row }) => row.deadLetters);
 
 describe('rows', () => {
-  it('rows are recomputed for changed accounts, and for all accounts after a while', async () => {
+  it('rows are recomputed for changed accounts, and for all accounts after 15 seconds', async () => {
     const { rows, asked, set, wait } = scene(3);
     expect(sizes(await rows())).toEqual([0, 1, 2]);
     expect(asked).toEqual([1, 1, 1]);
@@ -224,7 +224,7 @@ describe('rows', () => {
     expect(asked).toEqual([3, 4, 3]);
   });
 
-  it('rows are computed once for concurrent requests, and yield to other work', async () => {
+  it('rows are computed once for concurrent requests, and their computation yields to the event loop', async () => {
     const { rows, asked } = scene(50, 1);
     let turns = 0;
     let isOver = false;
@@ -241,7 +241,7 @@ describe('rows', () => {
     expect(turns).toBeGreaterThan(2);
   });
 
-  it('rows are kept for accounts that are also in the next generation', async () => {
+  it('rows are reused for accounts that remain after a reload', async () => {
     const { rows, viewed, kept, asked, now } = scene(2);
     await rows();
     const [first] = viewed;

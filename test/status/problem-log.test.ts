@@ -5,7 +5,7 @@ const MINUTE = 60_000;
 const OLD = { kind: 'dlq_old', subject: null } as const;
 const GROWING = { kind: 'waitlist_growing', subject: 'a","b' } as const;
 
-/** Start of a problem after checks in some minutes, a part of which found it. */
+/** Returns the start of a problem (minutes) after checks at these minutes, some of which found it. */
 function sinceAfter(looks: readonly (readonly [minute: number, isThere: boolean])[], log = createProblemLog(0)) {
   for (const [minute, isThere] of looks) log.saw(isThere ? [OLD] : [], minute * MINUTE);
   const since = log.firstSeen(OLD);
@@ -44,7 +44,7 @@ describe('starts of problems', () => {
     ).toBe(7);
   });
 
-  it('a problem starts now, as a lower bound, after a longer time without checks', () => {
+  it('a problem continues after up to five minutes without checks, and restarts after a longer time', () => {
     expect(
       sinceAfter([
         [1, true],
@@ -61,7 +61,7 @@ describe('starts of problems', () => {
     ).toBe(8);
   });
 
-  it('a problem starts now if the clock was set back before its first sighting', () => {
+  it('a problem restarts if the clock was set back before its first sighting', () => {
     expect(
       sinceAfter([
         [100, true],
@@ -70,7 +70,7 @@ describe('starts of problems', () => {
     ).toBe(10);
   });
 
-  it('a problem continues in another replica with a clock slightly behind', () => {
+  it('a problem continues in another replica whose clock is slightly behind', () => {
     const [first, later, now] = [2 * MINUTE, 20 * MINUTE, 20 * MINUTE - 3000];
     const before = createProblemLog(0);
     for (const at of [first, ...Array.from({ length: 18 }, (_, n) => (n + 3) * MINUTE)]) before.saw([OLD], at);
@@ -80,14 +80,14 @@ describe('starts of problems', () => {
     expect([log.firstSeen(OLD), log.firstSeen(GROWING)]).toEqual([first, now]);
   });
 
-  it('a problem is identified by its kind and any subject', () => {
+  it('a problem is identified by its kind and its subject', () => {
     const log = createProblemLog(0);
     log.saw([OLD], MINUTE);
     log.saw([OLD, GROWING], 2 * MINUTE);
     expect([OLD, GROWING, { ...GROWING, subject: null }].map(log.firstSeen)).toEqual([MINUTE, 2 * MINUTE, undefined]);
   });
 
-  it('a problem continues after a restart of up to five minutes', () => {
+  it('a problem continues after a restart within five minutes', () => {
     const before = createProblemLog(0);
     expect(before.stored()).toBeUndefined();
     before.saw([OLD, GROWING], MINUTE);

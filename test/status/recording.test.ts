@@ -19,7 +19,7 @@ import { createTestLog } from '../support/silent.ts';
 const MINUTE = 60_000;
 const signal = new AbortController().signal;
 
-/** An agent with manual rounds and samples. Its store is a file, which the next agent reopens. */
+/** Creates agents whose rounds and samples the test triggers. Each agent reopens the store file of the previous one. */
 async function setUp() {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 0, 30));
   const emulator = await startEmulator({ workload: false, scenario: 'dlq-growth', history: 600, clock });

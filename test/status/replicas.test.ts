@@ -7,7 +7,7 @@ import { afterThisTest } from '../support/client.ts';
 import { createTestLog } from '../support/silent.ts';
 import { emptyServed } from './empty-served.ts';
 
-/** A replica with the account a. `others`: id and URL of its holder; `here`: this replica owns the account. */
+/** Starts a replica that holds the account a until `gives` moves the account. */
 async function start(id: string, overrides: Partial<Served> = {}) {
   const place: { now: ReturnType<ServedReplicas['placeOf']> } = {
     now: { isHere: true, holder: undefined, last: { id, url: '' } },
@@ -102,7 +102,7 @@ describe('probes of accounts owned by another replica', () => {
     expect(two.refreshes()).toBe(0);
   });
 
-  it('/probe does not redirect in a loop between replicas that take each other for the holder', async () => {
+  it('/probe does not redirect in a loop between replicas that each consider the other the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     one.gives(two.self);
@@ -114,7 +114,7 @@ describe('probes of accounts owned by another replica', () => {
     ]);
   });
 
-  it('/probe reports that no replica owns the account, or that this one is acquiring it', async () => {
+  it('/probe returns 503 if no replica holds the account, or if this one is still acquiring it', async () => {
     const one = await start('one');
     one.gives(undefined);
     const none = await one.get('/probe?account=a');
@@ -140,7 +140,7 @@ describe('routes that return cached data', () => {
     },
   );
 
-  it('an unavailable database is reported on all routes, and the replica stays ready', async () => {
+  it('an unavailable database is reported by the history route and the account page, and the replica stays ready', async () => {
     const { account } = await import('./page/fixtures/account.ts');
     const replicas: ServedReplicas = {
       self: { id: 'one', url: '' },

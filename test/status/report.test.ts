@@ -110,7 +110,7 @@ describe('report', () => {
     ['service_unavailable', 'critical', 'unknown'],
     ['account_uncollected', 'warning', 'unknown'],
     ['not_shown', 'warning', 'unknown'],
-  ] as const)('a problem %s of severity %s gives the verdict %s', (kind, severity, verdict) => {
+  ] as const)('a problem %s of severity %s leads to the verdict %s', (kind, severity, verdict) => {
     expect(report({ problems: [problem(kind, severity)] }).verdict).toBe(verdict);
   });
 

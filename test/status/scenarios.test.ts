@@ -3,7 +3,7 @@ import { scenarios } from '../../src/emulator/server.ts';
 import { firstSaid, problemCourse, SELDOM } from '../support/problem-course.ts';
 
 /**
- * Expected problems of a scenario: the minute of the demo until which each appears, and the start of its text.
+ * Expected problems of a scenario: the minute of the demo by which each appears, and its text.
  * scenarios.long.test.ts runs steady, log-lag and rate-limited for hours.
  */
 interface Expected {
@@ -15,12 +15,12 @@ const LATE =
   /^\d+ messages missed the target of 5 min in \d+ min \([\d,]+ ended; the objective allows 1 % to be late\)\.$/;
 const OLD =
   /^The longest-queued of \d+ dead letters has been in the queue for 2 d 23 h \(objective: 1 d\); most: status \d+ from [\w./:-]+ \(\d+\)\.$/;
-/** No dead letter has ever been removed. */
+/** Reported because no dead letter has expired or been removed so far. */
 const EXPIRING = /^The longest-queued dead letter expires (in \d+ min, )?at [\d: -]+ UTC\.$/;
 const NOT_DELIVERED =
   /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min\.$/;
 
-/** The demo's own problem starts in the twelfth hour: see scenarios.long.test.ts. */
+/** The problem of this scenario starts in the twelfth hour: see scenarios.long.test.ts. */
 const LONG = 'stuck-callback';
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
@@ -49,7 +49,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     says: {
       'critical messages_late': [10, LATE],
       'warning messages_late': [10, LATE],
-      // About five per minute, from an empty queue.
+      // The waitlist is empty at first and grows by about five messages a minute.
       'warning waitlist_growing': [20, /^Key crm "gold" \\ tier: \d+ messages waiting, \+\d+ in \d+ min\.$/],
     },
   },
@@ -99,7 +99,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   },
 };
 
-/** Reads the event log only as often as the page is checked, because it is the most expensive read. */
+/** Reads the event log only as often as problems are checked, because it is the most expensive read. */
 const EACH_MINUTE = { ...SELDOM, events: { every: '1m' } };
 
 describe('problems of the demo', () => {

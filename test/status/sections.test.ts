@@ -13,7 +13,7 @@ import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '..
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
 
-/** Values by series, recorded a number of minutes ago. */
+/** Returns the recent changes of series with these values, each recorded this many minutes ago. */
 function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>) {
   const recent = (name: string, over: number): Point[] => {
     const points = (series[name] ?? []).map(([ago, value]) => ({ at: NOW - ago * MINUTE, value }));
@@ -116,7 +116,7 @@ describe('last hour of messages', () => {
     });
   });
 
-  it('the last hour has no ratio and quantiles if no message ended, and is null without recorded points', () => {
+  it('the last hour has no ratio or quantiles if no message ended, and is null without recorded points', () => {
     const idle = {
       ...before,
       [`${finished}{outcome="delivered"}`]: [[30, 130]],
@@ -160,7 +160,7 @@ describe('waitlists', () => {
     [`${size}{flow_control_key="empty"}`]: [[15, 10]],
   });
 
-  it('the time to drain a waitlist is computed from the last 15 minutes, or unknown', () => {
+  it('the time to drain a waitlist is computed from the last 15 minutes, and is null if the waitlist grows', () => {
     const { rows, ...whole } = flowControlView(FRESH, facts, recent);
     expect(whole).toEqual({
       enabled: true,
@@ -185,7 +185,7 @@ describe('waitlists', () => {
     ]);
   });
 
-  it('waitlists have a row if they are among the hundred largest', () => {
+  it('waitlists have a row only if they are among the hundred largest', () => {
     const many = Array.from({ length: 150 }, (_, index) => ({ key: `key-${index}`, waitlistSize: index }));
     const { rows, waiting } = flowControlView(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
     expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);
@@ -193,7 +193,7 @@ describe('waitlists', () => {
 });
 
 describe('numbers of dead letters', () => {
-  it('dead letters are counted by common values, the largest first and the remainder last', () => {
+  it('dead letters are counted by common values, the largest count first and the remainder last', () => {
     const byHost = new Map(Object.entries({ b: 5, __other__: 20, a: 5 }));
     const facts = dlqFacts({
       selections: new Map([['all', selection({ messages: 30, oldestEntered: 1_767_268_800_123 })]]),

@@ -28,7 +28,7 @@ async function viewOf({ served }: AgentCore, account: string): Promise<ReducedAc
   return ReducedAccountView.parse(served.account(account));
 }
 
-/** Waits until both replicas have read their accounts and each other's status rows. */
+/** Starts two replicas and waits until both have read their accounts and each other's status rows. */
 async function startKnown(config: object = {}): Promise<TwoReplicas> {
   const scene = await startTwoReplicas(config);
   for (let count = 0; count < 7; count += 1) scene.emulator.state.addDlqEntry({});
@@ -70,7 +70,7 @@ describe('accounts owned by another replica', () => {
     expect(complete.deadLetters.newestEntries).toHaveLength(7);
   });
 
-  it('accounts of another replica that cannot be opened have no holder', async () => {
+  it('accounts that move to a replica that fails to open them have no holder', async () => {
     const { two, shared, until } = await startKnown();
     await shared.rows.commit('alpha', [{ key: `${CHANGE}1`, value: '{' }]);
     shared.place('alpha', 'two');
@@ -146,7 +146,7 @@ describe('accounts owned by another replica', () => {
     });
   });
 
-  it('accounts become critical when they have no holder after the lease time', async () => {
+  it('accounts become critical when they have had no holder for longer than the lease time', async () => {
     const { two, shared, clock, until } = await startKnown();
     shared.place('alpha', 'nobody');
     await until(() => expect(two.served.replicas?.placeOf('alpha').holder).toBeUndefined(), 1);
@@ -171,13 +171,13 @@ describe('accounts owned by another replica', () => {
       problems: [{ kind: 'account_uncollected' }],
     });
     expect(AgentView.parse(await two.served.agent()).replicas?.unheld).toEqual(['alpha']);
-    // The target is the last holder, where the scrape fails visibly.
+    // The scrape target remains the last holder, so that the scrape fails visibly.
     expect(two.served.replicas?.placeOf('alpha')).toMatchObject({ isHere: false, last: { id: 'one' } });
     await clock.advance(15 * 60_000);
     expect(await rowOf(two, 'alpha')).toMatchObject({ deadLetters: null, asOf: null, state: 'critical' });
   });
 
-  it('accounts are not reported as uncollected while the database is unavailable; that is reported instead', async () => {
+  it('accounts are not reported as uncollected while the database is unavailable; the database is reported instead', async () => {
     const { two, shared, clock, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     shared.isUnavailable = true;
     await until(async () => expect((await overviewOf(two)).problems[0]).toMatchObject({ kind: 'database_away' }));
@@ -215,7 +215,7 @@ describe('accounts owned by another replica', () => {
   });
 
   it('accounts of another replica show brakes and counts of auto-cancel and the journal, but no candidates', async () => {
-    const { emulator, two, until } = await startKnown({ autoCancel: AUTO_CANCEL });
+    const { emulator, one, two, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     emulator.state.addDlqEntry({ failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' } } as never);
     const view = await until(async () => {
       const view = AutoCancelView.parse(await two.served.autoCancel(undefined));
@@ -230,14 +230,18 @@ describe('accounts owned by another replica', () => {
     expect(view.tracked).toBe(2);
     expect(view.candidates.map(({ account }) => account)).toEqual(['beta']);
     expect(view.rules).toMatchObject([{ name: 'r', mode: 'plan', candidates: 0 }]);
-    expect(await two.served.journal(0)).toEqual([]);
+    await one.served.command({ kind: 'pause', by: 'ann', reason: 'r' }, new AbortController().signal);
+    await until(async () => {
+      const lines = (await two.served.journal(0)) as readonly { account: string; step: string }[];
+      expect(lines.map(({ account, step }) => `${account} ${step}`).sort()).toEqual(['alpha paused', 'beta paused']);
+    });
   });
 });
 
 describe('explanations of accounts owned by another replica', () => {
   const never = new AbortController().signal;
 
-  /** A fake port of the replica that owns alpha. Responds with the result of `answer`. */
+  /** Starts two replicas and a server that replaces the one of alpha's holder. `answer` responds to its requests. */
   async function startPeer(answer: (response: ServerResponse) => unknown) {
     const replicas = await startTwoReplicas({ autoCancel: AUTO_CANCEL });
     const requests: IncomingMessage[] = [];

@@ -96,13 +96,13 @@ function decoded(text: string) {
 }
 
 describe('status rows', () => {
-  it.each([-1e300, -1, 1e300])('a status row is damaged if its time is %s, which cannot be formatted', at => {
+  it.each([-1e300, -1, 1e300])('a status row with the time %s, which cannot be formatted, is unreadable', at => {
     const text = encodeStatus(statusWith(3, []));
     expect(decodeStatus(text)).toBeDefined();
     expect(decodeStatus(JSON.stringify({ ...JSON.parse(text), at }))).toBeUndefined();
   });
 
-  it('a status row contains everything about a usual account within half of its size limit', () => {
+  it('a status row of a typical account omits nothing and uses less than half of its size limit', () => {
     const own = statusWith(3, [alert(1), alert(2, 'resolved')]);
     const text = encodeStatus(own);
     const found = decoded(text);
@@ -155,7 +155,7 @@ describe('status rows', () => {
 });
 
 describe('reads of status rows', () => {
-  it('reading the status rows waits a second for a database that hangs, once for all requests', async () => {
+  it('concurrent reads of the status rows share one query and wait at most a second for a database that hangs', async () => {
     const clock = createManualClock();
     const hangs = Promise.withResolvers<ReadonlyMap<string, string>>();
     let asked = 0;

@@ -100,7 +100,7 @@ describe('attached stores next to a running agent', () => {
     const [agent, attached] = [startRemote(), startRemote()];
     await agent.open(path);
     await attached.openAttached(path);
-    /** Under load, one process may time out waiting for the lock. The commit then wrote nothing and is retried. */
+    /** Commits with retries. Under load, a process may time out waiting for the lock; its commit then wrote nothing. */
     const commit = (remote: typeof agent, key: string): Promise<unknown> =>
       remote.commit('', row(key)).catch(error => {
         if (error.reason !== 'locked') throw error;
@@ -125,7 +125,7 @@ describe('attached stores next to a running agent', () => {
 });
 
 describe('processes killed with SIGKILL', () => {
-  it('commits of an attached process that is killed stay complete, and the agent continues', async () => {
+  it('commits of an attached process that is killed are written completely or not at all, and the agent continues', async () => {
     const agent = startRemote();
     await agent.open(path);
     for (let round = 0; round < 5; round += 1) {
@@ -176,7 +176,7 @@ describe('refused attaching', () => {
       reason,
       message: expect.stringMatching(words),
     });
-    // SQLite leaves these two files behind if it cannot write.
+    // SQLite may leave the WAL and the shared memory behind if it cannot write.
     expect(contents().filter(([name]) => !/-(wal|shm)$/.test(String(name)))).toEqual(before);
   }
 

@@ -77,16 +77,21 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
   });
 
   it.each([
-    ['wildcards of SQL', '%', ['%', '%a'], ['a%', '_']],
+    ['SQL wildcards', '%', ['%', '%a'], ['a%', '_']],
     ['one-character wildcards', 'a_', ['a_', 'a_b'], ['aab', 'a']],
     ['globs', '*', ['*', '*a'], ['a*', 'b']],
     ['case', 'a', ['a', 'ab'], ['A', 'Ab']],
     ['accents', 'e', ['e', 'e\u0301'], ['\u00e9']],
-    ['the last character', '\u{10ffff}', ['\u{10ffff}', '\u{10ffff}a'], ['\u{10fffe}', 'a']],
-    ['the last character within', 'a\u{10ffff}', ['a\u{10ffff}', 'a\u{10ffff}\u{10ffff}'], ['a', 'b', 'a\u{10fffe}']],
+    ['the last code point', '\u{10ffff}', ['\u{10ffff}', '\u{10ffff}a'], ['\u{10fffe}', 'a']],
+    [
+      'the last code point after another character',
+      'a\u{10ffff}',
+      ['a\u{10ffff}', 'a\u{10ffff}\u{10ffff}'],
+      ['a', 'b', 'a\u{10fffe}'],
+    ],
     ['the character before the surrogates', '\ud7ff', ['\ud7ff', '\ud7ffa'], ['\ue000', '\u{10000}']],
-    ['the last of sixteen bits', '\uffff', ['\uffff', '\uffffa'], ['\u{10000}', '\ufffe']],
-    ['characters of two units', '😀', ['😀', '😀a'], ['😁', '\ud7ff', '\ue000']],
+    ['the last code point of 16 bits', '\uffff', ['\uffff', '\uffffa'], ['\u{10000}', '\ufffe']],
+    ['surrogate pairs', '😀', ['😀', '😀a'], ['😁', '\ud7ff', '\ue000']],
     ['NUL', 'a\0', ['a\0', 'a\0b'], ['a', 'a\x01']],
   ])('matches a prefix literally: %s', async (_what, prefix, inside, outside) => {
     await store.commit('a', put(...inside, ...outside));
@@ -115,7 +120,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     ['a', 'half \ud83d', 'v'],
     ['a', 'k', 'half \ude00'],
     ['\ud83d', 'k', 'v'],
-  ])('rejects text that would not be read back unchanged', async (account, key, value) => {
+  ])('rejects text with lone surrogates, which would not be read back unchanged', async (account, key, value) => {
     await expect(store.commit(account, [...put('fine'), { key, value }])).rejects.toMatchObject({ reason: 'invalid' });
     expect(await found('')).toEqual([]);
   });

@@ -104,7 +104,7 @@ describe.skipIf(!postgresIsThere())('copies between stores', () => {
     await expect(inPostgres()).rejects.toThrow('schema');
   });
 
-  it('store copy takes no account from running replicas and leaves no lease behind', async () => {
+  it('store copy refuses while replicas use the target store, takes none of their accounts and leaves no lease behind', async () => {
     const { path, from, to, copy, open } = await scene();
     await fill(path);
     const agent = await open();

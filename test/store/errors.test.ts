@@ -42,7 +42,7 @@ describe('open sqlite stores', () => {
     await expect(store.commit('a', [{ key: '7', value: null }])).rejects.toMatchObject(corrupt);
   });
 
-  it('does not wait long for a lock of another program, and continues once the lock is released', async () => {
+  it('does not wait long for a lock held by another program, and continues once the lock is released', async () => {
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
     const other = new DatabaseSync(path);
@@ -59,7 +59,7 @@ describe('messages of StoreError', () => {
     expect(new StoreError(reason, '/x/rows.db', 'why').message).toMatch(/^\/x\/rows\.db [^:]+.* \(why\): .{10,}$/);
   });
 
-  it('StoreError leaves errors that are bugs unchanged', () => {
+  it('toStoreError returns errors that are bugs unchanged', () => {
     const bug = new TypeError('undefined is not a function');
     expect(toStoreError(bug, 'x')).toBe(bug);
     expect(toStoreError('text', 'x')).toBe('text');

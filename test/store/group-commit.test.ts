@@ -92,7 +92,7 @@ describe('group commit', () => {
     expect(writes.at(-1)).toEqual(['d', 'e']);
   });
 
-  it('retries no single items if the error concerns the whole group', async () => {
+  it('does not retry items one by one if the error affects the whole group', async () => {
     const bad = ['b'];
     const { groupCommit, writes, failed } = setUp(100, bad, () => true);
     const results = await Promise.allSettled(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
@@ -119,7 +119,7 @@ describe('group commit', () => {
     expect(failed).toEqual([['a']]);
   });
 
-  it('is settled between groups, and ended when no item waits', async () => {
+  it('settled() resolves between groups, and ended() resolves when no item waits', async () => {
     const events: string[] = [];
     const groupCommit = createGroupCommit<string, string>(
       async items => {

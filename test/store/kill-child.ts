@@ -6,7 +6,7 @@ import { writeSync } from 'node:fs';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 
 const [path = '', first = '0'] = process.argv.slice(2);
-/** Writes synchronously: every printed line describes something that has already happened. */
+/** Writes synchronously, so that every printed line describes a completed step. */
 const print = (text: string) => writeSync(1, `${text}\n`);
 
 print('opening');

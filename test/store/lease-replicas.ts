@@ -18,7 +18,7 @@ const SCHEMA = 'delivery_watch';
 /** Failure injected into a statement of a renewal. */
 export type Mishap = 'never sent' | 'response lost' | 'executed later';
 
-/** A replica, opened and closed as in the runtime. */
+/** A replica that opens and closes accounts like an agent. */
 export interface TestReplica {
   readonly name: string;
   readonly store: Store;
@@ -28,7 +28,7 @@ export interface TestReplica {
   mishap: { kind: Mishap; after: number } | undefined;
   /** Accounts that were gained and not released. */
   readonly open: Set<string>;
-  /** Renews as the runtime does: opens gained accounts, closes lost ones and, unless `slow`, excess ones. */
+  /** Renews like an agent: opens gained accounts, closes lost ones and, unless `slow`, excess ones. */
   renew(accounts: readonly string[], slow?: boolean): Promise<void>;
   epochOf(account: string): string | undefined;
   /** Time by which the clock of this process is ahead (ms). */

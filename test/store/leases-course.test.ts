@@ -165,7 +165,7 @@ class Course {
     for (const [account, value] of this.written) expect(found.get(account)).toBe(value);
   }
 
-  /** Once failures stop, every account is held, evenly shared and writable. */
+  /** Stops injecting failures. Checks that afterwards every account is held, and that accounts are shared evenly and writable. */
   async finish(): Promise<void> {
     await this.start();
     this.accounts = POOL;

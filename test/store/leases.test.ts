@@ -75,7 +75,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     );
   });
 
-  it('a lease is taken over within the lease time plus one renewal after its holder died', async () => {
+  it('a lease is taken over within the lease time plus one renewal interval after its holder died', async () => {
     const [, two] = await startAll('dies', 'two');
     await cluster.pass(INTERVAL);
     await two?.renew(ALL);
@@ -90,7 +90,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
 
   it('a lease is acquired at the next renewal after its release', async () => {
     const [ends, two] = (await startAll('ends', 'two')) as [TestReplica, TestReplica];
-    // Requests no accounts, so that no share is reserved for it.
+    // The replica requests no accounts, so that no share is reserved for it.
     await ends.renew([]);
     expect(ends.open.size).toBe(0);
     await two.renew(ALL);
@@ -137,7 +137,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect([...two.open].sort()).toEqual([...excess].sort());
   });
 
-  it('an account is released when it is no longer configured, and taken by a replica that has it configured', async () => {
+  it('an account is released when it is no longer configured, and acquired by a replica that has it configured', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const fewer = ALL.slice(0, 2);
     for (let round = 0; round < 4; round += 1) {
@@ -154,12 +154,12 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   });
 
   describe('paused replicas', () => {
-    it('a paused replica holds nothing according to its own clock, and keeps accounts that no replica took', async () => {
+    it('a paused replica holds nothing according to its own clock, and keeps accounts that no other replica acquired', async () => {
       const [one] = await startAll('one');
       const [account = ''] = [...(one?.open ?? [])].filter(Boolean);
       await cluster.pass(LEASE + 1);
       expect(one?.replicas.remaining(account)).toBe(0);
-      // No replica took the account, so its epoch is still valid.
+      // No other replica acquired the account, so its epoch is still valid.
       await put(one as TestReplica, account, 'after the end');
       const before = one?.epochOf(account);
       await one?.renew(ALL);
@@ -167,7 +167,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one?.replicas.remaining(account)).toBeGreaterThan(0);
     });
 
-    it('a paused replica cannot write to accounts that another replica took, and detects that it lost all accounts', async () => {
+    it('a paused replica cannot write to accounts that another replica acquired, and detects that it lost all accounts', async () => {
       const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
       const [account = ''] = [...one.open].filter(Boolean);
       await put(one, account, 'before');
@@ -190,7 +190,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       const [one] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
       await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas WHERE id = $1`, [one.replicas.self.id]);
-      // The statement that finds it unlisted succeeds; the next statement fails.
+      // The statement that finds the replica missing from the table succeeds; the next statement fails.
       one.mishap = { kind: 'never sent', after: 1 };
       const { gained, lost } = await one.replicas.renew(ALL);
       expect([[...lost].sort(), gained]).toEqual([had, []]);
@@ -332,7 +332,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.replicas.remaining('a')).toBeGreaterThan(0);
     });
 
-    it('a replica renews before it takes over accounts if the database is slow', async () => {
+    it('a replica renews its own leases before it takes over accounts if the database is slow', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       await two.replicas.leave();
       const end = await leaveOpen(lock);
@@ -347,10 +347,10 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.open.size).toBe(ALL.length);
     });
 
-    it('a replica takes over no accounts if it could not renew itself', async () => {
+    it('a replica takes over no accounts if it could not renew its own leases', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
-      // The lease has expired by the database's clock, but two had not renewed for as long.
+      // The lease of one has expired by the database's clock, but two has not renewed for as long either.
       await cluster.pass(LEASE + 1);
       await two.renew(ALL);
       await cluster.pass(INTERVAL);

@@ -35,7 +35,7 @@ describe('lock of the sqlite file', () => {
     expect(refused.map(({ reason }) => reason)).toEqual(['locked', 'locked', 'locked']);
   });
 
-  it('the file is released when its process is killed', async () => {
+  it('the file is unlocked when its process is killed', async () => {
     const first = startRemote();
     await first.open(path);
     await first.commit('a', ROW);

@@ -6,7 +6,7 @@ const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
 describe('store options', () => {
-  it('the store defaults to a file', () => {
+  it('the store defaults to an SQLite file', () => {
     expect(storeOptions.parse({})).toEqual({
       kind: 'sqlite',
       path: './data/delivery-watch.db',

@@ -33,7 +33,7 @@ describe.skipIf(!postgresIsThere())('guarded commits in PostgreSQL', () => {
     ['COMMIT', 'guard_failed', 0],
     ['ROLLBACK', 'written', 1],
   ])(
-    'a guarded commit waits for a transaction that changes its guard, and after %s is %s',
+    'a guarded commit waits for a transaction that changes its guard; after %s, its result is %s',
     async (end, outcome, rows) => {
       const { url, agent } = await setUp();
       const other = new Client(url);

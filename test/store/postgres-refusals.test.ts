@@ -25,7 +25,7 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
     schema,
   });
 
-  /** Returns the message of the refusal with the port replaced by PORT. */
+  /** Returns the error message, with the port replaced by PORT, or `none` if the store opens. */
   async function refusal(url: string, { schema = 'delivery_watch', open = openStore } = {}): Promise<string> {
     try {
       const store = await open(settings(url, schema));
@@ -102,7 +102,7 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
     );
   });
 
-  it('schemas of other programs or versions and other encodings are refused and left unchanged', async () => {
+  it('schemas of other programs or versions, and databases with other encodings, are refused and left unchanged', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -169,7 +169,7 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
   });
 });
 
-it('the bundle rejects a URL with an unescaped password, as the sources do', async () => {
+it('check-config rejects a store URL with an unescaped password', async () => {
   const file = join(newFolder(), 'config.yaml');
   const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'TOKEN' } }];
   writeFileSync(file, JSON.stringify({ accounts, store: { kind: 'postgres', url: { env: 'URL' } } }));

@@ -6,7 +6,7 @@ import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 describe.skipIf(!postgresIsThere())('PostgreSQL server for tests', () => {
   const postgres = postgresForTests();
 
-  it('the server for tests creates databases, keeps committed rows after every kind of stop, and does not respond while paused', async () => {
+  it('the test server creates databases, keeps committed rows after every kind of stop, and does not respond while paused', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     expect(await server.createDatabase()).not.toBe(url);

@@ -70,7 +70,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
   });
 
   it.each(['fast', 'immediate', 'kill'] as const)(
-    'loses nothing when the server stops (%s), and continues',
+    'loses no committed row when the server stops (%s), and continues after it starts again',
     async mode => {
       const { store } = await open();
       let written = -1;
@@ -101,7 +101,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
     },
   );
 
-  it('requests fail in bounded time when the server does not respond, even with a thousand callers', async () => {
+  it('queries fail in bounded time when the server does not respond, even with a thousand callers', async () => {
     const { store } = await openWithTimeouts(500);
     await store.commit('a', row('k'));
     postgres().pause();

@@ -26,7 +26,7 @@ beforeEach(() => {
   path = join(folder, 'rows.db');
 });
 
-/** Hashes of every file in the folder with content: not the lock, the shared memory or an empty WAL. */
+/** Returns the hashes of all files in the folder, except the lock, the shared memory and an empty WAL. */
 const contents = () =>
   readdirSync(folder)
     .filter(name => !/-(lock|shm)$/.test(name) && !(name.endsWith('-wal') && statSync(join(folder, name)).size === 0))
@@ -97,18 +97,15 @@ describe('refused files', () => {
     await expectRefusal('corrupt', /damaged or not a database/);
   });
 
-  it.each(['missing', 'empty'])(
-    'refuses a WAL without rows in its database, and leaves it unchanged: %s',
-    async what => {
-      const remote = startRemote();
-      await remote.open(path);
-      await remote.commit('a', [{ key: 'k', value: 'v' }]);
-      await remote.kill();
-      if (what === 'empty') truncateSync(path, 0);
-      else rmSync(path);
-      await expectRefusal('corrupt', /it is empty or missing, but rows\.db-wal contains rows/);
-    },
-  );
+  it.each(['missing', 'empty'])('refuses a WAL whose database file is %s, and leaves the WAL unchanged', async what => {
+    const remote = startRemote();
+    await remote.open(path);
+    await remote.commit('a', [{ key: 'k', value: 'v' }]);
+    await remote.kill();
+    if (what === 'empty') truncateSync(path, 0);
+    else rmSync(path);
+    await expectRefusal('corrupt', /it is empty or missing, but rows\.db-wal contains rows/);
+  });
 
   it('refuses a newer schema, and leaves it unchanged', async () => {
     await makeStore(path);

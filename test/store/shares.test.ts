@@ -54,7 +54,7 @@ class Cluster {
     this.configs.set(id, new Set(accounts));
   }
 
-  /** Frees the leases immediately. */
+  /** Removes a replica and frees its leases immediately. */
   leave(id: string): void {
     this.configs.delete(id);
     for (const [account, holder] of this.holders) if (holder === id) this.holders.delete(account);

@@ -104,9 +104,9 @@ describe('sqlite file', () => {
   });
 
   it.each([
-    ['left empty', ''],
-    ['left with a header alone', 'PRAGMA journal_mode = WAL'],
-    ['left before its settings', 'PRAGMA application_id = 0; VACUUM'],
+    ['an empty file', ''],
+    ['only a header', 'PRAGMA journal_mode = WAL'],
+    ['no settings', 'PRAGMA application_id = 0; VACUUM'],
   ])('the file is completed if its creation was interrupted: %s', async (_what, sql) => {
     const path = join(newFolder(), 'rows.db');
     writeFileSync(path, '');

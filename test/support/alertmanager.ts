@@ -55,7 +55,7 @@ export async function startAlertmanager(
     `--storage.path=${join(folder, 'data')}`,
     `--web.listen-address=127.0.0.1:${port}`,
     '--cluster.listen-address=',
-    // Saves the notification log immediately, so that it survives a kill.
+    // Save the notification log every second, so that it survives a kill.
     '--data.maintenance-interval=1s',
   ];
   let child: ChildProcess | undefined;

@@ -33,7 +33,7 @@ export interface Visited {
   overflowing(): Promise<string[]>;
   /** Returns the machine-readable values of all numbers and times; `''` if unknown. */
   values(): Promise<string[]>;
-  /** Closes the page before the test ends. An open page keeps updating. */
+  /** Closes the page, which otherwise keeps updating until the test ends. */
   close(): Promise<void>;
 }
 
@@ -82,7 +82,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
     complaints,
     foreign,
     async accessibilityFaults() {
-      // Evaluate the source instead of adding a script element, because the page's policy blocks foreign scripts.
+      // Evaluate the source instead of adding a script element, because the page's content security policy blocks it.
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate<axe.AxeResults>("axe.run({ resultTypes: ['violations'] })");
       return violations

@@ -27,7 +27,7 @@ export async function setup(): Promise<() => void> {
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
-/** The file to start: the bundle, or the sources outside of tests and after `startSources`. */
+/** Returns the file to start: the bundle, or the sources outside of tests and after `startSources`. */
 export const mainFile = (): string => process.env[NAME] ?? 'src/main.ts';
 
 /**

@@ -1,5 +1,5 @@
 /**
- * A month of failure callbacks with predefined lives: their attempts, ends or hangs, manual reruns, and removal. Times
+ * A month of failure callbacks with predefined life cycles: attempts, ends or hangs, manual reruns, and removal. Times
  * are in milliseconds since the Unix epoch.
  */
 import { createRandom, type Random } from '../../src/emulator/random.ts';
@@ -36,7 +36,7 @@ export interface Callback {
   readonly reportsMessage: boolean;
   /** Each run starts after the previous one has failed. */
   readonly runs: readonly Run[];
-  /** When operators or the retention remove its entry. */
+  /** Time when an operator or the retention removes its entry. */
   readonly leavesAt: number;
   /** Whether its last attempt hangs. */
   readonly isStuck: boolean;

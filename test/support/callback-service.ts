@@ -1,4 +1,4 @@
-/** The service for a month of failure callbacks, without a network. */
+/** Simulates the service for a month of failure callbacks, without a network. */
 import { createRandom } from '../../src/emulator/random.ts';
 import type { CancelResponse } from '../../src/model/journal.ts';
 import type { DeliveryEvent, DlqEntry } from '../../src/model/message.ts';
@@ -32,7 +32,7 @@ export interface CallbackServiceOptions {
   readonly callbacks: readonly Callback[];
   readonly seed: number;
   now(): number;
-  /** Simulates the duration of a request, during which the agent may be killed. */
+  /** Advances time by `ms` and performs a request. Never resolves if the agent is killed at this request. */
   pass<T>(ms: number, work: () => T): Promise<T>;
   incident(): Incident['kind'] | undefined;
 }
@@ -47,7 +47,7 @@ export function createCallbackService({
   const random = createRandom(seed + 7);
   /** Times when callbacks are reported as cancelled. */
   const cancelledAt = new Map<Callback, number>();
-  /** Callbacks whose first cancel was lost; the second one always succeeds. */
+  /** Callbacks of which a cancel was lost. No further cancel of them is lost. */
   const unlucky = new Set<Callback>();
   const heard: Heard[] = [];
   const known = new Map<string, Callback>(callbacks.map(callback => [callback.dlqId, callback]));

@@ -53,7 +53,7 @@ export async function diagnose(file: string, deps: Partial<DoctorDeps> = {}) {
   };
 }
 
-/** Serves one row in each list. */
+/** Starts a service with one dead letter and one flow-control key. `change` may respond instead and then returns true. */
 export const answers = (change: (path: string, response: ServerResponse) => boolean = () => false) =>
   serve((request, response) => {
     const path = new URL(request.url ?? '', NOWHERE).pathname;

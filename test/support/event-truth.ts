@@ -1,4 +1,4 @@
-/** A true event. Times in milliseconds. */
+/** An event of a generated log. Times in milliseconds. */
 export interface TrueEvent {
   readonly messageId: string;
   readonly state: string;
@@ -27,8 +27,8 @@ const ENDS = ['delivered', 'failed', 'cancelled'];
 const ORDER = ['created', 'active', 'error', 'retry', 'cancel_requested', 'failed', 'delivered', 'cancelled'];
 
 /**
- * Computes the expected metrics of a log of complete life cycles, independently of the code under test. `until`:
- * deadline for on-time deliveries.
+ * Computes the expected metrics of a log of complete life cycles, independently of the code under test. `until`: time
+ * at which unfinished messages are checked for being overdue.
  */
 export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   const truth: Truth = {

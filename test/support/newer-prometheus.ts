@@ -1,11 +1,11 @@
 import { accessSync, constants } from 'node:fs';
 
-/** Target folder of `.ci/newer-prometheus /opt/newer-prometheus`. */
+/** Folder into which `.ci/newer-prometheus /opt/newer-prometheus` installs programs. */
 const USUAL = '/opt/newer-prometheus/usr/bin';
 
 /**
- * Path of a program of the next Debian release: from the environment, or where `.ci/newer-prometheus` installs it.
- * Undefined if missing; then reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. For
+ * Returns the path of a program of the next Debian release: from the environment, or where `.ci/newer-prometheus` installs it.
+ * If it is missing, reports on stderr that tests are skipped and returns undefined, or throws if REQUIRE_E2E is 1. For
  * `test.skipIf(program === undefined)`.
  */
 function find(variable: string, name: string): string | undefined {

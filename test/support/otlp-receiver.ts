@@ -60,7 +60,7 @@ const attributesOf = (pairs: readonly KeyValue[] = []) =>
 
 const ms = (nanos: string) => Number(BigInt(nanos) / 1000n) / 1000;
 
-/** Protobuf's JSON mapping encodes bytes in Base64, OTLP's in hexadecimal digits. */
+/** Decodes the spans of a request. Protobuf's JSON mapping encodes ids in Base64, that of OTLP in hexadecimal digits. */
 function decode(body: Buffer, contentType: string): ReceivedSpan[] {
   const isJson = contentType.startsWith('application/json');
   const message = isJson
@@ -107,7 +107,7 @@ export interface OtlpReceiver {
   close(): Promise<void>;
 }
 
-/** Starts a receiver of traces by OTLP over HTTP, in protobuf or JSON. */
+/** Starts a receiver of traces over OTLP/HTTP, in protobuf or JSON. */
 export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const requests: OtlpReceiver['requests'][number][] = [];

@@ -37,7 +37,7 @@ export interface Postgres {
   restart(mode?: StopMode): Promise<void>;
   /** Returns the id of the server's process, followed by those of its current children. */
   pids(): number[];
-  /** Freezes all of its processes: connections stay open without responses. */
+  /** Suspends all server processes: connections stay open without responses. */
   pause(): void;
   resume(): void;
   /** Stops the server and deletes its data. */
@@ -96,7 +96,7 @@ export function postgresIsThere(): boolean {
   return false;
 }
 
-/** PostgreSQL does not run as root; root uses the package's user instead. */
+/** Returns the user to run the server: PostgreSQL does not run as root, so root uses the package's user. */
 function identity(): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const line = readFileSync('/etc/passwd', 'utf8')

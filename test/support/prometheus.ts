@@ -82,7 +82,7 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Time limit for the start and for the end of Prometheus (ms). */
+/** Time limit for starting and for stopping Prometheus (ms). */
 const DEADLINE_MS = 20_000;
 
 async function end(child: ChildProcess): Promise<void> {

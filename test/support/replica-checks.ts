@@ -8,7 +8,7 @@ export interface Poll {
   readonly end: number;
 }
 
-/** A period in which a replica without database access cannot know the holders and keeps reading. */
+/** A period in which a replica without database access cannot determine the holders and keeps polling. */
 export interface Isolation {
   readonly replica: string;
   readonly from: number;
@@ -83,7 +83,7 @@ export interface Gap {
   readonly to: number;
 }
 
-/** For each account, gaps between requests from `from` to `to`, longest first. */
+/** Returns the gaps between requests for each account from `from` to `to`, longest first. */
 export function gapsOf(polls: readonly Poll[], accounts: readonly string[], from: number, to: number): Gap[] {
   const byAccount = Map.groupBy(
     polls.filter(({ start }) => start >= from && start <= to),
@@ -97,7 +97,7 @@ export function gapsOf(polls: readonly Poll[], accounts: readonly string[], from
     .sort((one, other) => other.to - other.from - (one.to - one.from));
 }
 
-/** Ids with more than one DELETE, and their senders. */
+/** Returns ids with more than one DELETE, and their senders. */
 export function checkDeletes(polls: readonly Poll[]): string[] {
   const deletes = polls.filter(({ method }) => method === 'DELETE');
   return [...Map.groupBy(deletes, ({ account, path }) => `${account} ${path}`)]
@@ -144,7 +144,7 @@ export interface CounterWatch {
    * Adds the values of one replica by series, including the account label. `known`: result of `mark` before the scrape.
    */
   saw(replica: string, values: ReadonlyMap<string, number>, known: ReadonlyMap<string, number>): void;
-  /** The highest value of each series so far. */
+  /** Returns the highest value of each series so far. */
   mark(): ReadonlyMap<string, number>;
   /** Reports that a process of this replica has ended. */
   ended(replica: string): void;

@@ -20,7 +20,7 @@ export interface StartedReplica {
   write(config: object): void;
 }
 
-/** Agents in this process that share a database with a stopped clock. */
+/** Creates agents in this process that share a database whose clock only the test advances. */
 export function createReplicas(): {
   readonly database: SharedStore;
   readonly time: ManualClock;

@@ -82,7 +82,7 @@ export const accountNamed = (name: string, more: object = {}) => ({
   ...more,
 });
 
-/** Returns a configuration of such accounts. */
+/** Returns a configuration with these accounts and without the other collectors. */
 export const configOf = (accounts: readonly object[], more: object = {}) =>
   loadedFrom({
     accounts,

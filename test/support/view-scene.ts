@@ -33,7 +33,7 @@ export interface ViewScene {
 
 export const NAME = 'acme';
 
-/** Creates the scene. `account`, `config`: overrides. */
+/** Creates the agent and the service. `account`, `config`: overrides. */
 export async function createViewScene(account: object = {}, config: object = {}): Promise<ViewScene> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });

@@ -59,7 +59,7 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
 
 describe('spans of the agent', () => {
   it.each(['http/protobuf', 'http/json'])(
-    'spans form one trace per round with its requests, sent by %s',
+    'spans of a round and its requests form one trace, exported with %s',
     async protocol => {
       const [emulator, receiver] = [await emulateWithKey(), await receive()];
       const agent = startTraced(
@@ -128,7 +128,7 @@ describe('spans of the agent', () => {
     },
   );
 
-  it('spans are sampled and sent as OpenTelemetry variables configure, which override the configuration', async () => {
+  it('spans are sampled and sent according to OpenTelemetry environment variables, which override the configuration', async () => {
     const [emulator, receiver, other] = [await emulateWithKey(), await receive(), await receive()];
     const agent = startTraced(
       emulator.url,
@@ -173,7 +173,7 @@ describe('spans of the agent', () => {
   it.each([
     [true, 'requests contain a traceparent'],
     [false, 'requests contain no traceparent'],
-  ])('trace context is propagated as configured: with propagate: %s, %s', async propagate => {
+  ])('trace context is propagated as configured: with tracing.propagate %s, %s', async propagate => {
     const receiver = await receive();
     const traceparents: string[] = [];
     const service = await serve((request, response) => {
@@ -190,7 +190,7 @@ describe('spans of the agent', () => {
     });
   });
 
-  it('spans have a fixed error reason and contain no text of the service', async () => {
+  it('failed spans have an error type from a fixed set and contain no text of the response', async () => {
     const receiver = await receive();
     const service = await serve((_request, response) => response.writeHead(403, { 'x-secret': HEADER }).end(HEADER));
     startTraced(service.url, 'token', { endpoint: receiver.url });
@@ -215,7 +215,7 @@ describe('failing receivers', () => {
     const agent = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, lifecycle }, longTimeout);
     await eventually(() => expect(receiver.requests.length).toBeGreaterThan(0));
     agent.kill('SIGTERM');
-    // Half of the timeout of the request.
+    // Half of the request timeout.
     const late = sleep(300_000, 'too late', { ref: false });
     expect(await Promise.race([agent.ended, late])).toBe(0);
   });
@@ -226,7 +226,7 @@ describe('failing receivers', () => {
     ['hangs', 'hang'],
     ['is down', undefined],
   ] as const)(
-    'a trace receiver that %s delays no round, and failed or dropped spans are counted',
+    'a trace receiver that %s does not delay rounds, and failed or dropped spans are counted',
     async (_what, answer) => {
       const [emulator, receiver] = [await emulateWithKey(), await receive()];
       if (answer === undefined) await receiver.close();
@@ -241,7 +241,7 @@ describe('failing receivers', () => {
       await eventually(async () => {
         const counted = await spansCounted(url);
         expect(counted.failed).toBeGreaterThan(3);
-        // If the receiver responds at once, no spans are waiting to be dropped.
+        // If the receiver responds immediately, the queue may never be full.
         if (answer === 'hang') expect(counted.dropped).toBeGreaterThan(3);
         expect(counted.exported).toBe(0);
         const text = await (await fetch(`${url}/metrics`)).text();

@@ -46,7 +46,7 @@ const show = (text: string, more?: Partial<LifecycleTrace>) => {
 };
 
 describe('traces of messages', () => {
-  it('the trace of a message has a root, a wait and one attempt if the message was delivered immediately', () => {
+  it('the trace of a message has a root span, a wait and one attempt if the message was delivered immediately', () => {
     const { lines, root, spans } = show('created@0 active@20 delivered@150=200');
     expect(lines).toEqual(['deliver api.example.com 0-150', 'wait 0-20', 'POST 20-150']);
     expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.INTERNAL, SpanKind.INTERNAL, SpanKind.CLIENT]);
@@ -142,7 +142,7 @@ describe('traces of arbitrary events', () => {
     status: fc.option(fc.integer({ min: 0, max: 599 }), { nil: undefined }),
   });
 
-  it('a trace of arbitrary events has one root that contains all other spans, and no span with a negative duration', () => {
+  it('a trace of arbitrary events has one root span that contains all others, and no span with a negative duration', () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 1, maxLength: 60 }), fc.boolean(), (events, hasQueue) => {
         const spans = lifecycleSpans(traceOf(events, hasQueue ? { queue: 'q' } : {}), ORIGIN);

@@ -51,11 +51,11 @@ describe('account record', () => {
     expect(read({ token: 't' })?.record.state).toBeUndefined();
   });
 
-  it('an account record may have trailing blanks and a leading byte order mark', () =>
+  it('an account record may have trailing spaces and a leading byte order mark', () =>
     expect(parseResetResponse(Buffer.from('\ufeff{"token":"t"}      '))?.token.reveal()).toBe('t'));
 
   it.each(['', '{"token":"t"', '[]', 'null', '"t"', '{}', '{"token":7}', '{"token":""}', '{"token":"two words"}'])(
-    'an account record is undefined without a token that can be sent: %s',
+    'an account record is undefined if it contains no token that can be sent: %s',
     text => expect(parseResetResponse(Buffer.from(text))).toBeUndefined(),
   );
 

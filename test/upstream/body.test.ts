@@ -25,7 +25,7 @@ const failureOf = (text: string | Buffer, length?: number) =>
 
 const NOT_JSON = 'invalid_response: GET /v2/dlq: not JSON';
 
-/** Both sizes of a body: with padding, it is checked before it is parsed. */
+/** Returns a small and a large body. The large body is checked before it is parsed. */
 const sizes = (text: string) => [
   `{"messages":[${text}],"padding":""}`,
   `{"messages":[${text}],"padding":"${PADDING}"}`,
@@ -55,7 +55,7 @@ describe('response bodies', () => {
     ['with NaN', '{"createdAt":NaN}'],
     ['with single quotes', "{'dlqId':'1-0'}"],
     ['with an unknown escape', '{"dlqId":"\\x31"}'],
-  ])('a body is invalid_response when it is %s, small or large', async (_what, text) => {
+  ])('a small or large body is rejected as invalid_response when it is %s', async (_what, text) => {
     for (const body of sizes(text)) expect(await failureOf(body, 65_536)).toBe(NOT_JSON);
   });
 
@@ -69,7 +69,7 @@ describe('response bodies', () => {
     ['preceded by two byte order marks', '\ufeff\ufeff[]'],
     ['HTML', '<html></html>'],
     ['UTF-16', Buffer.from('[]', 'utf16le')],
-  ])('a body is invalid_response when it is %s', async (_what, body) => {
+  ])('a body is rejected as invalid_response when it is %s', async (_what, body) => {
     expect(await failureOf(body, 1)).toBe(NOT_JSON);
   });
 
@@ -95,7 +95,7 @@ describe('response bodies', () => {
     for (const length of [1, 2, 3, 5, 7]) expect(await read(body, length)).toEqual(['é👩‍👧\u{10ffff}\ufffd\ufffdx']);
   });
 
-  it('a body is decompressed, and invalid_response when the compressed bytes are damaged', async () => {
+  it('a body is decompressed, and rejected when the compressed bytes are damaged', async () => {
     const [, body = ''] = sizes('1');
     const packed = gzipSync(body);
     expect(await read(packed, 100, 'GZip')).toEqual(JSON.parse(body));
@@ -134,7 +134,7 @@ describe('response bodies', () => {
     expect(await failureOf(body, 65_536)).toBe(`invalid_response: GET /v2/dlq: response body with ${excess}`);
   });
 
-  it('a body is parsed when its strings contain brackets, quotes and backslashes', async () => {
+  it('a body is parsed even if its strings contain brackets, quotes and backslashes', async () => {
     const strings = ['{[,"\\'.repeat(1_000_000), '\\', '"', '\\"', '],}', '\\\\"['.repeat(100_000)];
     expect(await read(JSON.stringify(strings), 65_536)).toEqual(strings);
   });
@@ -159,7 +159,7 @@ describe('bodies above 4 MiB', () => {
   }
   const chunksRead = (bodies: readonly ReturnType<typeof start>[]) => bodies.map(({ body }) => body.chunks);
 
-  it('at most two bodies above 4 MiB are read at once, in the order in which they grow, and smaller ones do not wait', async () => {
+  it('at most two bodies above 4 MiB are read concurrently, in the order in which they exceed it, and smaller ones do not wait', async () => {
     const bodies = Array.from({ length: 4 }, () => start());
     await nextTurn();
     // The chunk that exceeds 4 MiB is kept; no further one is read.

@@ -24,7 +24,7 @@ describe('bounds', () => {
     expect(service.requests).toEqual(['GET /v2/dlq?count=100', 'GET /v2/dlq?count=50', 'GET /v2/dlq?count=25']);
   });
 
-  it('reads a long page of ordinary rows regardless of their texts', async () => {
+  it('reads a long page of rows regardless of brackets and quotes in their texts', async () => {
     const body = '{[,"\\'.repeat(10_000);
     const messages = Array.from({ length: 100 }, (_, index) => ({ dlqId: `${index}-0`, body, header: { a: ['b'] } }));
     const service = await serve((_request, response) => json(response, { messages }));
@@ -32,7 +32,7 @@ describe('bounds', () => {
   });
 
   it.each(['http', 'https'])(
-    'times out, or stops immediately when aborted, if %s accepts a connection but never responds',
+    'times out, or stops immediately when aborted, if an %s server accepts a connection but never responds',
     async scheme => {
       const sockets = new Set<Socket>();
       const server = createServer(socket => void sockets.add(socket.on('error', () => undefined))).listen(

@@ -40,7 +40,7 @@ describe('budget', () => {
     await Promise.all([walk, ...lists]);
   });
 
-  it('runs requests with priority look last, but eventually', async () => {
+  it('runs requests with the priority look last, but eventually', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
     await ask('first');
     const all = [ask('look', 'look'), ask('walk', 'background'), ask('cancel', 'action')];
@@ -143,7 +143,7 @@ describe('budget', () => {
   it('spreads the rest of the daily budget over the rest of the day', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 100, burst: 1, requestsPerDay: 35 });
     await ask('first');
-    // 31 requests remain for reading: 30 for the last minute of the day, so one every two seconds.
+    // Reads may use 31 requests. After the first, 30 remain for the last minute of the day: one every two seconds.
     const all = ['a', 'b'].map(name => ask(name));
     await clock.advance(1900);
     expect(started).toEqual(['first']);

@@ -23,7 +23,7 @@ async function failure(url: string, overrides: Parameters<typeof createTestClien
 
 const MIB = 1024 * 1024;
 
-/** Returns blanks as gzip with repeated members, which is fast to create. */
+/** Returns this many blanks as gzip data. Repeated gzip members make the data fast to create. */
 function packedBlanks(bytes: number): Buffer {
   const member = gzipSync(Buffer.alloc(MIB, ' '));
   const members = Array.from({ length: Math.floor(bytes / MIB) }, () => member);
@@ -346,7 +346,7 @@ describe('client', () => {
     expect(service.requests).toHaveLength(7);
   });
 
-  it('fails after the timeout if a service hangs or drips', async () => {
+  it('fails after the timeout if a service never responds or sends its response too slowly', async () => {
     const hanging = await serve(() => undefined);
     const { error, counts } = await failure(hanging.url, { timeout: 20 });
     expect(error.reason).toBe('timeout');
@@ -382,7 +382,7 @@ describe('client', () => {
   });
 });
 
-it('exceeds the limit per second of the service at most once', async () => {
+it('exceeds the service’s limit per second at most once', async () => {
   const emulator = await emulate({ dialect: { requestsPerSecond: 3, burstReset: 'milliseconds' } });
   const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
   const { reader, counts } = createTestClient(emulator.url, {

@@ -14,7 +14,7 @@ it.each([
   ['a reset in milliseconds', 429, { 'burst-ratelimit-reset': String(NOW + 250) }, 250],
   ['a reset in the past', 429, { 'burst-ratelimit-reset': String(NOW / 1000 - 3) }, 1000],
   ['a reset in the far future', 429, { 'burst-ratelimit-reset': String(NOW + 1e9) }, 60_000],
-  ['both', 429, { 'retry-after': '2', 'burst-ratelimit-reset': String(NOW + 250) }, 2000],
+  ['Retry-After and a reset', 429, { 'retry-after': '2', 'burst-ratelimit-reset': String(NOW + 250) }, 2000],
   ['an error with Retry-After', 503, { 'retry-after': '30' }, 30_000],
   ['an error without Retry-After', 503, {}, undefined],
   [

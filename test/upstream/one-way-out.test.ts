@@ -39,7 +39,7 @@ describe('outgoing requests', () => {
     }
   });
 
-  it('all reads use one method, and each file that writes uses one method', () => {
+  it('all reads use one HTTP method, and each file that writes uses one HTTP method', () => {
     const METHOD = /\bmethod: '(?:POST|PUT|PATCH|DELETE)'/g;
     const methods = sources.flatMap(({ path, text }) =>
       path.startsWith('upstream/') ? [...text.matchAll(METHOD)].map(([found]) => `${path} ${found}`) : [],
@@ -52,7 +52,7 @@ describe('outgoing requests', () => {
     expect(sources.find(({ path }) => path === 'upstream/call.ts')?.text).toContain("readonly method: 'GET';");
   });
 
-  it('requests to receivers do not depend on code for the service', () => {
+  it('requests to receivers do not use code for requests to the service', () => {
     const text = sources.find(({ path }) => path === 'upstream/post.ts')?.text ?? '';
     const used = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
     expect(used.sort()).toEqual(['../kit/clock.ts', './dispatcher.ts', './send.ts']);
@@ -62,10 +62,10 @@ describe('outgoing requests', () => {
   it('no code opens separate connections to the service', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
       ...DOCTOR,
-      // These read addresses and certificates.
+      // These only parse addresses and certificates.
       'config/replica-url.ts',
       'config/web-tls.ts',
-      // These connect to the database and close the connections at its end.
+      // These connect to the database.
       'store/postgres-database.ts',
       'store/postgres-url.ts',
       'upstream/dispatcher.ts',

@@ -12,7 +12,7 @@ const refuse = (response: ServerResponse) => response.writeHead(200, { 'content-
 
 const parametersOf = (url: string | undefined) => new URL(url ?? '', 'http://x').searchParams;
 
-/** Starts a service of dead letters with unreadable pages above `most()` rows. */
+/** Starts a service whose pages of more than `most()` dead letters are unreadable. */
 async function startLargeRows(most: () => number) {
   const service = await serve((request, response) => {
     const rows = Number(parametersOf(request.url).get('count'));
@@ -22,14 +22,14 @@ async function startLargeRows(most: () => number) {
   const { reader } = createTestClient(service.url);
   return {
     read: () => allRows(reader.dlqPages({}, signal())),
-    /** Numbers of rows requested since the last call. */
+    /** Returns the numbers of rows requested since the last call. */
     requested: () =>
       service.requests.splice(0).map(request => Number(parametersOf(request.split(' ')[1]).get('count'))),
   };
 }
 
 describe('page size', () => {
-  it('the page size doubles after 16 readable pages in a row, up to the first size', async () => {
+  it('the page size doubles after 16 consecutive readable pages, up to the initial size', async () => {
     let most = 30;
     const { read, requested } = await startLargeRows(() => most);
     for (let page = 0; page < 17; page += 1) await read();
@@ -46,7 +46,7 @@ describe('page size', () => {
     expect(requested()).toEqual([100, 50, 25, 12, 6, 3, 1, 1, 1]);
   });
 
-  it('a smaller page size does not limit a page that was requested before', async () => {
+  it('a smaller page size does not affect a page that has already been requested', async () => {
     const isSmall = Promise.withResolvers<void>();
     const service = await serve((request, response) => {
       const parameters = parametersOf(request.url);

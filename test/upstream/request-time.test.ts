@@ -88,7 +88,7 @@ describe('time limits of requests and retries', () => {
     expect(keys.rows).toEqual([]);
   });
 
-  it('a retry is limited to the rest of the time', async () => {
+  it('a retry is limited to the remaining time of the request', async () => {
     let calls = 0;
     const service = await serve((_request, response) => {
       calls += 1;
@@ -132,7 +132,7 @@ describe('time limits of requests and retries', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  it('a request ends with the last error if its time is over while a retry waits for the budget', async () => {
+  it('a request ends with the last error if it times out while a retry waits for the budget', async () => {
     const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
     const budget = createBudget(limits, systemClock, () => undefined);
     const failing = await serve((_request, response) => json(response, { error: 'down' }, 503));

@@ -28,7 +28,7 @@ async function reset(
 }
 
 describe('rotator', () => {
-  it('sends one request with the login and without a body, and passes on the bytes unchanged', async () => {
+  it('sends one request with the login and without a body, and passes the response on unchanged', async () => {
     const odd = Buffer.from([0xff, 0x00, 0x7b]);
     const { service, end, kept } = await reset(response => response.end(odd), { path: '/below/' });
     expect(end).toEqual({ end: 'answered' });
@@ -75,7 +75,7 @@ describe('rotator', () => {
     expect(got.service.requests).toHaveLength(1);
   });
 
-  it('returns unknown if the response is cut off, late or too long, and passes on the received part', async () => {
+  it('returns unknown if the response is cut off, late or too long, and passes the received part on', async () => {
     const cut = await reset(response => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half', () => response.socket?.destroy());

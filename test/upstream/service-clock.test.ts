@@ -11,7 +11,7 @@ const header = (time: number) => new Date(time).toUTCString();
 it.each([
   ['equal clocks', header(NOON), NOON, NOON + 50, 0],
   ['a second that has just begun', header(NOON), NOON + 999, NOON + 999, 0],
-  ['a slow response, taken at any time of it', header(NOON), NOON - 20_000, NOON + 1000, 0],
+  ['a slow response, whose Date may be from any time in between', header(NOON), NOON - 20_000, NOON + 1000, 0],
   ['a clock that is ahead', header(NOON), NOON + 61_999, NOON + 62_100, 61_000],
   ['a clock that is behind', header(NOON), NOON - 62_100, NOON - 62_000, 62_000],
   ['no Date', undefined, NOON, NOON, undefined],
@@ -41,7 +41,7 @@ it('reports the largest clock skew until five to ten minutes after its measureme
   expect(skew()).toBe(0);
 });
 
-it('reports no clock skew ten minutes after the last readable Date', async () => {
+it('reports an unknown clock skew ten minutes after the last readable Date', async () => {
   const clock = createManualClock(NOON);
   const { observe, skew } = createServiceClock(clock);
   observe(header(NOON), NOON, NOON);

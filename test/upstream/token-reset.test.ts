@@ -28,8 +28,8 @@ describe('tokens rejected during their reset', () => {
     let reads = 0;
     const source = Object.assign(
       async () => {
-        // The new token arrives after the first read, in the order of the command: token first, then removal of the
-        // mark.
+        // The token is replaced while the client waits, in the order of the command: the token is written before the
+        // mark is removed.
         reads += 1;
         if (reads === 4) {
           writeFileSync(file, 'new');
@@ -57,7 +57,7 @@ describe('tokens rejected during their reset', () => {
     expect([rejections, waits, service.requests.length]).toEqual([[true], [], 2]);
   });
 
-  it('stops waiting for a new token when the agent ends', async () => {
+  it('stops waiting for a new token when the agent stops', async () => {
     const { file, service } = await startReset();
     writeFileSync(resetMark(file), '');
     const stop = new AbortController();

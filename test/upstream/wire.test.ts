@@ -185,7 +185,7 @@ describe('wire', () => {
     expect(toDeliveryEvent({ ...event, notBefore: 18 })?.dueAt).toBe(18);
   });
 
-  it('parses bare and wrapped lists, and any form of the end', () => {
+  it('parses bare and wrapped lists, and any form of the last page', () => {
     const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, ...more });
     expect(toFlowControlPage([1])).toEqual(page([1]));
     expect(toFlowControlPage({ flowControls: [1] })).toEqual(page([1]));

@@ -26,7 +26,7 @@ async function listen(server: Server): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Starts a server that responds to each request with `answer`. `heard` counts connections and requests. */
+/** Starts a server that responds to each request with `answer`. `received` counts connections and requests. */
 async function startRaw(answer: (socket: Socket, request: number) => void, greeting = '') {
   const received = { connections: 0, requests: 0, text: '' };
   const host = await listen(

@@ -38,7 +38,7 @@ function expectOneDelete({ state }: Emulator, dlqId: string): void {
 
 describe('executed cancels', () => {
   it.each(['302', '302-location', '302-self', '302-foreign', '200', '202', '204'] as const)(
-    'a cancel is accepted by %s and sends no other request',
+    'a cancel is accepted if the response is %s and sends no other request',
     async cancelAnswer => {
       const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer });
       emulated.state.addDlqEntry();
@@ -54,7 +54,7 @@ describe('executed cancels', () => {
 });
 
 describe('rejected cancels', () => {
-  it('a cancel is refused when the callback is not in progress or invalid', async () => {
+  it('a cancel is refused if the service responds with 400, as for a callback that is not in progress', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer: '400' });
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'refused', status: 400 });
@@ -113,7 +113,7 @@ describe('lost responses', () => {
     [{ kind: 'hang' }, undefined, 'timeout'],
     [{ kind: 'html' }, 200, 'ok'],
   ] as const)(
-    'a cancel whose response is lost by %j is unknown, whether or not it was executed',
+    'a cancel has the result of its response, whether or not it was executed: %j',
     async (fault, status, outcome) => {
       for (const acts of [false, true]) {
         const { emulated, dlqId, token } = await emulateFailedRun({}, { ...fault, acts });

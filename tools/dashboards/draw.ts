@@ -36,7 +36,10 @@ const { values } = parseArgs({
 /** Height of the first screen (pixels). */
 const FIRST_SCREEN = 800;
 
-/** Returns all pictures: the overview also at a width of 1920 pixels, and dashboards with collapsed rows also with all rows open. */
+/**
+ * Returns all pictures: each dashboard in both themes. The overview is also drawn 1920 pixels wide and cropped to the first
+ * screen; dashboards with collapsed rows are also drawn with all rows open.
+ */
 async function picturesOf(folder: string): Promise<Picture[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith('.json')).map(name => name.slice(0, -5));
   const pictures: Picture[] = [];
@@ -56,7 +59,7 @@ async function picturesOf(folder: string): Promise<Picture[]> {
   return pictures;
 }
 
-/** Fills `data` with the past. Returns its end (ms since the Unix epoch). */
+/** Records the simulated past and a live period in `data`. Returns the end of the recording (ms since the Unix epoch). */
 async function record(folder: string, data: string): Promise<number> {
   const rules = join(values.dashboards, 'rules');
   const [recording, alerting] = ['recording', 'alerting'].map(name => join(rules, `${name}.yaml`)) as [string, string];

@@ -15,11 +15,11 @@ export interface Picture {
   readonly dashboard: string;
   readonly theme: 'light' | 'dark';
   readonly width: number;
-  /** Height of the cropped picture, from the top. */
+  /** Height to which the picture is cropped, from the top (pixels). */
   readonly height?: number;
-  /** Whether collapsed rows are open. */
+  /** Whether collapsed rows are drawn open. */
   readonly all: boolean;
-  /** Values of variables, such as `account=orders`. */
+  /** Selected values of variables, such as `account=orders`. */
   readonly vars?: readonly string[];
 }
 
@@ -43,7 +43,7 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 const PACKAGES = join(import.meta.dirname, 'node_modules');
-/** Paths of Grafana's fonts, which no Grafana package contains. */
+/** Paths of Grafana's fonts and the files that replace them, because no Grafana package contains the fonts. */
 const FONTS: Record<string, string> = {
   '/public/fonts/inter/Inter-Regular.woff2': '@fontsource/inter/files/inter-latin-400-normal.woff2',
   '/public/fonts/inter/Inter-Medium.woff2': '@fontsource/inter/files/inter-latin-500-normal.woff2',
@@ -71,7 +71,7 @@ async function serve({ page, dashboards }: DrawOptions) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => server.close() };
 }
 
-/** Debian's Chromium unless CHROMIUM names another. */
+/** Path of Chromium; by default, Debian's. */
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 async function launch(profile: string): Promise<Browser> {

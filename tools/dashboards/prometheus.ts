@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const READY_MS = 120_000;
 
 export interface Target {
-  /** `host:port`; undefined if nothing is scraped. */
+  /** Scraped `host:port`; undefined to scrape nothing. */
   readonly address: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -47,7 +47,7 @@ export async function startPrometheus(data: string, target: Target, rules: reado
     rule_files: rules,
     scrape_configs: [{ job_name: target.labels.job, static_configs: [{ targets, labels: target.labels }] }],
   };
-  // Prometheus reads YAML, which includes JSON.
+  // Every JSON document is valid YAML.
   await writeFile(file, JSON.stringify(config));
   const child = spawn(
     'prometheus',
@@ -55,7 +55,7 @@ export async function startPrometheus(data: string, target: Target, rules: reado
       `--config.file=${file}`,
       `--storage.tsdb.path=${data}`,
       '--storage.tsdb.retention.time=90d',
-      // Alerts that were active in the replayed past stay active even with a short `for`.
+      // By default, Prometheus does not restore active alerts with a `for` below ten minutes when it starts.
       '--rules.alert.for-grace-period=0s',
       `--web.listen-address=127.0.0.1:${port}`,
     ],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { importFiles, startPrometheus } from './prometheus.ts';
 
-/** Interval between two evaluations (seconds). */
+/** Evaluation interval (s). */
 const STEP_S = 60;
 
 const Common = { name: z.string(), query: z.string(), labels: z.record(z.string(), z.string()).default({}) };
@@ -53,7 +53,7 @@ async function evaluate(url: string, { query }: { readonly query: string }, { fr
 const selector = (name: string, labels: Labels) =>
   `${name}{${Object.entries(labels).map(([label, value]) => `${label}=${JSON.stringify(value)}`)}}`;
 
-/** Groups rules so that each depends only on records of earlier groups. */
+/** Groups recording rules, so that each rule depends only on records of earlier groups. */
 function turnsOf(rules: readonly Recording[]): Recording[][] {
   const turns: Recording[][] = [];
   for (let left = [...rules]; left.length > 0; ) {
@@ -74,7 +74,7 @@ async function* recorded(url: string, rule: Recording, span: Span): AsyncGenerat
   }
 }
 
-/** Yields pending and firing alerts as Prometheus would record them. */
+/** Yields the samples of `ALERTS` and `ALERTS_FOR_STATE` that Prometheus would have recorded for a rule. */
 async function* alerted(url: string, rule: Alerting, span: Span): AsyncGenerator<string> {
   const { name, duration, keepFiringFor } = rule;
   for (const { metric, values } of await evaluate(url, rule, span)) {
@@ -109,14 +109,14 @@ export interface ReplayOptions {
 }
 
 /**
- * Writes the past results of the rules since `since`. promtool cannot do this: it evaluates each rule independently on existing
- * data, and no alerts. Expressions that use ALERTS find no replayed alerts.
+ * Evaluates the rules for the time since `since` and imports their results. promtool cannot do this: it evaluates recording rules
+ * independently of each other, and no alerting rules. Limitation: expressions that use ALERTS find no replayed alerts.
  */
 export async function replayRules({ data, folder, recording, alerting, since }: ReplayOptions): Promise<void> {
   const [from, to] = [since, Date.now()].map(ms => Math.floor(ms / 1000 / STEP_S) * STEP_S) as [number, number];
   const nothing = { address: undefined, labels: { job: 'none' } };
   for (let turn = 0, last = 1; turn <= last; turn += 1) {
-    // Restart Prometheus, so that it opens the blocks of the previous turn.
+    // Start Prometheus again for each group, so that it opens the blocks of the previous groups.
     const { url, stop } = await startPrometheus(data, nothing, [recording, alerting]);
     const file = join(folder, `rules-${turn}.om`);
     try {

@@ -47,7 +47,7 @@ export interface BackfillProgress {
 /** Result for one account. Times: milliseconds since the Unix epoch. */
 export interface Backfilled {
   readonly account: string;
-  /** First and last written point in time; undefined without any. */
+  /** First and last written point in time; undefined if none was written. */
   readonly written: { readonly from: number; readonly to: number; readonly points: number } | undefined;
   readonly events: number;
   readonly requests: number;
@@ -163,7 +163,7 @@ export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'
 }
 
 /**
- * Reads the remaining event log of a range, and writes the counters and histograms that an agent would have shown, one point a
+ * Reads the remaining event log of a range, and writes the counters and histograms that an agent would have exposed, one point a
  * minute. A refused account is reported and not written. Rejects with StoreError, or with the service's error.
  */
 export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: BackfillDeps): Promise<Backfilled[]> {

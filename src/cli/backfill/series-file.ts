@@ -33,7 +33,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   const file = openSync(join(folder, 'values'), 'wx+', 0o600);
   const all: Series[] = [];
   const numbers = new Map<string, number>();
-  /** Numbers of the series by family and labels without `le`, which keeps the lines of a histogram together. */
+  /** Indexes of the series by family and labels without `le`, which keeps the lines of a histogram together. */
   const families = new Map<Family, Map<string, number[]>>();
   const blocks: Block[] = [];
   let [size, times]: [number, number[]] = [0, []];
@@ -81,7 +81,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       if (times.length === IN_MEMORY) flush(true);
       times.push(time);
     },
-    /** Returns the number of the series with these labels. Accounts must be written sequentially. */
+    /** Returns the index of the series with these labels. Accounts must be written sequentially. */
     of(account: string, family: Family, { suffix, labels: own }: Pick<Sample, 'suffix' | 'labels'>): number {
       const { le, ...rest }: Readonly<Record<string, string | undefined>> = { ...own };
       const key = JSON.stringify([account, family.name, rest]);

@@ -39,7 +39,7 @@ export class PastLog {
     const start = Math.max(0, from - window);
     this.found = { readTo: start - 1, events: 0, oldest: undefined, rejected: 0 };
     this.#ranges = readInOrder(account.at('background'), ROWS_ONLY, { from: start, to }, signal, true);
-    // A read starts at the newest event minus the overlap, and up to a round or a minute earlier.
+    // Every read starts within this time before the newest event: it repeats `overlap`, and may be a round or a minute late.
     this.#keep = 2 * Math.max(window, overlap) + 2 * MINUTE;
   }
 

@@ -17,7 +17,7 @@ export interface AgentInput {
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
-/** How long pushes may fail before that is a problem (ms): most receivers restart faster. */
+/** How long pushes may fail before this is reported as a problem (ms). Most receivers restart faster. */
 const PUSH_FAILING = 60_000;
 
 /** Returns the failures of rounds that read all their data but could not store it. */

@@ -27,9 +27,9 @@ function least(points: readonly { at: number; value: number }[], now: number, fr
 }
 
 /**
- * Returns the growth of the queue and the time it took. Removals appear only after the next complete walk, so the size is a
- * sawtooth curve. Growth over an hour therefore compares the minima of two 15-minute windows. With less than ten minutes of
- * history, the size is compared with the first point.
+ * Returns the growth of the queue and the time it took. Sudden growth is relative to the maximum between 10 and 30 minutes ago, or
+ * to the first point of a shorter history. Removals appear only after the next complete walk, so the size is a sawtooth curve:
+ * growth over an hour compares the minima of two 15-minute windows.
  */
 function growth(input: CheckInput, messages: number): { by: number; overSeconds: number } | 'none' | 'unknown' {
   const { recent, now } = input;

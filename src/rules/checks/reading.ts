@@ -32,7 +32,7 @@ const DATA: Readonly<Record<string, string>> = {
 
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
-/** Returns the rounds that query the service. The account's record is a local file. */
+/** Returns the rounds that query the service. The collector `account` reads a local record. */
 const asking = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => collector !== 'account');
 
 /** Returns the most frequent round of each collector that gauges depend on: it detects an outage first. */

@@ -26,7 +26,7 @@ export const StatusRow = z.object({
   up: z.boolean(),
   /** Worst first; `row.problems` is the total. */
   problems: known(Problem),
-  /** Kinds of checks without a result. Earlier versions do not report them. */
+  /** Kinds of checks without a result; null if the version that wrote the row does not report them. */
   unevaluated: Maybe(known(z.enum(CHECK_KINDS))).default(null),
   alerts: known(AlertView),
   alertsTotal: z.int(),

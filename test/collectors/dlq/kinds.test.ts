@@ -77,7 +77,7 @@ function createScene({
       for (let at = queue.length - 1; at >= 0; at -= 1) if (match(queue[at] as Letter)) queue.splice(at, 1);
     },
     /**
-     * Runs a round and returns whether it completed. `killedAfter`: number of steps before the process is killed; the
+     * Runs a round and returns whether it completed. `killAfter`: number of steps before the process is killed; the
      * last one is not committed.
      */
     async round(name: string, killAfter = Number.POSITIVE_INFINITY): Promise<boolean> {

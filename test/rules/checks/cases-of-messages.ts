@@ -2,10 +2,10 @@ import { seriesName } from '../../../src/history/series-name.ts';
 import { NOON } from '../../support/calm-account.ts';
 import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './check-scene.ts';
 
-/** Cases about reading the account and about its messages. */
+/** Cases about polling an account and about its messages. */
 export const MESSAGES: readonly Case[] = [
   [
-    'a rejected token, without problems that it causes',
+    'a rejected token, without the problems that it causes',
     {
       change(view) {
         view.calls.tokenRejected = true;
@@ -102,7 +102,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'several stale rounds of a collector, since the last success',
+    'several stale rounds of a collector, dated from the latest success of any of them',
     {
       change: view =>
         rounds(
@@ -295,7 +295,7 @@ export const MESSAGES: readonly Case[] = [
     },
     ['info event_log_behind 4 min: The event log is 3 min behind, although it had 3,600 events in the last hour.'],
   ],
-  ['an account at rest', { change: view => Object.assign(view.events, { newest: ago(600) }) }, []],
+  ['an idle account', { change: view => Object.assign(view.events, { newest: ago(600) }) }, []],
   [
     'a gap in the log',
     { change: view => Object.assign(view.events, { gaps: 1 }) },

@@ -65,7 +65,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'no growth of a queue with sawtooth sizes, because removals appear with the next walk',
+    'no growth of a queue whose size oscillates because removals appear only with the next walk',
     { courses: { delivery_dlq_messages: minutes => 100 + (minutes % 10) } },
     [],
   ],
@@ -135,7 +135,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'callbacks that match a rule for stuck callbacks',
+    'stuck callbacks that match an auto-cancel rule',
     { autoCancel: { candidates: new Map([['hung', 1]]) } },
     ['warning callbacks_stuck 10 min: 1 failure callback seems stuck by the rule hung, the oldest for 10 min.'],
   ],
@@ -188,7 +188,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'no stall if waitlists are read only every half an hour',
+    'no stall if waitlists are read only every half hour',
     {
       change(view) {
         rounds(view, round => Object.assign(round, { everySeconds: 1800 }), 'flow_control');
@@ -228,7 +228,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'no problem of a recovered schedule with one missed and one late start',
+    'no problem for a recovered schedule with one missed and one late start',
     { change: view => Object.assign(schedule(view), { missed: 1, late: 1 }) },
     [],
   ],
@@ -240,19 +240,19 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'a schedule every minute with more than a tenth of late starts',
+    'a schedule that runs every minute, with more than 10 % late starts',
     { change: view => Object.assign(schedule(view), { late: 7, lastDelivered: ago(39) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:21:00 UTC; 7 starts not delivered in time in the last hour.',
     ],
   ],
   [
-    'no problem of a schedule every minute with a tenth of late starts, because some retries are usual',
+    'no problem for a schedule that runs every minute, with 10 % late starts, because some retries are normal',
     { change: view => Object.assign(schedule(view), { late: 6 }) },
     [],
   ],
   [
-    'a schedule every ten minutes with two late starts',
+    'a schedule that runs every ten minutes, with two late starts',
     { change: view => Object.assign(schedule(view), { late: 2, next: ago(-9) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:59:21 UTC; 2 starts not delivered in time in the last hour.',
@@ -266,7 +266,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'no problem of a schedule every minute with a failed message',
+    'no problem for a schedule that runs every minute, with a failed message',
     { change: view => Object.assign(schedule(view), { state: 'failing' }) },
     [],
   ],

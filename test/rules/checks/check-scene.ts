@@ -1,4 +1,4 @@
-/** A healthy account, except for changes by a test, and the findings about it. */
+/** Runs the checks on a healthy account to which a test has made changes. */
 
 import { seriesName } from '../../../src/history/series-name.ts';
 import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.ts';
@@ -22,7 +22,7 @@ export interface Scene {
   /** Values by series; unlisted series were constant for 75 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
   readonly autoCancel?: Partial<AutoCancelNumbers>;
-  /** Counts requests and unreadable lists. */
+  /** Increments counters of the meter. */
   readonly count?: (meter: AccountMeter) => void;
   readonly firstSeen?: (finding: {
     readonly kind: Problem['kind'];

@@ -106,8 +106,8 @@ it('orders problems by severity, then by age', () => {
   expect([...ordered].reverse().sort(byWeight)).toEqual(ordered);
 });
 
-describe('tables of checks', () => {
-  it('the tables of checks name only existing runbooks', () => {
+describe('runbooks of built-in alerts', () => {
+  it('each built-in alert has a runbook file, except those marked as having none', () => {
     const files = new Set(readdirSync(new URL('../../../docs/runbooks/', import.meta.url)));
     const named = BUILTIN_ALERTS.filter(name => !builtinAlert(name).hasNoRunbook);
     expect(named.filter(name => !files.has(`${name}.md`))).toEqual([]);
@@ -215,7 +215,7 @@ describe('problems of a replica', () => {
       { age: undefined, waitedFor: 130_000 },
       'http://two:10922 holds it and has reported nothing for 2 min; its state is unknown.',
     ],
-    ['in a handover', { holder: undefined, unheldFor: 15_000 }, undefined],
+    ['during a handover', { holder: undefined, unheldFor: 15_000 }, undefined],
     ['not held', { holder: undefined, unheldFor: 15_001 }, 'none holds it; the shown data is from 11:59:20 UTC.'],
     [
       'not held while the database is unavailable',

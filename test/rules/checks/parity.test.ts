@@ -10,7 +10,7 @@ const shipped = new Map(shippedAlerts.map(alert => [alert.name, alert]));
 const builtin: readonly string[] = BUILTIN_ALERTS;
 
 describe('parity of alerts', () => {
-  it('built-in and shipped alerts exist in pairs, unless a reason is given', () => {
+  it('each built-in alert has a shipped counterpart and vice versa, unless an exception is listed', () => {
     expect(builtin.filter(name => !shipped.has(name as `Delivery${string}`)).sort()).toEqual(
       Object.keys(NOT_SHIPPED).sort(),
     );
@@ -26,7 +26,7 @@ describe('parity of alerts', () => {
     expect(others).toEqual([]);
   });
 
-  it('built-in alerts are sent by default if the shipped alert is not in the extended set', () => {
+  it('built-in alerts are sent by default unless the shipped alert is in the extended set', () => {
     const others = BUILTIN_ALERTS.filter(name => {
       const set = shipped.get(name)?.set;
       return set !== undefined && (set === 'extended') !== (builtinAlert(name).isExtended === true);
@@ -34,7 +34,7 @@ describe('parity of alerts', () => {
     expect(others).toEqual([]);
   });
 
-  it('built-in and shipped alerts have the same durations, unless a reason is given', () => {
+  it('built-in and shipped alerts have the same durations, unless an exception is listed', () => {
     const others = BUILTIN_ALERTS.filter(name => {
       const alert = shipped.get(name);
       if (!alert) return false;
@@ -62,7 +62,7 @@ describe('parity of alerts', () => {
     }
   });
 
-  it('built-in alerts are about accounts or about the agent, like their checks', () => {
+  it('built-in alerts have the same scope as their checks, account or agent', () => {
     const ofAgent = new Set([...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ alert }) => alert));
     expect(BUILTIN_ALERTS.filter(name => builtinAlert(name).isOfAgent === true)).toEqual(
       BUILTIN_ALERTS.filter(name => ofAgent.has(name)),

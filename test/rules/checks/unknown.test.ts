@@ -36,7 +36,7 @@ describe('unknown results', () => {
     expect(dlq).toEqual([]);
   });
 
-  it('checks report findings in partial data and are unknown otherwise', () => {
+  it('checks of partial data report findings and are unknown otherwise', () => {
     const change = (view: AccountViewBase) => Object.assign(view.deadLetters, { data: 'partial', messages: 9000 });
     const [found] = check({ change }).filter(({ check }) => check.kind === 'dlq_nearly_full');
     expect(found).toMatchObject({ findings: [expect.anything()], unknown: [{ isUnknown: true }] });
@@ -83,7 +83,7 @@ describe('unknown results', () => {
     for (const { findings, unknown } of of('data_stale')) expect([findings.length, unknown.length]).toEqual([0, 1]);
   });
 
-  it('checks of slow burns are unknown during a fast burn', () => {
+  it('slow-burn checks are unknown during a fast burn', () => {
     const results = check({
       change: view => Object.assign(view.events.finished, { delivered: 10_000, failed: 500 }),
       courses: {

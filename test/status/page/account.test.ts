@@ -63,7 +63,7 @@ describe('account page', () => {
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
-  it('a past time is never shown as the next one', () => {
+  it('a past expiry is shown as overdue instead of as the next one', () => {
     const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
     expect(of('2026-11-22T10:25:12.000Z')).toContain('Next expiry in 10 min');
     expect(of('2026-11-22T10:05:12.000Z')).toContain('Next expiry (overdue) 10 min ago');
@@ -98,7 +98,7 @@ describe('account page', () => {
     expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check DNS, proxy and firewall');
   });
 
-  it('names from outside are shown as text', () => {
+  it('external names are escaped', () => {
     expect(strange(page(hostile))).toEqual([]);
     expect(strange(`${page(account)}<img src=x onerror=alert(1)>`)).toEqual(['<']);
     expect(strange('<p onclick="x">')).toEqual(['<p onclick="x">']);

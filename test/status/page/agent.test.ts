@@ -39,7 +39,7 @@ describe('agent page', () => {
     expect(read(part(page({ ...agent, lastReload }), 'configuration'))).toContain(words),
   );
 
-  it('the configuration is shown as text that can be scrolled by keyboard', () => {
+  it('the configuration is escaped and can be scrolled with the keyboard', () => {
     expect(page(agent)).toMatch(
       /<pre class="file" tabindex="0"[^>]*>accounts:\n {2}- name: production\n {4}token: &lt;redacted&gt;/,
     );

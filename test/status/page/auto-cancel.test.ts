@@ -47,7 +47,7 @@ describe('auto-cancel page', () => {
     expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `),
   );
 
-  it('predicates are shown as in explain, each with a word', () => {
+  it('predicates are shown with their results in words, as in explain', () => {
     const text = read(part(page(autoCancel), 'candidates'));
     expect(text).toContain('in_progress_for yes 57h at least 48h');
     expect(text).toContain('idle_for unknown no event is known at least 1h');
@@ -82,7 +82,7 @@ describe('auto-cancel page', () => {
   it.each([
     [{}, 'server.lifecycle is false'],
     [{ lifecycle: true }, 'clients are not authenticated'],
-  ])('the page has no buttons for access %j, and shows the reason and the command', (access, why) => {
+  ])('the page has no buttons for access %j, and shows the reason and the CLI commands instead', (access, why) => {
     const text = page(autoCancel, access);
     expect(text).not.toMatch(/<button|<dialog/);
     expect(read(text)).toContain(why);
@@ -91,5 +91,5 @@ describe('auto-cancel page', () => {
     }
   });
 
-  it('names from outside are shown as text', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
+  it('external names are escaped', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
 });

@@ -20,7 +20,7 @@ describe('gaps', () => {
     const thinned = [0, 300, 600, 900, 1200, 1500, 1560, 1620, 1680, 1740];
     expect(gapsOf(thinned).slice(1)).not.toContain(true);
   });
-  it('gaps are empty without points', () => expect(gapsOf([])).toEqual([]));
+  it('gaps do not exist without points', () => expect(gapsOf([])).toEqual([]));
 });
 
 describe('increases', () => {
@@ -126,7 +126,7 @@ describe('series of charts', () => {
     expect(found.lines[1]?.values).toEqual([null, 0, 4]);
   });
 
-  it('drawn series omit outcomes that did not happen, except the first', () => {
+  it('drawn series omit outcomes that did not occur; if none occurred, the first one is drawn', () => {
     const chart = { kind: 'stack' as const, lines: [{ family: 'c', by: 'outcome', looks: { ok: 'calm' as const } }] };
     const of = (server: number) =>
       view(
@@ -145,7 +145,7 @@ describe('series of charts', () => {
     expect(found.times).toHaveLength(97);
   });
 
-  it('drawn quantiles show their bound in each interval', () => {
+  it('drawn quantiles show their upper bound in each interval', () => {
     const bucket = (le: string, values: Values) => series('h_bucket', { le }, values);
     const found = drawn(
       { kind: 'quantile', lines: [{ family: 'h_bucket' }], quantiles: [0.5, 0.95, 0.99] },

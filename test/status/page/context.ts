@@ -13,7 +13,7 @@ export const context: PageContext = {
 /** Returns the visible text of a page: without markup, with undecoded entities. */
 export const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 
-/** Returns the content of the element with this id, up to the next element of the same name. */
+/** Returns the content of the section with this id. */
 export const part = (page: string, id: string) => page.split(`<section id="${id}"`)[1]?.split('</section>')[0] ?? '';
 
 const OURS = [
@@ -72,7 +72,7 @@ const OURS = [
   ...['tbody', 'tr', 'th', 'td', 'time', 'ul'],
 ];
 
-/** Returns foreign markup of a page: elements and attributes injected by foreign text. */
+/** Returns markup that is not the page's own: elements and attributes injected by external text. */
 export function strange(page: string): string[] {
   const tags = [...page.matchAll(/<\/?([^\s>/]*)((?:\s+[\w-]+(?:="[^"]*")?)*)\s*\/?>|</g)];
   return tags.flatMap(([text, name, attributes = '']) => {

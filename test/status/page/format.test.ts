@@ -87,12 +87,12 @@ describe('values of pages', () => {
     );
   });
 
-  it('values on pages contain the day of a time that is not today', () => {
+  it('values on pages include the date of a time that is not today', () => {
     expect(at('2026-11-22T09:58:00.000Z', NOW).text).toContain('>09:58 UTC</time>');
     expect(at('2026-11-21T09:58:00.000Z', NOW).text).toContain('>2026-11-21 09:58 UTC</time>');
   });
 
-  it('unknown values on pages are a dash with text for screen readers', () => {
+  it('unknown values on pages are shown as a dash with text for screen readers', () => {
     const unknown =
       '<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>';
     for (const written of [count(null), ago(null, NOW), at(null, NOW), lasting(null)]) {

@@ -37,7 +37,7 @@ const alertOf = (text: string) => ({
   value: 1,
 });
 
-/** Two samples of series with these names. */
+/** Returns a history with two samples of series with these names. */
 const history = (names: readonly string[]): HistoryView => ({
   now: new Date(NOW).toISOString(),
   account: 'a',
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
   });
   afterAll(() => browser.close());
 
-  it('pages run no script from foreign names, follow no foreign link and stay intact', async () => {
+  it('pages with hostile names run no injected scripts, request nothing from other origins and stay intact', async () => {
     const [first] = account.flowControl.rows;
     const { server } = await serve(
       USERS,
@@ -118,7 +118,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     }
   });
 
-  it('a page cancels exactly the shown callback, once, even if the list changes meanwhile', async () => {
+  it('a page approves exactly the callback that its dialog shows, once, even if the list changes while the dialog is open', async () => {
     const [one] = autoCancel.candidates;
     if (!one) throw new Error('there is no candidate');
     const ofNumber = (number: number) => ({

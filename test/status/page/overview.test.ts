@@ -18,7 +18,7 @@ const context: PageContext = {
 const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: OverviewAsk['faults'] = []) =>
   overviewPage(view, context, { query: { ...OverviewQuery.parse({}), ...query }, faults }).text;
 
-/** Visible text of a page: without markup, with undecoded entities. */
+/** Returns the visible text of a page: without markup, with undecoded entities. */
 const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 
 describe('verdict', () => {
@@ -60,14 +60,14 @@ describe('verdict', () => {
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
   });
 
-  it('the first line does not count remarks as problems', () => {
+  it('the first line does not count findings with severity info as problems', () => {
     const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
     const text = read(page(overview([row('a', { worst })])));
     expect(text).toMatch(/All right .* Worth knowing/);
     expect(text).not.toContain('Problems');
   });
 
-  it('the first line names the newest problem above a remark, and its start', () => {
+  it('the first line names the newest problem with a severity above info, and its start', () => {
     expect(read(page(TROUBLED))).toContain(
       '6 problems in 6 accounts, 2 critical — newest: service down since 10:10 UTC',
     );
@@ -125,7 +125,7 @@ describe('overview page', () => {
     expect(text(377, 0)).toContain('none ended');
   });
 
-  it('the page escapes names, and links them completely', () => {
+  it('the page escapes names, and encodes them completely in links', () => {
     const text = page(overview(HOSTILE.map(name => row(name, { labels: { x: name } }))));
     expect(text.match(/<script/g)).toEqual(['<script']);
     expect(text).not.toContain('<img');
@@ -135,7 +135,7 @@ describe('overview page', () => {
     expect(text).toContain('<bdi class="name">\u202egnihtemos\u202c</bdi>');
   });
 
-  it('the page links runbooks of alerts only to web addresses, and its own runbooks to its pages', () => {
+  it('the page links alerts only to runbooks at web addresses, and problems to its own runbook pages', () => {
     const text = page(TROUBLED);
     expect(text).toContain('href="https://runbooks.example.com/DlqGrowing"');
     expect(text).not.toContain('href="javascript');
@@ -194,13 +194,13 @@ describe('overview page', () => {
     expect(page(view, { q: 'x' })).toContain('No matching account. <a href="./">Show all</a>');
   });
 
-  it('the page of a single account has no search, sorting and paging', () => {
+  it('the page of a single account has no search, sorting or paging', () => {
     const text = page(overview([row('a', { oldestEntered: before(60) })]));
     expect(text).not.toMatch(/<form|class="pager"|aria-sort|<h2>Problems|<h2>Firing/);
     expect(read(text)).toContain('1 of 1 account up · 12 dead letters · 0 alerts firing');
   });
 
-  it('the page has ordered headings with a single h1, and no inline scripts and styles', () => {
+  it('the page has ordered headings with a single h1, and no inline scripts or styles', () => {
     const text = page(TROUBLED);
     expect([...text.matchAll(/<h(\d)/g)].map(([, rank]) => rank)).toEqual(['1', '2', '2', '2']);
     expect(page(overview([row('a'), row('b')]))).not.toMatch(
@@ -208,13 +208,13 @@ describe('overview page', () => {
     );
   });
 
-  it('the page renders a hundred accounts quickly', () => {
+  it('the page renders a hundred accounts within 25 ms of CPU time', () => {
     const view = overview(Array.from({ length: 100 }, (_, index) => row(`account-${index}`)));
     page(view);
     const start = process.cpuUsage();
     for (let turn = 0; turn < 10; turn += 1) page(view);
     const { user, system } = process.cpuUsage(start);
-    // A tenth of the time that may block the event loop, with tolerance for a slow machine.
+    // Rendering blocks the event loop. The limit (ms) includes tolerance for slow machines.
     expect((user + system) / 10 / 1000).toBeLessThan(25);
   });
 });

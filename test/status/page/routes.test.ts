@@ -23,7 +23,7 @@ async function serve(overrides: Partial<Served> = {}) {
   return { get, log };
 }
 
-/** Addresses of style sheet and script in the head of a page. */
+/** Returns the URLs of style sheets and scripts in a page. */
 const needed = (text: string) =>
   [...text.matchAll(/(?:<link rel="stylesheet" href|<script[^>]* src)="([^"]+)"/g)].map(([, url = '']) => url);
 
@@ -145,7 +145,7 @@ describe('routes of pages', () => {
     const first = get('/');
     const gone = get('/?q=gone', { signal: left.signal }).catch(() => 'left');
     const others = Array.from({ length: 20 }, () => get('/'));
-    // A response of the same process in between shows that all requests have arrived.
+    // The server has received all requests once it has responded to later ones.
     for (let times = 0; times < 20; times += 1) expect((await get('/-/healthy')).status).toBe(200);
     left.abort();
     for (let times = 0; times < 20; times += 1) await get('/-/healthy');
@@ -165,7 +165,7 @@ describe('routes of pages', () => {
     expect(await get('/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   });
 
-  it('pages with an extra slash are not found, because their links would be wrong', async () => {
+  it('pages are not found at paths with a trailing slash, because their relative links would be wrong', async () => {
     const { get } = await serve();
     expect((await get('/agent/')).status).toBe(404);
   });

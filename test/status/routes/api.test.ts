@@ -5,7 +5,7 @@ import { ALICE, serve, USERS } from '../../http/protected-server.ts';
 const start = (overrides: Partial<Served> = {}) => serve(USERS, overrides);
 const PATHS = ['overview', 'accounts/a', 'accounts/a/history?family=x', 'auto-cancel', 'agent', 'openapi.json'];
 
-/** Minimal views for the routes. */
+/** Returns a function that resolves with this view. */
 const shown = (answer: unknown) => async () => answer as never;
 const ALL: Partial<Served> = {
   overview: shown({ which: 'overview' }),

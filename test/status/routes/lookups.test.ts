@@ -17,7 +17,7 @@ function echo() {
 
 const PATHS = ['dlq', 'events', 'messages/m1'];
 
-it('passes the account, filters and the limit on', async () => {
+it('passes the account, filters and limit to the look-up', async () => {
   const { calls, lookups } = echo();
   const { ask } = await serve(USERS, { lookups });
   for (const path of ['dlq?callerIp=::1&kind=k', 'events?since=2h&limit=7', 'messages/m1?account=a']) {
@@ -69,7 +69,7 @@ it.each(PATHS)('%s requires an account if several are configured', async path =>
   expect(calls).toHaveLength(1);
 });
 
-it('responds with the status, the sentence and the wait of a failed look-up', async () => {
+it('responds to a failed look-up with its status, message and Retry-After', async () => {
   const fail = (error: unknown) => () => Promise.reject(error);
   const lookups: Lookups = {
     dlq: fail(new LookupError(429, 'too many', 1500)),

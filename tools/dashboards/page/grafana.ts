@@ -1,4 +1,4 @@
-/** Fills the registries that Grafana's app fills before it draws, and processes frames like its data layer. */
+/** Does what Grafana's application does outside of its panels: fills the registries and prepares data frames. */
 import {
   applyFieldOverrides,
   cacheFieldDisplayNames,
@@ -146,7 +146,7 @@ export async function prepare(
     theme,
     timeZone: 'utc',
   });
-  // Tables only show display names that are cached.
+  // Tables show only cached display names.
   cacheFieldDisplayNames(ready);
   return ready;
 }

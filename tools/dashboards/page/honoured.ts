@@ -1,7 +1,7 @@
 import { isKnownProperty } from './grafana.ts';
 import { type Panel, warn } from './model.ts';
 
-/** Options that the drawing supports or that are invisible in a picture, by panel type, in addition to `COMMON`. */
+/** Options of all panel types that the drawing supports or that are invisible in a picture. */
 const COMMON = [
   /^(id|type|title|description|transparent|pluginVersion|interval|maxDataPoints)$/,
   /^(gridPos|datasource|transformations)\b/,
@@ -16,6 +16,7 @@ const COMMON = [
 
 const REDUCED = [/^options\.(reduceOptions|text)\b/, /^options\.orientation$/];
 
+/** Further options of this kind, by panel type. */
 const BY_TYPE: Readonly<Record<string, readonly RegExp[]>> = {
   timeseries: [
     /^options\.legend\.(showLegend|displayMode|placement|calcs|width|sortBy|sortDesc|limit|isVisible|asTable)\b/,

@@ -93,7 +93,7 @@ function PanelBody({ view, panel, width, height }: { view: View; panel: Panel; w
   );
 }
 
-/** Lays out the panels below each other; with `all`, also panels of collapsed rows. */
+/** Returns the panels at their positions on the page. Opens all rows if `all`. */
 function laidOut(panels: readonly Panel[], all: boolean): Panel[] {
   const placed: Panel[] = [];
   let moved = 0;
@@ -110,7 +110,7 @@ function laidOut(panels: readonly Panel[], all: boolean): Panel[] {
     if (!panel.collapsed || inside.length === 0) continue;
     const top = Math.min(...inside.map(({ gridPos }) => gridPos.y));
     if (isOpen) placed.push(...inside.map(each => at(each, moved + first - top)));
-    // Panels after a collapsed row were placed as if it were open, or directly below it.
+    // In the JSON, panels after a collapsed row are placed either directly below it, or as if the row were open.
     const next = panels.filter(({ gridPos }) => gridPos.y > panel.gridPos.y).map(({ gridPos }) => gridPos.y);
     const room = next.length > 0 ? Math.min(...next) - first : 0;
     moved += (isOpen ? last - top : 0) - room;
@@ -204,7 +204,7 @@ function Grid({ view, width, all }: { view: View; width: number; all: boolean })
   );
 }
 
-/** Merges times at most one step apart into one stretch. */
+/** Merges times that are at most one step apart into periods. */
 function stretches(times: readonly number[], step: number): { at: number; until: number }[] {
   const all: { at: number; until: number }[] = [];
   for (const time of times) {

@@ -21,12 +21,12 @@ export interface Panel {
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly targets?: readonly Target[];
   readonly fieldConfig?: FieldConfigSource;
-  // biome-ignore lint/suspicious/noExplicitAny: each type of panel has options of its own, and Grafana publishes no type for them.
+  // biome-ignore lint/suspicious/noExplicitAny: the options depend on the panel type, and Grafana publishes no types for them.
   readonly options?: any;
   readonly transformations?: DataTransformerConfig[];
   readonly interval?: string;
   readonly maxDataPoints?: number;
-  /** Only rows can be collapsed. */
+  /** Whether a row is collapsed; only set for rows. */
   readonly collapsed?: boolean;
   readonly panels?: readonly Panel[];
 }
@@ -62,7 +62,7 @@ export interface Dashboard {
   readonly annotations?: { readonly list: readonly Annotation[] };
 }
 
-/** Seconds since the Unix epoch. */
+/** A time range (seconds since the Unix epoch). */
 export interface Range {
   readonly from: number;
   readonly to: number;
@@ -70,7 +70,7 @@ export interface Range {
 
 const warnings = new Set<string>();
 
-/** Records an option that the drawing ignores. */
+/** Records a warning, such as about an option that the drawing ignores. */
 export function warn(text: string): void {
   warnings.add(text);
 }

@@ -1,7 +1,7 @@
 import { type DataFrame, FieldType, type Labels, rangeUtil } from '@grafana/data';
 import type { Range, Target } from './model.ts';
 
-/** Settings of the Prometheus data source. */
+/** Scrape interval in the settings of the Prometheus data source. */
 const SCRAPE_MS = 30_000;
 const LONGEST_LEGEND = 2000;
 
@@ -58,7 +58,7 @@ function nameOf({ __name__ = '', ...labels }: Labels): string {
   return `${__name__}{${list.join(', ')}}`;
 }
 
-/** Inserts a null where samples are missing, as Grafana's panel does: lines must not cross gaps. */
+/** Inserts a null if samples are missing, like Grafana, so that no line is drawn across the gap. */
 const withGaps = (samples: readonly Sample[], ms: number): readonly (Sample | readonly [number, null])[] =>
   samples.flatMap((sample, index) => {
     const before = samples[index - 1]?.[0] ?? sample[0];
@@ -86,7 +86,7 @@ function timeSeries(target: Target, { metric, values, value }: Series, ms: numbe
   };
 }
 
-/** Returns one row per series with its labels as columns. */
+/** Returns a table with one row per series, and with the labels and the latest value as columns. */
 function table({ refId }: Target, series: readonly Series[], targets: number): DataFrame {
   const labels = [...new Set(series.flatMap(({ metric }) => Object.keys(metric)))].sort();
   const latest = series.map(({ value, values }) => value ?? values?.at(-1));
@@ -111,7 +111,7 @@ function table({ refId }: Target, series: readonly Series[], targets: number): D
   };
 }
 
-/** Returns non-cumulative buckets in ascending order. */
+/** Returns one frame per histogram bucket in ascending order, with non-cumulative counts. */
 function heatmap(target: Target, series: readonly Series[], ms: number): DataFrame[] {
   const sorted = series.toSorted((a, b) => numberOf(a.metric.le ?? '') - numberOf(b.metric.le ?? ''));
   return sorted.map((each, index) => {

@@ -9,7 +9,7 @@ export interface Shown {
 
 export type Replace = (text?: string, scoped?: ScopedVars | Record<string, unknown>) => string;
 
-/** Formats of displayed values, and of link addresses, which are not drawn. */
+/** Supported formats of variables. Those of link addresses have no effect, because links are not drawn. */
 const FORMATS = ['regex', 'raw', 'text', 'queryparam', 'percentencode'];
 
 /** Replaces `$name`, `${name}` and `${name:format}`. */

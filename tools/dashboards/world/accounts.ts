@@ -5,19 +5,18 @@ import type { FaultSeed } from '../../../src/emulator/server.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** The emulator's workload starts this long before the emulator (ms). */
+/** Time by which the emulator's workload starts earlier than the emulator (ms). */
 const HEAD_START_MS = HOUR_MS;
 
 const isBetween = (ms: number, fromHours: number, toHours: number) =>
   ms <= fromHours * HOUR_MS && ms > toHours * HOUR_MS;
 
 /**
- * Adds variants of the shipped scenarios. Each account is healthy for a day; in the last six hours, one has a slow hour that is
- * over, one has a growing dead-letter queue, and one has stuck callbacks. They are added to the emulator's scenarios, because
- * it selects scenarios by name. `pastMs`: duration of the simulated past.
+ * Adds two variants of the shipped scenarios to the emulator, which selects scenarios by name. They start healthy. In the last
+ * hours, one is slow for 50 minutes, and the other has a growing dead-letter queue. `pastMs`: duration of the simulated past.
  */
 export function addScenarios(pastMs: number): void {
-  /** Returns the time left until now (ms). */
+  /** Returns the remaining time until the end of the past (ms). */
   const left = (elapsedMs: number) => pastMs + HEAD_START_MS - elapsedMs;
   const isSlow = (elapsedMs: number) => isBetween(left(elapsedMs), 4.5, 3.7);
   const steady = scenarioNamed('steady');
@@ -44,17 +43,17 @@ export function addScenarios(pastMs: number): void {
 /** Scenario of each account. */
 export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', workflows: 'stuck-callback' } as const;
 
-/** A service with network latency. */
+/** Network latency of the service. */
 const far: FaultSeed = { latencyMs: 30, jitterMs: 60 };
 
-/** Returns the faults of one outage of the service for all accounts, like in the scenario `outage`. */
+/** Returns the latency of the service and, during one outage of all accounts, errors as in the scenario `outage`. */
 export function faultsAt(msLeft: number): readonly FaultSeed[] {
   return isBetween(msLeft, 2, 1.65) ? [{ ...far, kind: 'status', status: 503 }, far] : [far];
 }
 
-/** The configuration without accounts, notifiers and push. */
+/** The configuration except for accounts, notifiers and push. */
 export const settings = {
-  // Intervals equal those of scrapes, and each event is read about once: more reads would only slow down the replay.
+  // Intervals equal the scrape interval, and each event is read about once, because more reads only slow down the replay.
   collect: {
     flowControl: { every: '30s' },
     events: { every: '30s', overlap: '20s', lateSweep: '20s', destination: 'host' },
@@ -85,7 +84,7 @@ export const settings = {
     mode: 'enforce',
     breaker: { candidates: { max: 1000, percent: 100 } },
     limits: { perRun: 5, perHour: 20, perDay: 50 },
-    // Shorter than in practice, so that callbacks are stuck within the recorded past.
+    // The times are shorter than in practice, so that callbacks count as stuck within the recorded past.
     rules: [
       {
         ...hungWorkflows({ perRun: 5, perHour: 20 }),

@@ -3,13 +3,13 @@ import { setImmediate } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../../src/kit/clock.ts';
 
 /**
- * A clock that starts in the past and skips all time in which every task sleeps, until it reaches the system clock.
- * Work takes its real duration, so measured durations stay true.
+ * A clock that starts in the past and skips the times at which all tasks sleep, until it reaches the system clock. Work takes
+ * its real duration, so measured durations are correct.
  */
 export interface CatchUpClock extends Clock {
-  /** For servers: a request that sleeps on this clock does not prevent skipping. */
+  /** A clock for servers: time is also skipped while requests are in flight that sleep on this clock. */
   readonly ofServers: Clock;
-  /** Catches up with the system clock. Calls `each` every `every` milliseconds of its time, with no work in flight. */
+  /** Catches up with the system clock. Calls `each` every `every` (ms) of simulated time while no work is in flight. */
   catchUp(every: number, each: () => Promise<void>): Promise<void>;
 }
 
@@ -18,13 +18,13 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** Number of event loop turns in which all ready work runs. */
+/** Number of event loop turns after which all ready work has run. */
 const TURNS = 12;
 
-/** Work outside the event loop: files and compression. */
+/** Active resources that represent work outside the event loop: files and compression. */
 const WORK = /^(FSReq|Zlib|Brotli|WORK)/;
 
-/** Longer timers would fire immediately. */
+/** Maximum delay of a timer (ms). Longer timers fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 export function createCatchUpClock(behindMs: number): CatchUpClock {
@@ -36,7 +36,7 @@ export function createCatchUpClock(behindMs: number): CatchUpClock {
       requests += by;
     });
   }
-  // Never return a negative time: an attempt may be due from 0 on.
+  // Times must not be negative, because callers use 0 for times that have always passed.
   const monotonic = () => systemClock.monotonic() + behindMs - behind;
 
   function sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -63,7 +63,7 @@ export function createCatchUpClock(behindMs: number): CatchUpClock {
   }
 
   const ofServers = {
-    // Whole milliseconds, like the system clock.
+    // Return whole milliseconds, like the system clock.
     now: () => Math.floor(systemClock.now() - behind),
     monotonic,
     async sleep(ms: number, signal?: AbortSignal) {

@@ -14,7 +14,7 @@ export interface World {
   readonly target: string;
   /** The past as OpenMetrics, one file per Prometheus block. */
   readonly files: readonly string[];
-  /** Start of the past (ms since the Unix epoch). */
+  /** Start of the recorded past (ms since the Unix epoch). */
   readonly since: number;
   close(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:
 const SCRAPE_MS = 30_000;
 const BLOCK_MS = 2 * 3_600_000;
 
-/** Replaces the process start by the time of the first scrape. The real value is the time of the replay. */
+/** Replaces the start time of the process, which is that of the replay, with the start of the past. */
 const startedAt = (text: string, since: number) =>
   text.replace(/^process_start_time_seconds .*$/m, `process_start_time_seconds ${since / 1000}`);
 
@@ -46,7 +46,7 @@ function toOpenMetrics(text: string, at: number): string {
   return lines.join('');
 }
 
-/** Writes each scrape to the file of its block. */
+/** Creates a recorder that writes each scrape to the file of its Prometheus block. */
 function createRecorder(folder: string) {
   const files: string[] = [];
   let block: number | undefined;
@@ -70,7 +70,7 @@ function createRecorder(folder: string) {
   };
 }
 
-/** Returns invented series of a replica with a shared store, which the recorded agent does not have. */
+/** Returns synthetic lease metrics, because the recorded agent has no shared store. */
 function replicaSeries(at: number): string {
   const held = Object.keys(accounts).map(account => `delivery_watch_leader{account="${account}"} 1`);
   const seconds = at / 1000;
@@ -90,7 +90,7 @@ function replicaSeries(at: number): string {
 
 function configOf(emulators: ReadonlyMap<string, Emulator>, receiver: string): Config {
   const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 200_000 };
-  // Retention of the emulator.
+  // The emulator's retention.
   const retention = { dlq: '3d' };
   const limits = { dlqSize: 2000, requestsPerDay: 500_000, globalParallelism: 40 };
   return Config.parse({

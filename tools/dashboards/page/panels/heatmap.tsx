@@ -6,7 +6,7 @@ import { warn } from '../model.ts';
 import { RowsPlot } from './plot.tsx';
 import type { VizProps } from './props.ts';
 
-/** Colours in Grafana's order from low to high counts. In the dark theme, dark colours represent low counts. */
+/** Returns Grafana's colour scale from low to high counts. In the dark theme, low counts are dark. */
 function paletteOf({ panel, theme }: VizProps): (share: number) => string {
   const { scheme = 'Oranges', reverse = false, mode } = panel.options.color ?? {};
   if (mode === 'opacity') warn(`${panel.title}: options.color.mode opacity`);

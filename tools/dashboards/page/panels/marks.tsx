@@ -5,7 +5,7 @@ import type { Mark } from './props.ts';
 const LINE = 2;
 const FOOT = 5;
 
-/** Draws annotations like Grafana: dashed lines with a marker below; periods as an area between two lines. */
+/** Draws annotations like Grafana: a point in time as a dashed line with a marker below it, a period as an area between two lines. */
 export function Marks({ config, marks }: { readonly config: UPlotConfigBuilder; readonly marks: readonly Mark[] }) {
   useLayoutEffect(() => {
     config.addHook('draw', ({ ctx, bbox, valToPos, scales }) => {

@@ -17,7 +17,7 @@ interface PlotProps {
   readonly draw: (plot: uPlot) => void;
 }
 
-/** Draws rows over time, the base of heatmaps and state timelines. */
+/** A plot with time on the x-axis and labelled rows on the y-axis, for heatmaps and state timelines. */
 export function RowsPlot({ width, height, theme, timeRange, labels, draw, marks }: PlotProps) {
   const config = useMemo(() => {
     const builder = new UPlotConfigBuilder('utc');

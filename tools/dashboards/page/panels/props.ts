@@ -5,7 +5,7 @@ import type { Replace } from '../variables.ts';
 export interface Mark {
   /** Start (ms since the Unix epoch). */
   readonly at: number;
-  /** The end of a period; undefined for a point in time. */
+  /** End of a period (ms since the Unix epoch); undefined for a point in time. */
   readonly until?: number;
   readonly color: string;
 }

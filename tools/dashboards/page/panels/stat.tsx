@@ -14,13 +14,13 @@ function valuesOf({ panel, frames, fieldConfig, theme, replace }: VizProps): Fie
   });
 }
 
-/** Shows a configured name even if there is only one value. */
+/** Returns the text mode. In automatic mode, a configured name is shown even if there is only one value. */
 const textModeOf = ({ panel, fieldConfig }: VizProps) =>
   panel.options.textMode === BigValueTextMode.Auto && (fieldConfig.defaults.displayName || !panel.title)
     ? BigValueTextMode.ValueAndName
     : panel.options.textMode;
 
-/** Returns repeated values and their layout, for both kinds of panel. */
+/** Returns the properties of Grafana's `VizRepeater` that stat and bar gauge panels have in common. */
 function repeated(props: VizProps) {
   const { panel, width, height } = props;
   const values = valuesOf(props);

@@ -14,7 +14,7 @@ interface Stretch {
   readonly color: string;
 }
 
-/** Merges consecutive equal values into one stretch. */
+/** Returns the periods of a series. Merges consecutive equal values if `merge`. */
 function stretchesOf(time: Field, field: Field, end: number, merge: boolean): Stretch[] {
   const step = time.config.interval ?? 0;
   const stretches: Stretch[] = [];
