@@ -2,7 +2,7 @@ import { DEFAULT_OBJECTIVES, shippedDashboards } from '../src/cli/shipped.ts';
 import { dashboardsTemplate } from './dashboards.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
 import { metricsReference } from './metrics-reference.ts';
-import { prometheusRule, ruleFiles, rulesTemplate } from './rules.ts';
+import { ruleFiles, ruleResources, rulesTemplate } from './rules.ts';
 
 const inFolder = (folder: string, files: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]));
@@ -15,7 +15,9 @@ export const generatedFiles = (): Readonly<Record<string, string>> => ({
   'docs/dashboards.md': dashboardsReference(),
   ...inFolder('mixin/templates', { 'rules.json': `${rulesTemplate}\n`, 'dashboards.json': `${dashboardsTemplate}\n` }),
   ...inFolder('dashboards/rules', ruleFiles()),
-  'deploy/kubernetes/prometheus-rule.yaml': prometheusRule(),
+  ...Object.fromEntries(
+    Object.entries(ruleResources()).map(([folder, text]) => [`deploy/kubernetes/${folder}/prometheus-rule.yaml`, text]),
+  ),
   ...inFolder(
     'dashboards',
     Object.fromEntries(dashboards.map(([name, dashboard]) => [name, `${JSON.stringify(dashboard, null, 2)}\n`])),

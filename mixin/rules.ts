@@ -126,13 +126,15 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   };
 }
 
-/** Returns the rules of the first two files as a resource of the Prometheus Operator. */
-export function prometheusRule(): string {
-  const resource = {
-    apiVersion: 'monitoring.coreos.com/v1',
-    kind: 'PrometheusRule',
-    metadata: { name: 'delivery-watch', labels: { 'app.kubernetes.io/name': 'delivery-watch' } },
-    spec: { groups: allGroups.slice(0, -1) },
+/** Returns the rules as resources of the Prometheus Operator: those of the first two files, and those of the third. */
+export function ruleResources(): { readonly base: string; readonly extended: string } {
+  const resource = (name: string, groups: readonly RuleGroup[]) => {
+    const metadata = { name, labels: { 'app.kubernetes.io/name': 'delivery-watch' } };
+    const rule = { apiVersion: 'monitoring.coreos.com/v1', kind: 'PrometheusRule', metadata, spec: { groups } };
+    return `${GENERATED}${stringify(rule, { lineWidth: 0, aliasDuplicateObjects: false })}`;
   };
-  return `${GENERATED}${stringify(resource, { lineWidth: 0, aliasDuplicateObjects: false })}`;
+  return {
+    base: resource('delivery-watch', allGroups.slice(0, -1)),
+    extended: resource('delivery-watch-extended', allGroups.slice(-1)),
+  };
 }

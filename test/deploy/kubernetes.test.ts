@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { lint } from './lint.ts';
 import { manifestFiles, readManifests } from './manifests.ts';
 import { againstSchema } from './schemas.ts';
@@ -193,11 +193,13 @@ describe('deploy/kubernetes', () => {
     expect(/^ARG VERSION=(.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1]).toBe(version);
   });
 
-  it('prometheus-rule.yaml contains the generated Prometheus rules', () => {
-    const [resource] = parseAllDocuments(files['prometheus-rule.yaml'] ?? '').map(each => each.toJS());
-    const groups = ['recording', 'alerting'].flatMap(
-      name => parse(readFileSync(`dashboards/rules/${name}.yaml`, 'utf8')).groups,
-    );
+  it.each([
+    ['base', ['recording', 'alerting']],
+    ['extended', ['extended']],
+  ])('the PrometheusRule of %s contains the generated rules', (folder, names) => {
+    const resource = parse(readFileSync(`deploy/kubernetes/${folder}/prometheus-rule.yaml`, 'utf8'));
+    const groups = names.flatMap(name => parse(readFileSync(`dashboards/rules/${name}.yaml`, 'utf8')).groups);
     expect(resource.spec.groups).toEqual(groups);
+    expect(againstSchema(resource)).toBeUndefined();
   });
 });

@@ -1,12 +1,14 @@
 import { globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
-/** Contents of the files in deploy/kubernetes by name. */
+/** Contents of the manifests in deploy/kubernetes by file name, without the extended rules and the files of Kustomize. */
 export const manifestFiles = (): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    globSync('*.yaml', { cwd: 'deploy/kubernetes' })
+    globSync('deploy/kubernetes/{base,service,overlays/*}/*.yaml')
+      .filter(file => basename(file) !== 'kustomization.yaml')
       .sort()
-      .map(name => [name, readFileSync(`deploy/kubernetes/${name}`, 'utf8')]),
+      .map(file => [basename(file), readFileSync(file, 'utf8')]),
   );
 
 /** Parses every resource in these files. Throws if a file is not valid YAML. */

@@ -5,7 +5,7 @@ import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { type TrueEvent, truthOf } from '../support/event-truth.ts';
 import { eventually } from '../support/eventually.ts';
-import { findNewerPrometheus } from '../support/newer-prometheus.ts';
+import { findNewerPrometheus } from '../support/newer-packages.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { traffic } from '../support/traffic.ts';
 

@@ -3,7 +3,7 @@ import { startAgent, unlimited } from '../support/agent.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { findVictoriaMetrics } from '../support/newer-prometheus.ts';
+import { findVictoriaMetrics } from '../support/newer-packages.ts';
 import { asVictoriaMetrics, freePort, startPrometheus } from '../support/prometheus.ts';
 
 const program = findVictoriaMetrics();

@@ -1,0 +1,100 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { lint } from '../deploy/lint.ts';
+import { readManifests } from '../deploy/manifests.ts';
+import { againstSchema } from '../deploy/schemas.ts';
+import { newFolder } from '../support/folder.ts';
+import { findNewerKubectl } from '../support/newer-packages.ts';
+
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: object };
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const kubectl = findNewerKubectl();
+
+/** Builds a folder as `kubectl apply -k` does. */
+function build(folder: string): Manifest[] {
+  const { status, stdout, stderr } = spawnSync(kubectl as string, ['kustomize', folder], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
+  return readManifests({ all: stdout }) as Manifest[];
+}
+
+/** Returns `KIND NAME` of each resource, sorted, without the dashboards. */
+const names = (manifests: readonly Manifest[]) =>
+  manifests
+    .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    .filter(name => !name.includes('dashboard'))
+    .sort();
+
+describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () => {
+  const SERVICE = ['NetworkPolicy delivery-watch', 'PrometheusRule delivery-watch', 'ServiceMonitor delivery-watch'];
+  it.each([
+    [
+      'standalone',
+      ['ConfigMap', 'Service', 'ServiceAccount', 'StatefulSet'].map(kind => `${kind} delivery-watch`).concat(SERVICE),
+    ],
+    [
+      'replicas',
+      ['ConfigMap', 'Deployment', 'PodDisruptionBudget', 'Service', 'ServiceAccount']
+        .map(kind => `${kind} delivery-watch-replicas`)
+        .concat(SERVICE, 'NetworkPolicy delivery-watch-database'),
+    ],
+    [
+      'sidecar',
+      [
+        'ConfigMap delivery-watch-sidecar',
+        'Deployment my-application',
+        'PodMonitor delivery-watch',
+        'PrometheusRule delivery-watch',
+      ],
+    ],
+  ])('the overlay %s builds valid resources whose references resolve', (overlay, expected) => {
+    const manifests = build(`deploy/kubernetes/overlays/${overlay}`);
+    expect(names(manifests)).toEqual(expected.toSorted());
+    expect(manifests.map(againstSchema).filter(Boolean)).toEqual([]);
+    expect(lint(manifests)).toEqual([]);
+  });
+
+  it('each overlay contains all dashboards as ConfigMaps that Grafana loads', () => {
+    const dashboards = build('deploy/kubernetes/overlays/standalone').filter(({ metadata }) =>
+      metadata.name.includes('dashboard'),
+    );
+    expect(dashboards.map(({ data }) => Object.keys(data ?? {})).sort()).toEqual([
+      ['agent.json'],
+      ['dlq.json'],
+      ['overview.json'],
+    ]);
+    for (const { metadata, data } of dashboards) {
+      expect(metadata.labels).toMatchObject({ grafana_dashboard: '1' });
+      for (const [file, text] of Object.entries(data ?? {}))
+        expect(text).toBe(readFileSync(`dashboards/${file}`, 'utf8'));
+      // `kubectl apply` copies a resource into an annotation, which is limited to 256 KiB.
+      expect(Buffer.byteLength(JSON.stringify(data))).toBeLessThan(256 * 1024);
+    }
+  });
+
+  it('the overlay in docs/kubernetes.md changes image, namespace and configuration', () => {
+    const [, example = ''] = /^```yaml\n(namespace: .*?)^```/ms.exec(readFileSync('docs/kubernetes.md', 'utf8')) ?? [];
+    const folder = newFolder();
+    symlinkSync(resolve('.'), join(folder, 'delivery-watch'));
+    writeFileSync(join(folder, 'kustomization.yaml'), example);
+    const manifests = build(folder);
+    expect(new Set(manifests.map(({ metadata }) => metadata.namespace))).toEqual(new Set(['monitoring']));
+    expect(JSON.stringify(manifests)).toContain('"image":"ghcr.io/example/delivery-watch:1.0.0"');
+    const config = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'delivery-watch');
+    expect(parse(config?.data?.['config.yaml'] ?? '').server).toEqual({
+      listen: '0.0.0.0:10922',
+      probesListen: '0.0.0.0:10923',
+    });
+    expect(lint(manifests)).toEqual([]);
+  });
+
+  it('the folder extended adds the extended alerts', () => {
+    expect(names(build('deploy/kubernetes/extended'))).toEqual(['PrometheusRule delivery-watch-extended']);
+  });
+});

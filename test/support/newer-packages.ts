@@ -1,0 +1,31 @@
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+
+/** Folder into which `.ci/newer-packages /opt/newer-packages` unpacks programs. */
+const USUAL = '/opt/newer-packages';
+
+/**
+ * Returns the path of a program of the next Debian release, in the folder NEWER_PACKAGES or in the usual one. If it is missing,
+ * reports on stderr that tests are skipped and returns undefined, or throws if REQUIRE_E2E is 1. For
+ * `test.skipIf(program === undefined)`.
+ */
+function find(name: string): string | undefined {
+  const program = join(process.env.NEWER_PACKAGES ?? USUAL, 'usr/bin', name);
+  try {
+    accessSync(program, constants.X_OK);
+    return program;
+  } catch {
+    const missing = `${program} is missing: .ci/newer-packages ${USUAL} fetches it`;
+    if (process.env.REQUIRE_E2E === '1') throw new Error(`${missing} although REQUIRE_E2E=1 requires it`);
+    process.stderr.write(`skipped: tests that need a newer ${name}; ${missing}\n`);
+    return undefined;
+  }
+}
+
+/** Finds a Prometheus with features that Debian stable may lack, such as start timestamps of series. */
+export const findNewerPrometheus = () => find('prometheus');
+
+/** Finds a VictoriaMetrics. It has the same query API and accepts OTLP, which Debian's Prometheus does not. */
+export const findVictoriaMetrics = () => find('victoria-metrics');
+
+export const findNewerKubectl = () => find('kubectl');
