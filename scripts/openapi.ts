@@ -124,7 +124,7 @@ const ROUTES: readonly Route[] = [
   {
     method: 'get',
     path: '/api/v1/accounts/{name}',
-    description: 'All data of an account. If another replica holds the account, the data of its status row.',
+    description: 'All data of an account or, if another replica holds it, the data in its status row.',
     responses: { 200: { description: 'The account.', json: 'Account' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
   },
   {
@@ -163,7 +163,7 @@ const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/api/v1/auto-cancel',
     description:
-      'Rules, brakes, tracked failure callbacks and the journal of auto-cancel. Empty lists while it is off.',
+      'Rules, pauses, breakers, tracked failure callbacks and the journal of auto-cancel. Lists are empty while it is off.',
     query: AutoCancelQuery,
     responses: { 200: { description: 'Auto-cancel.', json: 'AutoCancel' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
   },

@@ -59,8 +59,8 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   emulator: ['server.ts'],
 };
 /**
- * Files that make decisions and must not have side effects. They may import kit, model, `options.ts` files and each other, but no
- * other files and no Node.js modules.
+ * Files that make decisions and must not have side effects. They may import kit, model, `options.ts` files and each other, but
+ * neither other files nor Node.js modules.
  */
 const PURE: ReadonlySet<string> = new Set(
   ['evaluate', 'stages', 'limits', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits']

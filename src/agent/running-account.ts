@@ -18,9 +18,9 @@ export interface RunningDeps {
   readonly exporting: Exporting;
 }
 
-/** Delay of the first sample (ms). */
+/** Minimum delay of the first sample (ms). */
 const FIRST_SAMPLE = 5000;
-/** First samples are spread over this time per account (ms), at most one interval. A thousand at once would block the process. */
+/** Time per account over which first samples are spread (ms), at most one interval in total. A thousand at once would block the process. */
 const APART = 1000;
 
 /** An open account with its auto-cancel, alerts and history. */

@@ -243,7 +243,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       not_in_progress_lately:
         'the rule is `blind`, and the service reported no callback in progress within `recheckAfter`',
       rate_limited:
-        'the service responded to two or more cancels with 429; the agent waits ten minutes, then twice as long each time',
+        'the service responded to two or more cancels of this callback with 429; the agent waits ten minutes, then twice as long each time',
     },
     phases: BEFORE_INTENT,
     check: ({ journal, evaluated, time }) => earlierCancelReason(evaluated, journal, time.elapsed),
@@ -265,7 +265,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     reasons: {
       ...Object.fromEntries(LOOKED.map(state => [`now_${state}`, 'the state of the callback has changed'])),
       another_episode: 'the callback was re-run',
-      another_event: 'the event log shows a new event',
+      another_event: 'the event log contains a new event',
       idle_for: 'the newest event is more recent than `idleFor`',
       unknown_idle_for: 'the time of the newest event is unknown',
       look_failed: 'the entry could not be read again, or a row of the response was unreadable',

@@ -80,7 +80,7 @@ export const passive = (config: Config): Config => ({
 export const report = (line: string) =>
   void process.stderr.write(`${process.stderr.isTTY ? '\r\u001b[K' : ''}${printable(line)}\n`);
 
-/** Shorter waits for the budget are not reported (ms). */
+/** Minimum wait for the budget that is reported (ms). */
 const NOTICEABLE = 2000;
 
 /** Reports on standard error when requests wait for the budget, until `signal` is aborted. */
@@ -116,7 +116,7 @@ export function loadAccounts(command: Command, { config: file, account: names }:
 }
 
 /**
- * Reads the accounts in the order of the configuration. Failures are reported on standard error and do not prevent further accounts.
+ * Reads the accounts in the order of the configuration. Failures are reported on standard error and do not affect other accounts.
  * Returns the names of failed accounts. Rejects with the signal's reason.
  */
 export function readAccounts(

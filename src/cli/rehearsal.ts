@@ -33,7 +33,7 @@ const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>
 const PLAIN: FailedRun = {
   url: 'https://rehearsal.example/',
   failureCallback: 'https://rehearsal.example/failed',
-  // Rules assume at least `assumeMaxRetries`. More retries would extend the time until a callback counts as stuck.
+  // Rules assume at least `assumeMaxRetries` retries. A higher number here would delay the time when a callback counts as stuck.
   maxRetries: 0,
   label: 'rehearsal',
   queueName: 'rehearsal',

@@ -30,7 +30,7 @@ export interface Posting {
   send(): void;
 }
 
-/** Queue of notices, stored until they are sent. Delivers each at least once, and those of one alert in order. */
+/** Queue of notices, stored until they are sent. Delivers each at least once unless it is dropped, and those of one alert in order. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {

@@ -26,7 +26,7 @@ export interface OutboxEntry extends RowKey {
   readonly takes: readonly RowKey[];
   /** Its own row; undefined once it is stored. */
   readonly row?: string | undefined;
-  /** Called once the request is stored, sent or dropped. */
+  /** Called when the request is stored, and when it is sent or dropped. */
   onSafe?(): void;
 }
 

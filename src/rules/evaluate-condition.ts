@@ -20,7 +20,7 @@ export interface AlertEvidence {
   readonly now: number;
   /** Returns the selected series, or undefined while their data is stale, withdrawn, or not read yet. */
   series(selector: Selector): readonly Series[] | undefined;
-  /** Whether `series` is incomplete because of unreadable rows. Default: false. */
+  /** Whether `series` is incomplete, because rows or a selected filter could not be read. Default: false. */
   isPartial?(selector: Selector): boolean;
   /** Returns the first values of the last `over` milliseconds by key, or undefined without a complete window. */
   firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;

@@ -8,7 +8,7 @@ export interface AlertFacts {
   series(metric: string): readonly Series[] | undefined;
   /** Whether `series` is incomplete, because rows or a selected filter could not be read. */
   isPartial(selector: Selector): boolean;
-  /** Whether a metric about rounds may be outdated, because a selected round was not complete since the last restart. */
+  /** Whether a metric about rounds may be outdated, because a selected round has not completed since the last restart. */
   isInconclusive(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
 }
 

@@ -62,7 +62,7 @@ export const alertCondition = z
     return z.NEVER;
   });
 
-/** Metric that contains for each round whether its data is stale. */
+/** Metric that reports for each round whether its data is stale. */
 const DATA_STALE = 'delivery_collector_data_stale';
 
 export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {

@@ -8,7 +8,7 @@ import type { AlertCondition, Selector } from './options.ts';
 /** Maximum number of recorded series per selector. A selector with more series has no history after a restart. */
 const MAX_SERIES = 1000;
 
-/** Names the series that is 1 at times when the selected series were recorded. Stale and partial data is not recorded. */
+/** Returns the name of a series that is 1 whenever the selected series were recorded. Stale and partial data is not recorded. */
 const markerOf = ({ metric, labels }: Selector) => `?${JSON.stringify([metric, labels])}`;
 
 /** Returns a function that selects the values to record for these conditions, by series. */

@@ -40,7 +40,7 @@ export interface SendingDeps {
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
-/** Interval at which senders check for due notifications (ms). A check costs nothing if none is due. */
+/** Interval at which senders check for due notifications (ms). A check is cheap if none is due. */
 const SEND_EVERY = 1000;
 /** Maximum delay of the first heartbeat after startup (ms). */
 const FIRST_HEARTBEAT = 10_000;

@@ -9,7 +9,7 @@ import type { Served } from './served.ts';
 
 const DEFAULT_OVER = 48 * 3_600_000;
 
-/** Selects evenly spaced indices, the last index, and the start of each gap, so that no line crosses a gap. */
+/** Selects evenly spaced indexes, the last index, and the start of each gap, so that no line crosses a gap. */
 function chosen({ times, series }: RecordedSeries, points: number): number[] {
   const columns = [...series.values()];
   const isEmpty = (index: number) => columns.every(values => values[index] === null);

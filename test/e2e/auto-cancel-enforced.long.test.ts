@@ -13,8 +13,8 @@ import { eventually } from '../support/eventually.ts';
 const HOUR = 3_600_000;
 const SPEED = 3600;
 /**
- * Factor by which the clock is slowed down once actions are due: a final check is valid for two minutes of agent time,
- * regardless of load.
+ * Speed of the clock relative to `SPEED` once actions are due. A final check is valid for only two minutes of agent time,
+ * which is too short for a busy machine at full speed.
  */
 const SLOWDOWN = 1 / 4;
 
@@ -64,8 +64,8 @@ staleness: { withdrawAtMost: 12h }
 
 describe('auto-cancel with the shipped example, enforced, in accelerated time', () => {
   it('the shipped example in mode enforce cancels exactly the hanging callbacks', async () => {
-    // Two services with the same random events: callbacks that hang in the untouched service would also hang in the
-    // other one.
+    // Both services generate the same random events: callbacks that hang in `untouched` would hang in `emulator` without
+    // the agent.
     let clock: Clock = { ...systemClock, now: () => origin };
     const origin = systemClock.now();
     const shared: Clock = {
@@ -90,7 +90,7 @@ describe('auto-cancel with the shipped example, enforced, in accelerated time', 
     const agent = await startAgent(loaded, { env, clock: shared, random: createChance().fraction });
     closing.add('agent', () => agent.close());
 
-    // Wait until the first callbacks have been in progress for 48 hours. The timeout has a margin for a busy machine.
+    // Slow down just before the first callbacks have been in progress for 48 hours. The timeouts allow for a busy machine.
     await eventually(() => expect(shared.now() - origin).toBeGreaterThan(47 * HOUR), 300_000);
     run(acceleratedClock(fast, SLOWDOWN));
     await eventually(() => expect(shared.now() - origin).toBeGreaterThan(68 * HOUR), 300_000);

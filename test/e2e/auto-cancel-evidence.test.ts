@@ -56,7 +56,7 @@ async function setLog(
 }
 
 describe.concurrent('the event log as evidence', () => {
-  it.concurrent('the time since the newest event is measured at the request, regardless of how long the response takes', async test => {
+  it.concurrent('the time since the newest event is measured when the request is sent, even if the response is slow', async test => {
     const { stage, hanging, requests } = await setLog(test, async ({ now }, messageId) => {
       const time = now() - MINUTE;
       await eventually(() => expect(now()).toBeGreaterThan(time + 6 * MINUTE));
@@ -94,7 +94,7 @@ describe.concurrent('the event log as evidence', () => {
   });
 });
 
-describe.concurrent('list of the final check', () => {
+describe.concurrent('final check', () => {
   it.concurrent('the final check is inconclusive if its list contains an unreadable row', async test => {
     let [isBroken, looks] = [true, 0];
     const hooks: FrontHooks = {
@@ -115,7 +115,7 @@ describe.concurrent('list of the final check', () => {
 });
 
 describe.concurrent('approvals', () => {
-  it.concurrent('an approval for one rule neither applies to another rule nor ends the other rule’s grace', async test => {
+  it.concurrent('an approval for one rule neither applies to another rule nor ends the other rule’s grace period', async test => {
     const stage = await setUp(test, { rule: { name: 'ask', mode: 'approve' } });
     const [id = ''] = stage.stuck;
     const first = stage.startAgent();
@@ -145,7 +145,7 @@ describe.concurrent('assumed retries', () => {
         answer.body = Buffer.from(JSON.stringify({ ...page, messages }));
       },
     };
-    // Longer than all retries and attempts together, but less than one and a half times that.
+    // The healthy callback has run for longer than all retries and attempts together (32.2 h), but less than 1.5 times that.
     const stage = await setUp(test, {
       stuck: 1,
       healthyFor: 40 * HOUR,

@@ -9,7 +9,7 @@ it.concurrent.for([
   ['rules with other limits', { autoCancel: { limits: { perDay: 50 } } }],
   ['a rule that only plans', { rule: { mode: 'plan' } }],
   ['a rule for other callbacks', { rule: { match: { workflowUrl: { prefix: ['https://other.example.com/'] } } } }],
-  ['changed settings of the account', { upstream: { timeout: '59s' } }],
+  ['changed account settings', { upstream: { timeout: '59s' } }],
 ] as const)(
   'after a reload with %s, a cancel without a response is read back and not sent again',
   async ([, scene], test) => {

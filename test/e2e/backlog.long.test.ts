@@ -64,7 +64,7 @@ it('the agent reads a backlog of a million events with bounded memory while it i
   }
   expect(seen.at(-1)).toBe(EVENTS);
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
-  // The total was scraped during the backlog as well as after it.
+  // Scrapes also succeeded while the backlog was read.
   expect(new Set(seen).size).toBeGreaterThan(5);
   expect(most, `MiB resident; slowest scrape ${Math.round(slowest)} ms of ${seen.length}`).toBeLessThan(500);
   process.stdout.write(

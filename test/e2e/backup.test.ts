@@ -119,7 +119,7 @@ describe('store backup', () => {
     expect(statSync(join(folder, 'file:backup.db')).size).toBe(statSync(path).size);
   });
 
-  it('store backup exits with 2 without its options', async () => {
+  it('store backup exits with 2 on a usage error', async () => {
     expect(await runCli(['store', 'backup'])).toMatchObject({ code: 2, stdout: '' });
     expect(await runCli(['store', 'copy'])).toMatchObject({ code: 2, stdout: '' });
   });

@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Sets up a store used by an agent, and a CLI without a token and with an invalid configuration file next to it. */
+/** Sets up a store that an agent uses, and a CLI with an invalid configuration file and without tokens. */
 async function setUp() {
   const folder = newFolder();
   const path = join(folder, 'watch.db');

@@ -11,7 +11,7 @@ type Row = Readonly<Record<string, unknown>>;
 /** Changes a correct response to a list request. */
 type ResponseChange = (right: Readonly<Record<string, unknown>>, list: List) => unknown;
 
-/** Renames all fields of a row, so that no client can find its id. */
+/** Renames all fields of a row, which makes it unreadable. */
 const renamed = (row: Row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [`x_${name}`, value]));
 const withRows =
   (change: (rows: readonly Row[]) => readonly unknown[]): ResponseChange =>
@@ -75,7 +75,7 @@ async function setUp() {
       flowControl: { every },
       events: { every, window: `${HEALTHY.window}s`, lateSweep: '2m' },
     },
-    // If data were withdrawn, its series would also disappear.
+    // Withdrawal would also remove series.
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
     alerts: { enabled: true, builtin: null, evaluateEvery: '100ms', rules: RULES },
   };

@@ -58,7 +58,7 @@ describe('bundle', () => {
       const name = key.replace(/^.*node_modules\//, '').replace('@', '%40');
       expect(purls).toContain(`pkg:npm/${name}@${packages[key].version}`);
     }
-    // Pages load the charts library from separate files.
+    // The chart library is served to browsers as separate files, so it is not among the bundled modules.
     expect([...purls].filter(purl => `${purl}`.startsWith('pkg:npm/uplot@'))).toHaveLength(1);
     expect(purls.size).toBe(used.size + 1);
     const refs = new Set([...purls, sbom.metadata.component.purl]);

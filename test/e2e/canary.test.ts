@@ -10,7 +10,7 @@ import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
-/** A text that is planted in every place that can contain a secret, a header value or a body. */
+/** Text planted wherever a secret, a header value or a body can occur. */
 const CANARY = 'canary-7f3a';
 
 const row = {
@@ -31,7 +31,7 @@ const row = {
 };
 const page = JSON.stringify({ messages: [row, CANARY], events: [row, { time: CANARY }], flowControls: [row, CANARY] });
 
-/** Responses of the service, used in rotation. */
+/** Responses that the service returns in turn. */
 const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
   response => response.end(page),
   response => response.end(`<html>${CANARY}</html>`),
@@ -167,7 +167,7 @@ it('no output of the agent contains a secret', async () => {
   expect(agent.process.stderr()).toContain('collection failed');
   expect(agent.process.stderr() + agent.process.stdout()).not.toContain(CANARY);
 
-  // The first responses are rows, the others errors.
+  // The first requests get rows, later ones errors.
   calls = 0;
   for (const command of [
     ['list', 'dlq', '--wide', '--config', file],

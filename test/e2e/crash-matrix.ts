@@ -38,19 +38,19 @@ const rejected: Variant = { outcome: 'rejected', callback: 'CALLBACK_INPROGRESS'
 const VARIANTS = {
   '302': answered('302'),
   '302 with a relative Location': answered('302-location'),
-  '302 with its own address as Location': answered('302-self'),
+  '302 with its own URL as Location': answered('302-self'),
   '302 with another host as Location': { ...answered('302-location'), isForeign: true },
   '200': answered('200'),
   '202': answered('202'),
   '204': answered('204'),
-  '400, for it has ended': {
+  '400, callback ended': {
     outcome: 'superseded',
     callback: 'CALLBACK_SUCCESS',
     changeEntry({ emulator, stuck: [id = ''], callbackOf }) {
       if (callbackOf(id) === 'CALLBACK_INPROGRESS') emulator.state.setCallback(id, 'CALLBACK_SUCCESS');
     },
   },
-  '400, for it is invalid': { ...answered('400'), ...inProgress },
+  '400, callback invalid': { ...answered('400'), ...inProgress },
   '401': { ...rejected, actionToken: 'void' },
   '403': { ...rejected, actionToken: 'read-only' },
   '404': {
@@ -63,10 +63,10 @@ const VARIANTS = {
   '500, not applied': { ...once({ kind: 'status', status: 500 }), second: inProgress },
   '500, applied': once({ kind: 'status', status: 500, acts: true }),
   '500 each time': { ...inProgress, fault: { kind: 'status', status: 500 } },
-  'no answer, not applied': once({ kind: 'hang' }),
-  'no answer, applied': once({ kind: 'hang', acts: true }),
-  'a reset, not applied': once({ kind: 'reset' }),
-  'a reset, applied': once({ kind: 'reset', acts: true }),
+  'no response, not applied': once({ kind: 'hang' }),
+  'no response, applied': once({ kind: 'hang', acts: true }),
+  'connection reset, not applied': once({ kind: 'reset' }),
+  'connection reset, applied': once({ kind: 'reset', acts: true }),
 } satisfies Record<string, Variant>;
 
 interface Spot {
@@ -76,15 +76,15 @@ interface Spot {
 
 /** Points at which the agent is killed: at a commit (see support/journal-crash.ts), or while a request is delayed. */
 const POINTS = {
-  nowhere: {},
-  'during its last look': { held: 'last look' },
-  'before its intent is committed': { commit: 'before intent 1' },
-  'after its intent is committed': { commit: 'after intent 1' },
+  never: {},
+  'during the final check': { held: 'last look' },
+  'before the intent is committed': { commit: 'before intent 1' },
+  'after the intent is committed': { commit: 'after intent 1' },
   'before the DELETE takes effect': { held: 'request' },
   'after the DELETE took effect': { held: 'answer' },
-  'before the answer is committed': { commit: 'before answered 1' },
-  'after the answer is committed': { commit: 'after answered 1' },
-  'while it reads back': { held: 'read-back' },
+  'before the response is committed': { commit: 'before answered 1' },
+  'after the response is committed': { commit: 'after answered 1' },
+  'during the read-back': { held: 'read-back' },
   'before the end is committed': { commit: 'before ended 1' },
   'after the end is committed': { commit: 'after ended 1' },
 } as const satisfies Record<string, Spot>;
@@ -92,42 +92,42 @@ const POINTS = {
 type Point = keyof typeof POINTS;
 
 const all = Object.keys(POINTS) as Point[];
-/** Points at which responses with the same meaning may differ: the requests up to them are identical. */
-const aroundAnswer: Point[] = ['nowhere', 'before the answer is committed', 'after the answer is committed'];
-/** Points that coincide with others, or do not exist, if the response settles the action. */
-const afterSettled: Point[] = ['while it reads back', 'before the end is committed', 'after the end is committed'];
+/** Points at which the response is handled. Responses with the same meaning cannot differ at any other point. */
+const aroundAnswer: Point[] = ['never', 'before the response is committed', 'after the response is committed'];
+/** Points that do not exist, or coincide with others, if the response settles the action. */
+const afterSettled: Point[] = ['during the read-back', 'before the end is committed', 'after the end is committed'];
 
 /** Points from the intent onwards. Earlier points do not depend on the response and leave no trace. */
-const fromIntent = ['nowhere' as const, ...all.slice(all.indexOf('after its intent is committed'))];
-/** Points at which an attempt is consumed although nothing reaches the service. */
-const lost: Point[] = ['after its intent is committed', 'before the DELETE takes effect'];
+const fromIntent = ['never' as const, ...all.slice(all.indexOf('after the intent is committed'))];
+/** Points at which an attempt counts although its request does not take effect. */
+const lost: Point[] = ['after the intent is committed', 'before the DELETE takes effect'];
 
 /**
- * Combines every point with a response of each meaning. Omitted combinations look the same to the agent as included
- * ones: points before the intent, responses with the same meaning until they arrive, and lost responses to an executed
- * DELETE.
+ * Tests every point with one response of each meaning. The agent cannot distinguish the omitted combinations from tested
+ * ones: points before the intent, other responses with the same meaning outside `aroundAnswer`, and lost responses to an
+ * executed DELETE.
  */
 const POINTS_OF: Record<keyof typeof VARIANTS, Point[]> = {
   '302': all,
   '302 with a relative Location': aroundAnswer,
-  '302 with its own address as Location': aroundAnswer,
+  '302 with its own URL as Location': aroundAnswer,
   '302 with another host as Location': aroundAnswer,
   '200': aroundAnswer,
   '202': aroundAnswer,
   '204': aroundAnswer,
-  '400, for it has ended': fromIntent,
-  '400, for it is invalid': fromIntent,
+  '400, callback ended': fromIntent,
+  '400, callback invalid': fromIntent,
   '401': aroundAnswer,
   '403': fromIntent,
   '404': fromIntent,
   '429': fromIntent,
   '500, not applied': fromIntent,
   '500, applied': fromIntent,
-  '500 each time': ['nowhere', 'after its intent is committed', 'after the answer is committed'],
-  'no answer, not applied': aroundAnswer,
-  'no answer, applied': fromIntent.filter(point => point !== 'after the DELETE took effect'),
-  'a reset, not applied': aroundAnswer,
-  'a reset, applied': aroundAnswer,
+  '500 each time': ['never', 'after the intent is committed', 'after the response is committed'],
+  'no response, not applied': aroundAnswer,
+  'no response, applied': fromIntent.filter(point => point !== 'after the DELETE took effect'),
+  'connection reset, not applied': aroundAnswer,
+  'connection reset, applied': aroundAnswer,
 };
 
 export const cases = Object.entries<Variant>(VARIANTS).flatMap(([name, variant]) =>
@@ -141,17 +141,17 @@ export type Case = (typeof cases)[number];
 /** Responses equivalent to another one, or to a combination of two others. */
 const ALIKE: readonly string[] = [
   '302 with a relative Location',
-  '302 with its own address as Location',
+  '302 with its own URL as Location',
   '202',
   '204',
-  '400, for it is invalid',
+  '400, callback invalid',
   '403',
   '500 each time',
-  'no answer, not applied',
-  'a reset, applied',
+  'no response, not applied',
+  'connection reset, applied',
 ] satisfies (keyof typeof VARIANTS)[];
 
-/** Every point with the normal response, and every distinct response with a different point. */
+/** Every point with the normal response, and one point of each other response that is not in `ALIKE`. */
 export const some: readonly Case[] = [
   ...cases.filter(({ name }) => name === '302'),
   ...Object.keys(VARIANTS)
@@ -167,7 +167,7 @@ const figures = { cases: 0, kills: 0, deletes: 0, intents: 0, outcomes: new Map<
 /** Starts the agent, kills it at the point and starts it again. */
 async function dieAndRestart(stage: Stage, point: Point, reached: Promise<unknown>): Promise<void> {
   const spot: Spot = POINTS[point];
-  if (point === 'nowhere') return void stage.startAgent();
+  if (point === 'never') return void stage.startAgent();
   const doomed = stage.startAgent(spot.commit);
   if (spot.held) {
     await reached;
@@ -273,7 +273,7 @@ export function describeCases(chosen: readonly Case[]): void {
     });
 
     it.concurrent.for(chosen)(
-      'an auto-cancel action reaches the required outcome with response $name if killed $point',
+      'an auto-cancel action reaches the required outcome (service: $name; kill: $point)',
       check,
     );
   });

@@ -12,8 +12,8 @@ import { type Prometheus, requireProgram, startPrometheus } from '../support/pro
 import { isDelete, type Scene, setStage } from './stuck-callback.ts';
 
 /**
- * Starts an agent that collects everything, with destinations, a retention, an undeliverable alert and pushes. Returns its
- * host.
+ * Starts an agent that collects everything, with event destinations, a retention period, an undeliverable alert and
+ * failing pushes. Returns its host.
  */
 async function startWatching(): Promise<string> {
   const emulator = await emulate({ seed: 3, dialect: { flowControlFields: 'all' } });
@@ -31,7 +31,7 @@ async function startWatching(): Promise<string> {
       collect: {
         flowControl: { every: '1s' },
         routes: ['/jobs/:name', '/api/*path'],
-        // Fewer series than values, so that some values are over the limit.
+        // The series limit is below the number of values, so that some values are over it.
         dlq: {
           every: '1s',
           rescanEvery: '5s',
@@ -98,7 +98,7 @@ const SCENARIOS = {
 
 type Scenario = keyof typeof SCENARIOS;
 
-/** Panels that need a certain scenario, and their lower limits there. All others show a number in `everything`. */
+/** Scenario of a panel, and a value that one of its series must exceed there. Other panels need any number in `everything`. */
 const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
   'Age of the newest event': { scenario: 'log-lag', above: 15 },
   'Request budgets': { scenario: 'rate-limited', above: -1 },
@@ -145,7 +145,7 @@ const read = (name: string) => JSON.parse(readFileSync(`dashboards/${name}.json`
 /** Expands variables as Grafana does, with hours shortened to the duration of a test. */
 const inJob = (expr: string, job: string) =>
   expr
-    // Some states last only seconds.
+    // Some states last only seconds, so rates need a short window.
     .replaceAll('$__range', '5m')
     .replaceAll('$__rate_interval', '30s')
     .replaceAll(':1h]', ':15s]')
@@ -204,7 +204,7 @@ describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real P
     const prometheus = await startPrometheus({
       scrapeConfigs: Object.keys(SCENARIOS).map(job => ({
         job_name: job,
-        // Also used as the scrape timeout: a busy machine exceeds one second.
+        // The scrape timeout cannot exceed this interval, and a busy machine may need more than one second.
         scrape_interval: '5s',
         file_sd_configs: [{ files: [targetsOf(job)], refresh_interval: '1s' }],
       })),

@@ -99,7 +99,7 @@ it('counts added and removed entries exactly, even if the agent is killed ten ti
   expect(value('delivery_dlq_messages_by_route')).toBe(truth().all);
   expect(value('delivery_dlq_messages_by_route', { route: '/users/:id' })).toBe(truth().all);
   expect(value('delivery_dlq_messages_by_workflow_url', { workflow_url: '__none__' })).toBe(truth().all);
-  // Two hosts and three responses that differ only in ids: all groups existed at the first walk.
+  // Two hosts times three responses, apart from the ids in them. All groups existed at the first walk.
   expect(value('delivery_dlq_groups')).toBe(2 * ERRORS.length);
   expect(value('delivery_dlq_group_messages')).toBe(truth().all);
   expect(value('delivery_dlq_groups_new_total')).toBe(0);

@@ -20,7 +20,7 @@ it('an endless queue uses bounded memory and disk, and all counts are correct af
   const service = await serve((request, response) => {
     const isWorkflows = request.url?.includes('source=') === true;
     if (isEndless && !isWorkflows) response.end(page());
-    // A walk that started on the endless queue is aborted by an error.
+    // Aborts a walk that started while the queue was endless.
     else if (request.url?.includes('cursor=')) response.writeHead(400).end();
     else response.end(`{"messages":[${isWorkflows ? '' : [...ids].map(id => row(id))}]}`);
   });

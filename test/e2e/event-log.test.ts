@@ -47,9 +47,9 @@ async function reload(agent: Agent, scrape: () => Promise<unknown>): Promise<voi
 }
 
 it.each([
-  [`killed ${KILLS} times by SIGKILL`, kill],
-  [`with ${RELOADS} reloads that change the account`, reload],
-])('the agent counts every event and message exactly, %s', async (_what, interrupt) => {
+  [`even if it is killed ${KILLS} times by SIGKILL`, kill],
+  [`during ${RELOADS} reloads that change the account`, reload],
+])('the agent counts events and messages exactly, %s', async (_what, interrupt) => {
   const emulator = await emulateEmpty({
     dialect: {
       logLateShare: 0.3,

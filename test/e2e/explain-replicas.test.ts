@@ -72,7 +72,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     return (await count()) - before;
   }
 
-  it('explain and report are answered over HTTP by any replica, and through the CLI without a password', async () => {
+  it('any replica serves explain and report over HTTP with a password, and the CLI needs none', async () => {
     const web = join(newFolder(), 'web.yaml');
     writeFileSync(web, JSON.stringify({ basic_auth_users: { ann: hashSync('password', 4) } }));
     const { replicas, env, authorization } = await setUp(web);

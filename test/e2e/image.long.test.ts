@@ -90,7 +90,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
     expect(found('app/**/{node_modules,*.ts}')).toEqual([]);
   });
 
-  it('the image has labels with name, version and revision, and the settings for running it', () => {
+  it('the image has labels with name, version, licence and revision, and sets user, working folder and volume', () => {
     expect(image.Labels).toMatchObject({
       'org.opencontainers.image.title': 'delivery-watch',
       'org.opencontainers.image.licenses': 'Apache-2.0',

@@ -38,7 +38,7 @@ async function killAt(at: number, found: Found[]): Promise<boolean> {
   expect([next.code, rotation.token()], `at ${at}: ${next.stderr}`).toEqual([0, emulator.token]);
   expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(emulator.credentials.password);
   expect(next.stdout.includes('is unfinished.')).toBe(isUnfinished);
-  // Only the expected files and a single record exist.
+  // Apart from stored responses, only these files exist.
   expect(names().filter(name => !name.includes('.rotated-'))).toEqual([
     'password',
     'password.previous',

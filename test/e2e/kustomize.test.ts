@@ -94,7 +94,7 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     expect(lint(manifests)).toEqual([]);
   });
 
-  it('the folder extended adds the extended alerts', () => {
+  it('deploy/kubernetes/extended contains only the extended alerts', () => {
     expect(names(build('deploy/kubernetes/extended'))).toEqual(['PrometheusRule delivery-watch-extended']);
   });
 });

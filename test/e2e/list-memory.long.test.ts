@@ -11,7 +11,7 @@ import { serve } from '../support/http-service.ts';
 const ROWS = 100_000;
 const PAGE = 100;
 
-/** Runs a list of dead letters. Returns its number of lines and its peak memory (MiB, VmHWM of Linux). */
+/** Runs `list dlq`. Returns the exit code, the number of output lines and the peak memory (MiB, VmHWM of Linux). */
 async function list(config: string, ...options: readonly string[]) {
   const child = spawn(process.execPath, [mainFile(), 'list', 'dlq', '--config', config, '--json', ...options], {
     env: { PATH: process.env.PATH, DELIVERY_TOKEN: 'token' },

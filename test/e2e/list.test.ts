@@ -23,7 +23,7 @@ function configure(accounts: readonly object[], more: object = {}, token = 'secr
 
 const NOW = Date.now();
 
-/** Starts a service with three dead letters, the events of one message, and a failed run. */
+/** Starts a service with three dead letters and the events of one message in flight, and configures an account for it. */
 async function emulated(dialect = {}) {
   const emulator = await emulateEmpty({ dialect });
   for (const [index, responseStatus] of [500, 503, 500].entries()) {
@@ -90,7 +90,7 @@ describe('list', () => {
     expect(stderr).toContain(message);
   });
 
-  it('fails if rows contradict a filter, and reports an unproven filter', async () => {
+  it('fails if the service ignores a filter, and warns if the rows cannot prove that it was applied', async () => {
     const { run } = await emulated({ queueNameFilter: 'ignored' });
     expect(await run('list dlq --queue q1')).toEqual({
       code: 1,
@@ -156,7 +156,7 @@ describe('list', () => {
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^a: .*\nnot read: a\n$/) });
   });
 
-  it('includes the agent’s requests in the daily budget, and works if the store is unavailable', async () => {
+  it('counts the agent’s requests of the day against the budget, and works if the store is unavailable', async () => {
     const { emulator } = await emulated();
     const path = join(newFolder(), 'store.db');
     const store = await openStore({ kind: 'sqlite', path } as never);

@@ -156,7 +156,7 @@ describe('notifications of incidents', () => {
       };
       // Each incident has a different job label, so labels of two incidents are never equal.
       await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
-      // Each group sends after its group wait. Once a later group has sent twice, all others have finished.
+      // Groups are sent after their group wait. Two later groups, posted one after the other, are sent last.
       await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
       for (const job of ['once more', 'and again']) {
         await post([{ alertname: 'Last', severity: 'critical', job }]);

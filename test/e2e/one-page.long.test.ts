@@ -11,12 +11,12 @@ import { faster, type Labels, startReceivers } from '../support/shipped-alertman
 
 const MINUTE = 60_000;
 const HOUR = 60;
-/** More than a day of healthy traffic first, so that slow burns have complete windows. */
+/** Start of the outage (min). More than a day of healthy traffic precedes it, so that the windows of slow burns are complete. */
 const DOWN = 25 * HOUR;
 const UP = DOWN + 2 * HOUR;
-/** By then, the six-hour budgets and the slow burns have resolved. */
+/** End of the simulation (min). By then, all alerts on six-hour windows and slow burns have resolved. */
 const END = UP + 8 * HOUR;
-/** Minutes between reads, samples and evaluations. */
+/** Interval of reads, samples and evaluations (min). */
 const STEP = 4;
 
 const loaded = alerts.filter(({ set }) => set !== 'extended').map(({ name }) => name);
@@ -75,7 +75,7 @@ async function replay(url: string, states: ReadonlyMap<number, readonly Labels[]
       body,
     });
     expect(answer.status).toBe(200);
-    // Without firing alerts, nothing happens after the next notification.
+    // While nothing fires, no notification is due, so this time is skipped.
     if (firing.length > 0 || ended.length > 0) await sleep((STEP * MINUTE) / FASTER);
     before = firing;
   }

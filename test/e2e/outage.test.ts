@@ -130,7 +130,7 @@ describe('outages with restarts', () => {
     for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
       await agent.end(signal);
       await agent.start();
-      // Alerts are evaluated throughout: before the first request succeeds and after repeated failures.
+      // Alerts keep firing both before the first request and after repeated failures of the new process.
       await eventually(async () => {
         expect(await agent.firing()).toEqual(firing);
         const text = await agent.get('/metrics');

@@ -9,7 +9,7 @@ import { mainFile } from '../support/bundle.ts';
 
 const npm = (args: string[], cwd: string) => execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: 'pipe' });
 
-/** Installs a package without dependencies and without the registry. */
+/** Installs a tarball offline, which requires that it has no dependencies. */
 function install(tarball: string, folder: string): void {
   writeFileSync(join(folder, 'package.json'), '{"private": true}');
   npm(['install', '--ignore-scripts', '--offline', '--no-audit', '--no-fund', tarball], folder);
@@ -71,7 +71,7 @@ describe('npm package', () => {
     }).flatMap(page =>
       [...readFileSync(join(root, page), 'utf8').matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)]
         .map(([, link = '']) => join(dirname(page), link))
-        // Images of other dashboards are omitted: they are four times as large as everything else.
+        // Of docs/images, only some are packaged: together they are larger than everything else.
         .filter(link => !link.startsWith('docs/images/') && !existsSync(join(root, link)))
         .map(link => `${page} links to ${link}`),
     );

@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('many accounts in a browser', () => {
     }
     expect(listed.toSorted()).toEqual(Array.from({ length: ACCOUNTS }, (_, index) => nameOf(index)));
 
-    // The search runs while the user types, without a button.
+    // The search runs while the user types.
     await page.locator('#live[data-live-state="live"]').waitFor();
     await page.getByRole('searchbox').pressSequentially('nant-07');
     await rowsAre(page, nameOf(70), 10);

@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await page.locator(DEAD_LETTERS).first().getAttribute('value')).toBe('5');
   });
 
-  it('pages show each kind of problem', async () => {
+  it('pages show missing data, an unavailable service, withdrawn data and a rejected token', async () => {
     const scene = await setScene(RICH.account);
     scene.fill();
     const { url } = await scene.start();

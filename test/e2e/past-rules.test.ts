@@ -11,8 +11,8 @@ import { run } from '../support/run.ts';
 
 const MINUTE = 60_000;
 /**
- * Failures in 15 minutes that are certainly above, or certainly not above, the recipe's threshold, regardless of where
- * windows start.
+ * Numbers of failures in 15 minutes that are certainly above, or certainly not above, the recipe's threshold, regardless
+ * of where windows start.
  */
 const [MANY, FEW] = [25, 15];
 

@@ -43,7 +43,7 @@ async function setScene(postgres?: Postgres) {
   const env = { DELIVERY_TOKEN: emulator.token, ...(database && { DATABASE_URL: database }) };
   const config = {
     ...(database && { store: { kind: 'postgres', url: { env: 'DATABASE_URL' }, lease: `${LEASE}s` } }),
-    // A DELETE waits about a second after its intent.
+    // With this budget, a DELETE waits about one second after its intent is committed.
     accounts: [{ ...unlimited('a', front.url), budget: { requestsPerSecond: 1, burst: 1, concurrency: 8 } }],
     upstream: { timeout: '2s' },
     collect: {
@@ -123,7 +123,7 @@ async function expectQuickPause({ run, pause }: Scene): Promise<void> {
     expect(await command.ended).toBe(0);
     return performance.now() - from;
   };
-  // A command that only reads the store takes as long to start up.
+  // Subtract the startup time, measured with a command that only reads the store.
   const reading = await timed(run('journal'));
   expect((await timed(pause())) - reading).toBeLessThan(atThisLoad(2000));
 }

@@ -39,7 +39,7 @@ describe.skipIf(!postgresIsThere())('PostgreSQL', () => {
     const get = async (path: string) => (await fetch(url + path)).text();
     await eventually(async () => expect(await get('/metrics')).toContain('delivery_watch_leader{account="a"} 1'));
 
-    // The database is in another folder, so that no path leads to the agent.
+    // The agent's port is random, so commands can reach it only through the database.
     const cli = (...args: string[]) => runCli(args, env);
     const doctor = await cli('doctor', '--config', config);
     expect(doctor.stdout).toMatch(
@@ -65,7 +65,7 @@ describe.skipIf(!postgresIsThere())('PostgreSQL', () => {
     const paths = ['/', '/accounts/a', '/metrics', '/api/v1/agent', '/api/v1/overview', '/api/v1/config', '/config'];
     const shown = await Promise.all(paths.map(get));
     await postgres().start();
-    // The agent has renewed its lease, so it removes its rows when it stops.
+    // After a renewal the database is available again, so the agent can remove its rows at shutdown.
     const renewed = 'SELECT max(extract(epoch FROM expires))::float8 AS n FROM delivery_watch.replicas';
     const [before] = await postgres().query(renewed, name);
     await eventually(async () => {

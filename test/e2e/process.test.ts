@@ -25,7 +25,7 @@ async function startServe(config: object) {
 }
 
 const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
-/** Half of the tested timeouts (ms). */
+/** Half of the shortest wait that a shutdown must interrupt (ms). */
 const LONG_BEFORE = 300_000;
 
 const onlyFlowControl = (every: string) => ({
@@ -99,7 +99,7 @@ describe('signals, outages and reloads', () => {
     agent.kill('SIGHUP');
     await eventually(async () => expect(await isShownValid()).toBe(1));
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
-    // Signals during reloads, more than there can be reloads.
+    // Sends more signals than there is time for reloads.
     for (let asked = 0; asked < 50; asked += 1) agent.kill('SIGHUP');
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
@@ -338,7 +338,7 @@ describe('usage of commands', () => {
     expect(stderr).toContain(`can't listen on ${listen}`);
   });
 
-  it('emulate prints its address and token, and responds', async () => {
+  it('emulate prints its address and token, and responds to requests', async () => {
     const emulator = startCli(['emulate', '--port', '0', '--speed', '0']);
     const [, url = ''] = await emulator.says(/url\s+(\S+)/);
     const [, token = ''] = await emulator.says(/token\s+(\S+)/);

@@ -8,7 +8,7 @@ import { newFolder } from '../support/folder.ts';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
-/** Copies what a release consists of. Returns functions that change a file and create the files of a release. */
+/** Copies the sources of a release. Returns functions that change a file and create the release files. */
 function copyPackage() {
   const folder = newFolder();
   for (const file of ['package.json', 'CHANGELOG.md', '.ci/release-files']) cpSync(file, join(folder, file));
@@ -49,7 +49,7 @@ it('.ci/release-files writes the package, its SBOM, checksums and the notes of t
   expect(notes).not.toContain('Later.');
 });
 
-it('.ci/release-files refuses a tag that package.json or CHANGELOG.md does not name', () => {
+it('.ci/release-files rejects a tag without a matching version in package.json and a dated section in CHANGELOG.md', () => {
   const { replace, create } = copyPackage();
   expect(create('v9.9.9')).toMatchObject({ status: 1, stderr: `package.json has version ${version}, the tag 9.9.9\n` });
   replace('CHANGELOG.md', /^(## \d\S+).*$/m, '$1 (unreleased)');

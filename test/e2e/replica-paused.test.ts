@@ -31,12 +31,12 @@ describe.skipIf(!postgresIsThere())('paused replicas', () => {
     const database = await postgres().createDatabase();
     const first = await startReplica(database, emulator.url, 'token');
     await eventually(async () => expect(await first.metrics()).toMatch(/^delivery_up\{account="a"\} 1$/m));
-    // A busy machine may pause the process for longer than the lease.
+    // On a busy machine the process may have lost its lease in the meantime.
     await eventually(async () => expect(await first.metrics()).toContain(`${LEADER} 1`));
     const second = await startReplica(database, emulator.url, 'token');
     first.agent.process.kill('SIGSTOP');
     await eventually(async () => expect(await second.metrics()).toContain(`${LEADER} 1`));
-    // The link delays all renewals until the waiting scrape gets its response.
+    // Delays all renewals until the pending scrape has returned.
     first.link.hang();
     const scrape = first.metrics();
     first.agent.process.kill('SIGCONT');

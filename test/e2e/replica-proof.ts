@@ -26,7 +26,7 @@ export interface Course {
    * shortly before such a period may be unrecorded.
    */
   readonly losses: readonly Isolation[];
-  /** Returns how often each account was gained. */
+  /** Returns how often a lease of each account was acquired. */
   epochs(): Promise<ReadonlyMap<string, number>>;
 }
 
@@ -37,7 +37,7 @@ export const allHeld = (scene: Scene, watch: ReturnType<typeof watchReplicas>) =
   eventually(async () => {
     const holders = await watch.holders();
     expect([...holders].filter(([, by]) => by.length !== 1)).toEqual([]);
-    // Shares are even. Agent-wide state counts as an additional account.
+    // Shares are even, but agent-wide state counts as one account, so numbers of accounts may differ by two.
     const shares = scene.running().map(({ name }) => [...holders.values()].filter(([by]) => by === name).length);
     expect(Math.max(...shares) - Math.min(...shares), `shares ${shares}`).toBeLessThanOrEqual(2);
   });

@@ -26,9 +26,9 @@ export interface ReplicaProcess {
   isEnded: boolean;
 }
 
-/** One in this many accounts has alerts, and another one in this many has callbacks that get stuck. */
+/** Of each group of this many accounts, one has alerts and another one has callbacks that get stuck. */
 const ONE_IN = 5;
-/** Number of dead letters that makes an alert fire. */
+/** Number of dead letters at which an alert fires. */
 const MANY = 20;
 export const REQUESTS_PER_DAY = 1_000_000;
 /** Maximum number of concurrent requests for an account. */
@@ -164,7 +164,7 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     replicas,
     told: hook.told,
     truth,
-    /** Stuck callbacks as `account dlqId`. */
+    /** Stuck callbacks in the form `account dlqId`. */
     stuck,
     /** Stuck callbacks that the service has cancelled. */
     cancelled: () => getStuck.flatMap(([name, { state }]) => Object.keys(state.cancels()).map(id => `${name} ${id}`)),

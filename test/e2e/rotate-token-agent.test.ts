@@ -38,9 +38,9 @@ it('a running agent switches to the new token without a failed round, even if th
   await eventually(async () =>
     expect(await sum('delivery_watch_api_requests_total', { outcome: 'ok' })).toBeGreaterThan((answered ?? 0) + 50),
   );
-  // The agent received at least one 401, …
+  // The agent received at least one 401 …
   expect(await sum('delivery_watch_api_requests_total', { outcome: 'unauthorized' })).toBeGreaterThan(0);
-  // … but no round failed because of it.
+  // … but no round failed.
   expect(await sum('delivery_up')).toBe(1);
   expect(await sum('delivery_collector_consecutive_failures')).toBe(0);
   agent.kill('SIGTERM');

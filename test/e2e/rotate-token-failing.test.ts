@@ -75,7 +75,7 @@ describe('failed resets', () => {
     ['no response', { kind: 'hang', acts: true }, 'no response in time', ''],
     ['a connection reset after the token reset', { kind: 'reset', acts: true }, '', ''],
     ['an error response', { kind: 'status', status: 500, acts: true }, 'status 500', '{"error":"service unavailable"}'],
-    ['a success page', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
+    ['an HTML page', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
     ['half a response', { kind: 'truncate' }, '', '{"customer_id":"owner@example.com"'],
   ])('detects and reports a reset despite %s, and does not repeat it', async (_name, fault, cause, kept) => {
     const { rotation, stderr, unfinished } = await failing(fault);
@@ -89,12 +89,12 @@ describe('failed resets', () => {
     expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
     if (kept !== '') expect(stderr).toContain(`The received part of the response is in ${record}`);
 
-    // The next run reports the error and the options again, and resets nothing.
+    // The next run reports the error and the ways to recover again, and resets nothing.
     rotation.emulator.faults.clear();
     const again = await rotation.run();
     expect([again.code, rotation.resets()]).toEqual([1, 1]);
     expect(again.stderr).toContain('is unfinished. The old token is revoked:');
-    // Following the advice resolves the error: copy the token from another place …
+    // Copying the new token from another place, as advised, resolves the error.
     writeFileSync(rotation.tokenFile, rotation.emulator.token);
     const settled = await rotation.run();
     expect([settled.code, rotation.resets()]).toEqual([0, 1]);

@@ -110,7 +110,7 @@ describe('unsent resets', () => {
   const isRoot = process.getuid?.() === 0;
   const bound = isRoot ? ['setpriv', '--bounding-set', '-dac_override'] : [];
 
-  it('sends nothing with secrets in a read-only folder, as in Kubernetes; with --out the user has to replace the files', async ({
+  it('sends nothing if the secrets are in a read-only folder, as in Kubernetes; with --out, the user has to replace the files', async ({
     skip,
   }) => {
     const [probe = 'true', ...flags] = bound;

@@ -137,8 +137,8 @@ describe('rotate-token', () => {
     expect(rotation.token()).toBe(rotation.emulator.token);
   });
 
-  // script(1) is in one of Debian's essential packages.
-  it('asks for confirmation on a terminal with account and token, and accepts only yes', async () => {
+  // script(1), which provides the terminal, is in one of Debian's essential packages.
+  it('on a terminal, asks for confirmation that names account and token, and proceeds only after y', async () => {
     const rotation = await startRotation();
     const command = [
       process.execPath,

@@ -10,7 +10,7 @@ const ENDPOINT = 'POST /svc/user/rotatetoken';
 
 export const print = (text: string) => fingerprint(new Secret(text));
 
-/** Account settings for responses that never arrive. */
+/** Account settings with a short timeout, for responses that never arrive. */
 export const HANGING = { upstream: { timeout: '4s' } };
 
 interface RotationOptions {
@@ -52,7 +52,7 @@ export async function startRotation(options: RotationOptions = {}) {
               username,
               password: password ?? { file: passwordFile },
             },
-            // Long enough for a busy machine. Hanging requests are aborted after `HANGING`.
+            // Long enough for a busy machine. `HANGING` replaces it.
             upstream: { timeout: '5m' },
             ...account,
           },

@@ -18,7 +18,7 @@ const unique = (texts: readonly string[]) => [...new Set(texts)];
 const ofKind = (kind: string) => unique(runbookCode.filter(code => code.kind === kind).map(({ text }) => text));
 
 describe('code in runbooks', () => {
-  it('all code in runbooks is of a kind that these tests execute', () => {
+  it('all code in runbooks is of a known kind', () => {
     expect(runbookCode.filter(({ kind }) => kind === 'unknown')).toEqual([]);
     expect([ofKind('shell').length, ofKind('promql').length].every(count => count > 5)).toBe(true);
   });
@@ -35,7 +35,7 @@ describe('code in runbooks', () => {
 
   it('the runbook DeliveryBlind lists every request outcome that leaves the agent without data', () => {
     const named = runbookCode.flatMap(({ runbook, text }) => (runbook === 'DeliveryBlind' ? [text] : []));
-    // Successful responses.
+    // Outcomes of successful requests.
     const successful = ['ok', 'not_found'];
     expect(named).toEqual(
       expect.arrayContaining([...REQUEST_OUTCOMES.filter(outcome => !successful.includes(outcome)), 'store']),

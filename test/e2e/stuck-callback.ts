@@ -51,7 +51,7 @@ const isWalk = (request: FrontRequest) => isList(request) && !/messageId=|source
 export const isLook = ({ method, path }: FrontRequest) => method === 'GET' && path.includes('messageId=');
 
 /**
- * Sets up an emulated service with stuck callbacks, a healthy one and a dead letter without a callback, behind a front
+ * Sets up an emulated service with stuck callbacks, a healthy one and a dead letter without a callback, behind a proxy
  * that checks every DELETE. The store contains tracker data of the last 60 hours. The real agent runs on a fast clock.
  */
 export async function setStage(onEnd: (close: () => Promise<unknown>) => void, scene: Scene = {}) {
@@ -89,7 +89,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     }
   }
 
-  /** Checks for every DELETE that its intent is durable and refers to exactly this entry. */
+  /** Records a violation unless a DELETE has a committed, unanswered intent for its entry and at least three walks precede it. */
   async function watchDelete({ path: requested }: FrontRequest): Promise<void> {
     const id = requested.replace('/v2/workflows/dlq/callback/', '');
     deletes.push(id);
@@ -125,7 +125,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       await hooks.before?.(request);
     },
     async after(request, answer) {
-      // Dates follow the agent's clock.
+      // The Date header follows the agent's clock.
       answer.headers.date = new Date(since + (Date.now() - since) * speed).toUTCString();
       if (listsCallbackIds && isList(request)) answer.body = withMessages(answer.body);
       await hooks.after?.(request, answer);
@@ -234,7 +234,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     stopFile,
     configure,
     now: () => since + (Date.now() - since) * speed,
-    /** Complete walks of the most recently started process. */
+    /** Number of walks of the latest process. */
     walks: () => walks,
     /** Starts the agent. `crash`: the commit at which it is killed; see support/journal-crash.ts. */
     startAgent(crash = '') {

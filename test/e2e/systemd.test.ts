@@ -7,7 +7,7 @@ import { requireProgram } from '../support/prometheus.ts';
 
 const UNIT = readFileSync('deploy/systemd/delivery-watch.service', 'utf8');
 
-/** Threshold of 100; times ten of what `systemd-analyze security` rates as OK for network services. */
+/** Value of `systemd-analyze security --threshold`: ten times the maximum exposure level, which is 1.5 of 10. */
 const EXPOSED_AT_MOST = 15;
 
 /** Runs systemd-analyze on a unit that need not be installed. */
@@ -39,7 +39,7 @@ describe('settings of the unit', () => {
     expect(UNIT).not.toMatch(/CacheDirectory|NODE_COMPILE_CACHE/);
   });
 
-  it('delivery-watch.service starts the installed command, reloads by SIGHUP and permits V8 to compile', () => {
+  it('delivery-watch.service starts the installed command, reloads by SIGHUP and permits V8 to compile code', () => {
     const { bin } = JSON.parse(readFileSync('package.json', 'utf8'));
     expect(Object.keys(bin)).toEqual(['delivery-watch']);
     expect(UNIT).toMatch(/^ExecStart=\/usr\/bin\/delivery-watch serve --config /m);

@@ -20,7 +20,7 @@ async function headersOf({ url, token }: Emulator, path = '/v2/flowControl') {
 }
 
 describe('burst limits', () => {
-  test('the burst limit counts every request within a second of real time, rejects requests over the limit, and then resets', async () => {
+  test('the burst limit counts all requests within one second of real time, rejects those over the limit, and then resets', async () => {
     const clock = handClock(NOON + 300);
     const emulated = await emptyEmulator({ clock, dialect: { requestsPerSecond: 2 } });
     const end = NOON / 1000 + 2;
@@ -52,7 +52,7 @@ describe('burst limits', () => {
 
 describe('read-only token', () => {
   test.each(['403', '401'] as const)(
-    'the read-only token can read; writes with it are rejected with %s',
+    'the read-only token permits reads; writes are rejected with status %s',
     async refused => {
       const emulated = await emptyEmulator({ readOnlyToken: 'reader', dialect: { readOnlyWrite: refused } });
       const dlqId = emulated.state.addFailedRun();
@@ -108,7 +108,7 @@ describe('token reset', () => {
     },
   );
 
-  test('a token reset requires the name and password of the account', async () => {
+  test('a token reset requires the user name and password of the account', async () => {
     const emulated = await emptyEmulator();
     const path = `/v2/qstash/rotate-token/${emulated.credentials.accountId}`;
     for (const authorization of [
@@ -130,7 +130,7 @@ describe('token reset', () => {
   });
 });
 
-test('rotations of the signing keys are counted; a GET to the rotation path does not rotate them', async () => {
+test('POST /v2/keys/rotate rotates the signing keys and is counted; GET does not rotate them', async () => {
   const emulated = await emptyEmulator();
   const { signingKeys } = emulated.credentials;
   emulated.state.setWaitlist('a/b', 4);

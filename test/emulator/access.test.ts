@@ -33,7 +33,7 @@ test('each emulator generates a new token if none is configured', async () => {
   expect((await ask(one, '/v2/dlq')).status).toBe(200);
 });
 
-test('responds to other methods with 405 in plain text and to other paths with 404 in JSON', async () => {
+test('unsupported methods return 405 in plain text, and unknown paths return 404 in JSON', async () => {
   const emulated = await emptyEmulator();
   for (const path of LISTS) {
     for (const method of path === '/v2/dlq' ? ['POST', 'PUT'] : ['POST', 'DELETE', 'PUT']) {
@@ -51,7 +51,7 @@ test('responds to other methods with 405 in plain text and to other paths with 4
   }
 });
 
-test('returns flow-control keys unchanged, whatever characters their names contain', async () => {
+test('flow-control keys with any characters are returned unchanged', async () => {
   const emulated = await emptyEmulator();
   expect((await ask(emulated, '/v2/flowControl')).body).toEqual({ flowControls: [] });
   const keys = ['plain', 'a/b', 'a b', '"q"', "it's", 'ключ 🚚', '\\', '{a="b"}', 'a,b', '__proto__', '%2F?#&'];
@@ -73,7 +73,7 @@ test('a waitlist size set by a test overrides the size from the workload until i
   expect(emulated.state.waitlists()).toEqual(before);
 });
 
-test('counts requests by endpoint, regardless of the response', async () => {
+test('requests are counted by endpoint, regardless of the response', async () => {
   const emulated = await emptyEmulator();
   for (const path of ['/v2/dlq', '/v2/dlq?count=0', '/v2/events', '/v2/logs', '/v2/flowControl', '/v2/x'])
     await ask(emulated, path);
@@ -90,7 +90,7 @@ test('counts requests by endpoint, regardless of the response', async () => {
   });
 });
 
-test('exposes its state without a token, but never the token', async () => {
+test('GET /_emulator/state needs no token and does not contain it', async () => {
   const emulated = await emulator({ seed: 7 });
   emulated.state.addDlqEntry({ queueName: 'mine', responseStatus: 418 });
   const { status, text, body } = await ask(emulated, '/_emulator/state', { headers: {} });
@@ -123,7 +123,7 @@ test('exposes its state without a token, but never the token', async () => {
   expect(home.text + text).not.toContain(emulated.token);
 });
 
-test('rejects invalid options', async () => {
+test('an emulator with an invalid option or a port in use fails to start', async () => {
   await expect(startEmulator({ scenario: 'toString' })).rejects.toThrow(
     `no scenario "toString"; there are: ${Object.keys(scenarios).join(', ')}`,
   );
@@ -133,7 +133,7 @@ test('rejects invalid options', async () => {
   await expect(startEmulator({ port })).rejects.toThrow('EADDRINUSE');
 });
 
-test('closes promptly despite idle connections, unused connections and a request in progress', async () => {
+test('an emulator closes promptly despite idle connections, unused connections and a request in progress', async () => {
   const clock = { ...handClock(), sleep: () => Promise.resolve() };
   const emulated = await startEmulator({ clock, speed: 0 });
   const { port } = new URL(emulated.url);
@@ -149,7 +149,7 @@ test('closes promptly despite idle connections, unused connections and a request
   await expect(ask(emulated, '/v2/dlq')).rejects.toThrow('fetch failed');
 });
 
-test('sends the emulated time in the Date header', async () => {
+test('the Date header contains the emulated time', async () => {
   const emulated = await emptyEmulator();
   const dates: (string | null)[] = [];
   for (const advance of [0, 3_600_000]) {

@@ -22,11 +22,11 @@ test('each account has its own tokens and rows; an unknown token is rejected', a
     expect(state.calls()).toEqual({ 'GET /v2/dlq': 2, 'DELETE /v2/dlq': 1 });
   }
   expect((await ask(emulated, '/v2/dlq', { headers: { authorization: 'Bearer nobody' } })).status).toBe(401);
-  // The first account handles requests with an unknown token.
+  // Requests with an unknown token are counted for the first account.
   expect(accounts.map(({ state }) => state.calls()['GET /v2/dlq'])).toEqual([3, 2, 2]);
 });
 
-test('the same seed creates the same workload for each account, and different workloads for different accounts', async () => {
+test('each account has a different workload, which depends only on the seed', async () => {
   const options = { accounts: 3, seed: 5, history: 60_000 };
   const [one, two] = [await emulator(options), await emulator(options)];
   const rows = ({ accounts }: Emulator) => accounts.map(({ state }) => state.eventRows());

@@ -29,7 +29,7 @@ describe('cancels of a failure callback', () => {
     ['200', 200],
     ['202', 202],
     ['204', 204],
-  ] as const)('a cancel responds with %s', async (cancelAnswer, status) => {
+  ] as const)('a cancel returns the configured response %s', async (cancelAnswer, status) => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer } });
     const trap = emulated.state.addDlqEntry();
     const dlqId = emulated.state.addFailedRun();
@@ -149,7 +149,7 @@ test('a callback makes only legal transitions and is cancelled at most once, reg
       const now = states();
       for (const [id, was] of known) {
         const is = now.get(id);
-        // Within an hour, an entry may fail and be removed. A failed callback only restarts on request.
+        // `is` is undefined if the entry was removed in this step.
         if (is !== undefined && was !== is) expect(LEGAL).toContain(`${was} ${is}`);
       }
       known = now;
@@ -160,7 +160,7 @@ test('a callback makes only legal transitions and is cancelled at most once, reg
 });
 
 describe('failed workflow runs', () => {
-  test('failed workflow runs have the same fields as in the service, and callbacks in every state that occurs naturally', async () => {
+  test('failed workflow runs have the service’s fields, and callbacks in every state that occurs without cancels', async () => {
     const emulated = await emulator();
     const rows = (await walk(emulated, 'dlq', [['source', 'workflow']])) as {
       [field: string]: unknown;
@@ -220,7 +220,7 @@ describe('failed workflow runs', () => {
     }
   });
 
-  test('failed workflow runs are excluded from the DLQ list if the dialect says so', async () => {
+  test('failed workflow runs are excluded from the DLQ list if the dialect lists them separately', async () => {
     const emulated = await emulator();
     const all = await walk(emulated, 'dlq');
     expect(all).toEqual(emulated.state.dlqRows());
@@ -248,7 +248,7 @@ describe('failed workflow runs', () => {
   });
 
   test('failed workflow runs do not affect the seeded messages', () => {
-    // Messages have the same fate in both scenarios.
+    // Both scenarios generate the same messages.
     const [one, other] = [frozen({ seed: 9, scenario: 'outage' }), frozen({ seed: 9, scenario: 'stuck-callback' })];
     const messages = ({ state }: typeof one) => [
       state.dlqRows().filter(row => !row.workflowRunId),
@@ -260,7 +260,7 @@ describe('failed workflow runs', () => {
     expect(messages(other)).toEqual(messages(one));
   });
 
-  test('failed workflow runs evolve identically regardless of request frequency and of changes to other runs', () => {
+  test('failed workflow runs do not depend on how often the state is read or on changes to other runs', () => {
     const runs = () => frozen({ seed: 4, scenario: 'stuck-callback' });
     const [rarely, often] = [runs(), runs()];
     const [victim] = often.state.dlqRows().filter(row => row.failureCallbackInfo?.state === 'CALLBACK_INPROGRESS');
@@ -316,7 +316,7 @@ describe('callbacks of the workload', () => {
     expect(state.countCallbacks().CALLBACK_INPROGRESS).toBeGreaterThan(5);
   });
 
-  test('callbacks of the workload wait before each retry as documented; only the workflow log contains the end of the wait', async () => {
+  test('callbacks of the workload wait before each retry as documented; only the workflow log contains the time of the next attempt', async () => {
     const emulated = await emulator();
     const waits = new Set<number>();
     const seen = new Map<string, number>();
@@ -336,7 +336,7 @@ describe('callbacks of the workload', () => {
   });
 });
 
-test('reports callbacks by state, and each cancel request with its result', async () => {
+test('GET /_emulator/state reports callbacks by state, and each cancel request with its result', async () => {
   const emulated: Emulator = await emptyEmulator({} satisfies EmulatorOptions);
   const dlqId = emulated.state.addFailedRun();
   emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL' });

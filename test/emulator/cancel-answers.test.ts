@@ -28,7 +28,7 @@ describe('Location of a cancel', () => {
     expect(emulated.state.cancels()).toEqual({ [dlqId]: 1, [other]: 2 });
   });
 
-  test('the Location of a cancel may be a dead letter on another host, which records whether the client follows it', async () => {
+  test('the Location of a cancel may be a dead letter at another host name of the emulator', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-foreign' } });
     const [trap, dlqId] = [emulated.state.addDlqEntry(), emulated.state.addFailedRun()];
     const { headers } = await cancel(emulated, dlqId);
@@ -137,7 +137,7 @@ describe('list of cancel requests', () => {
   });
 });
 
-test('the official clients can read rows in every dialect and retry a failed callback', async () => {
+test('the official clients can read rows with each callbackState option and retry a failed callback', async () => {
   for (const callbackState of ['failureCallbackInfo', 'both', 'absent'] as const) {
     const emulated = await emptyEmulator({ dialect: { callbackState } });
     const { url: baseUrl, token } = emulated;

@@ -3,7 +3,7 @@ import { dialectOptions, dialectWith, readDialectOption } from '../../src/emulat
 import { startEmulator } from '../../src/emulator/server.ts';
 import { ask, emptyEmulator, emulator, NOON } from './emulated.ts';
 
-/** Options covered by other files: failure callbacks, access, and the contents of the event log. */
+/** Options tested in other files: failure callbacks, access, and the contents of the event log. */
 const ELSEWHERE = [
   'callbackState',
   'cancelAnswer',
@@ -23,10 +23,10 @@ const ELSEWHERE = [
 ];
 const tested = new Set<string>(ELSEWHERE);
 
-/** Selects events added by a test from all events. */
+/** Query that selects the events added by a test. */
 const ADDED = 'url=https://added.example.com/';
 
-/** Starts an empty emulator with one non-default option. */
+/** Starts an empty emulator with these options and marks them as tested. */
 function withOption(option: Parameters<typeof dialectWith>[0]) {
   for (const name of Object.keys(option)) tested.add(name);
   return emptyEmulator({ dialect: option });
@@ -106,7 +106,7 @@ describe('flow control', () => {
     });
   });
 
-  test('the newer flow-control fields match the actual state of the keys', async () => {
+  test('the newer flow-control fields are consistent with the limits and waitlists of the keys', async () => {
     const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
     let busy = 0;
     for (let step = 0; step < 60; step++) {
@@ -311,7 +311,7 @@ describe('filters', () => {
   const WAYS = Object.keys(FOUND) as (keyof typeof FOUND)[];
 
   test.each(Object.entries(FIELDS).flatMap(([name, field]) => WAYS.map(way => [name, way, field] as const)))(
-    'the filter %s can be given as %s in both lists',
+    'the filter %s supports the mode %s in each list that has it',
     async (name, way, field) => {
       const emulated = await withOption({ [`${name}Filter`]: way });
       for (const value of FOUND.ignored) {
@@ -320,7 +320,7 @@ describe('filters', () => {
         emulated.state.addEvent(row);
       }
       const dlq = (await ask(emulated, `/v2/dlq?${name}=${name === 'responseStatus' ? '500' : 'b'}`)).body.messages;
-      // A status has no case, and no row's status starts with another one.
+      // The added rows have no valid status, so the result is not compared.
       if (name !== 'responseStatus') expect(dlq.map((row: Record<string, string>) => row[field])).toEqual(FOUND[way]);
       if (!EVENT_FILTERS.includes(name)) return;
       const { events } = (await ask(emulated, `/v2/events?${name}=b&order=earliestFirst`)).body;

@@ -4,11 +4,11 @@ import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/em
 import { EmulatorState } from '../../src/emulator/state.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 
-/** Real time in tests with reproducible results. */
+/** Fixed start of the real clock, so that results are reproducible. */
 export const NOON = Date.UTC(2026, 2, 14, 12);
 export const HOUR = 3_600_000;
 
-/** Returns a real clock that only advances with `move`. */
+/** Returns a substitute for the real clock that advances only with `move`. */
 export function handClock(time = NOON): Clock & { move(ms: number): void } {
   let now = time;
   return {
@@ -23,14 +23,14 @@ export function handClock(time = NOON): Clock & { move(ms: number): void } {
 /** Scenario with all kinds of dead letters and callbacks. */
 const scenario = 'neglected';
 
-/** Starts a frozen emulator at noon that is closed when the test ends. */
+/** Starts a frozen emulator at noon and closes it when the test ends. */
 export async function emulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const started = await startEmulator({ clock: handClock(), speed: 0, scenario, ...options });
   onTestFinished(() => started.close());
   return started;
 }
 
-/** Starts a frozen emulator without a past: it contains only data added by the test. */
+/** Starts a frozen emulator that is initially empty. */
 export const emptyEmulator = (options: EmulatorOptions = {}) => emulator({ history: 0, dlqEntries: 0, ...options });
 
 /** Returns emulator state on a manual clock that starts at noon. */
@@ -43,7 +43,7 @@ export function frozen(options: { seed?: number; scenario?: string; history?: nu
 export interface Answer {
   readonly status: number;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers as any client would
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of responses
   readonly body: any;
 }
 

@@ -11,7 +11,7 @@ const post = (url: string, body: unknown) =>
     body: JSON.stringify(body),
   });
 
-/** Returns the received part of a body, and the error that ended it. */
+/** Returns the received part of a response body, and the error that ended it, if any. */
 async function read(url: string, token: string, init: RequestInit = {}) {
   let text = '';
   try {
@@ -36,7 +36,7 @@ describe('faults on the wire', () => {
     expect(emulated.state.calls()).toEqual({ 'GET /v2/dlq': 1 });
   });
 
-  test('a fault responds with 503 without a configured status', async () => {
+  test('a fault of kind status responds with 503 by default', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'status' }] });
     expect((await ask(emulated, '/v2/dlq')).status).toBe(503);
   });
@@ -71,7 +71,7 @@ describe('faults on the wire', () => {
       answered = true;
     });
     await eventually(() => expect(emulated.state.calls()).toEqual({ 'GET /v2/dlq': 1 }));
-    // A later request gets a response earlier.
+    // A later request gets its response first.
     emulated.faults.clear();
     expect((await ask(emulated, '/v2/dlq')).status).toBe(200);
     expect(answered).toBe(false);
@@ -80,7 +80,7 @@ describe('faults on the wire', () => {
     expect(await response).toMatchObject({ text: '' });
   });
 
-  test('a fault leaves requests without a response until the client gives up', async () => {
+  test('a fault leaves requests without a response until the client disconnects', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'hang' }] });
     const controller = new AbortController();
     const response = read(`${emulated.url}/v2/dlq`, emulated.token, { signal: controller.signal });

@@ -9,7 +9,7 @@ const postJson = (emulated: Emulator, path: string, body: unknown) => post(emula
 const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((all, count) => all + count, 0);
 
 describe('counts of events in GET /_emulator/state', () => {
-  test('counts each retained event once, by state, whether or not it is listed', async () => {
+  test('`logged` counts each retained event once, by state, whether or not it is listed', async () => {
     const dialect = { logLateShare: 1, logLateMs: 1000, logDuplicates: 1, logLagMs: 5000 } as const;
     const emulated = await emulator({ dialect });
     const { events } = (await ask(emulated, '/_emulator/state')).body;
@@ -21,7 +21,7 @@ describe('counts of events in GET /_emulator/state', () => {
     expect(sum(events.lost.byState)).toBe(0);
   });
 
-  test('counts the events of at least the last six hours; the total also includes older events', async () => {
+  test('`logged` counts the events of at least the last six hours; `total` includes older events', async () => {
     const emulated = await emulator();
     const first = (await ask(emulated, '/_emulator/state')).body.events;
     emulated.clock.advance(5 * HOUR - 1);
@@ -39,7 +39,7 @@ describe('counts of events in GET /_emulator/state', () => {
     expect(sum(third.logged.byState)).toBeLessThan(sum(third.total.byState));
   });
 
-  test('counts at most maxEvents retained events, while the total also includes dropped ones', async () => {
+  test('`logged` counts at most maxEvents events; `total` includes dropped ones', async () => {
     const emulated = await emptyEmulator({ maxEvents: 10 });
     for (let index = 0; index < 25; index++) emulated.state.addEvent({ time: NOON - 100 + index });
     const { events } = (await ask(emulated, '/_emulator/state')).body;

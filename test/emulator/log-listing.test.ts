@@ -100,12 +100,12 @@ describe('delayed events', () => {
     addAll(stalled, many(20));
     stalled.clock.advance(4 * 60_000 - 1);
     expect(await listed(stalled)).toEqual([]);
-    // The stall ends after 15 minutes, plus the usual lag of 20 s.
+    // The stall ends at minute 15. All events up to 20 s before that are then listed, including these with delays of up to 1 s.
     stalled.clock.advance(1 + 1000);
     expect((await listed(stalled)).length).toBe(20);
   });
 
-  test('delayed events remain listed when options change, and changed options apply only to later events', async () => {
+  test('listed events remain listed when delays are configured, and changed options apply only to later events', async () => {
     const emulated = await emptyEmulator();
     addAll(emulated, many(50));
     expect((await listed(emulated)).length).toBe(50);
@@ -193,7 +193,7 @@ describe('pages that repeat the last row of the previous page', () => {
     ).toEqual(['ab', 'bc', 'cd']);
   });
 
-  test('a page is full if the row to repeat has expired; other lists do not repeat rows', async () => {
+  test('a page contains only new rows if the row to repeat has expired; other lists do not repeat rows', async () => {
     const emulated = await emptyEmulator({ dlqEntries: 6, dialect: { cursorSeam: 'repeats' } });
     for (const hours of [5, 4, 3, 2, 1]) addAll(emulated, [`${hours}`], { time: NOON - hours * 3_600_000 });
     const found = await split(
@@ -212,7 +212,7 @@ describe('pages that repeat the last row of the previous page', () => {
   });
 });
 
-test('an event page contains at most 100 events; a higher count is lowered or rejected', async () => {
+test('with eventsMost=100, an event page contains at most 100 events, and a higher count is lowered or rejected', async () => {
   const emulated = await emptyEmulator({ dialect: { eventsMost: '100' } });
   addAll(emulated, many(250));
   const sizes = async (query: string) => {

@@ -9,7 +9,7 @@ const SEED = 7;
 
 const share = fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0.05, max: 0.95, noNaN: true }));
 const event = fc.record({
-  // Few times and messages, so that many events differ only in their body.
+  // A small range of times and messages, so that many events differ only in their body.
   time: fc.integer({ min: -60, max: 0 }).map(steps => NOON + steps * 100),
   messageId: fc.integer({ min: 0, max: 20 }).map(String),
   state: fc.constantFrom<LogState>(...LOG_STATES),
@@ -71,7 +71,7 @@ async function pagesOf(emulated: Emulator, parameters: Parameters, between?: () 
 
 const bodies = (rows: readonly Row[]) => new Set(rows.map(row => row.body));
 
-test('a walk ends and returns exactly the events listed so far, and after the delays exactly all events', async () => {
+test('a walk ends and returns exactly the listed events, and after the longest delay exactly all events', async () => {
   const property = fc.asyncProperty(
     dialect,
     request,
@@ -111,7 +111,7 @@ test('a walk ends and returns exactly the events listed so far, and after the de
         const isEarliestFirst = options.order === 'obeyed' && order === 'earliestFirst';
         expect(times).toEqual(times.toSorted((a, b) => (isEarliestFirst ? a - b : b - a)));
 
-        // The walk may take long, so that delayed events become listed.
+        // Delayed events may become listed during a walk.
         const between = await pagesOf(emulated, parameters, () => clock.advance(100));
         expect(bodies(between.flat()).isSupersetOf(bodies(listed))).toBe(true);
         expect(bodies(between.flat()).isSubsetOf(bodies(inRange))).toBe(true);

@@ -24,7 +24,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
     for (const life of ['cad', 'caerad', 'caeraeraeraef', 'cqx', 'caerqx']) expect([...lives]).toContain(life);
   });
 
-  test('messages wait longer before each retry, and are retried at most maxRetries times', () => {
+  test('messages wait for the documented times before their retries, and are retried at most maxRetries times', () => {
     for (const rows of byMessage.values()) {
       const retries = rows.filter(row => row.state === 'retry');
       const waits = retries.map(row => Number(row.nextDeliveryTime) - Number(row.time));

@@ -50,7 +50,7 @@ test.each(['dlq', 'events'])('fromDate and toDate of /v2/%s are inclusive', asyn
   const emulated = await emptyEmulator();
   const times = [1000, 2000, 2000, 3000].map(before => NOON - before);
   for (const time of times) {
-    // Created earlier: the date of a dead letter is the time at which it entered the queue.
+    // For dead letters, the dates refer to the time at which they entered the queue, not to `createdAt`.
     if (list === 'dlq') emulated.state.addDlqEntry({ enteredAt: time, createdAt: NOON - 50_000 });
     else emulated.state.addEvent({ time, createdAt: NOON - 50_000 });
   }
@@ -104,7 +104,7 @@ const changes = fc.array(
   { maxLength: 12 },
 );
 
-test('a walk returns each dead letter that exists throughout exactly once and in order, even while entries are added and removed', async () => {
+test('a walk returns each dead letter that exists throughout it exactly once and in order, even while entries are added and removed', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   const property = fc.asyncProperty(changes, order, fc.integer({ min: 1, max: 9 }), async (steps, direction, count) => {
@@ -133,7 +133,7 @@ test('a walk returns each dead letter that exists throughout exactly once and in
   await fc.assert(property, { numRuns: runs(60) });
 });
 
-test('a walk returns each event that exists throughout exactly once, even while events are added', async () => {
+test('a walk returns each event that exists throughout it exactly once, even while events are added', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   let run = 0;
@@ -157,16 +157,19 @@ test('a walk returns each event that exists throughout exactly once, even while 
   await fc.assert(property, { numRuns: runs(40) });
 });
 
-test.each(['earliestFirst', 'latestFirst'])('a cursor survives the removal of most rows (%s)', async direction => {
-  const emulated = await emptyEmulator({ dlqEntries: 6000 });
-  const { state } = emulated;
-  const kept = idsOf(state.dlqRows()).filter((_, index) => index % 20 === 0);
-  const rows = await walk(emulated, 'dlq', [['order', direction]], page => {
-    if (page === 9) for (const id of idsOf(state.dlqRows())) if (!kept.includes(id)) state.removeDlqEntry(id);
-  });
-  expect(state.countDlq()).toBe(300);
-  const ids = idsOf(rows);
-  expect(new Set(ids).size).toBe(ids.length);
-  const found = ids.filter(id => kept.includes(id));
-  expect(direction === 'earliestFirst' ? found : found.reverse()).toEqual(kept);
-});
+test.each(['earliestFirst', 'latestFirst'])(
+  'a cursor remains valid after most rows are removed (%s)',
+  async direction => {
+    const emulated = await emptyEmulator({ dlqEntries: 6000 });
+    const { state } = emulated;
+    const kept = idsOf(state.dlqRows()).filter((_, index) => index % 20 === 0);
+    const rows = await walk(emulated, 'dlq', [['order', direction]], page => {
+      if (page === 9) for (const id of idsOf(state.dlqRows())) if (!kept.includes(id)) state.removeDlqEntry(id);
+    });
+    expect(state.countDlq()).toBe(300);
+    const ids = idsOf(rows);
+    expect(new Set(ids).size).toBe(ids.length);
+    const found = ids.filter(id => kept.includes(id));
+    expect(direction === 'earliestFirst' ? found : found.reverse()).toEqual(kept);
+  },
+);

@@ -70,7 +70,7 @@ test('flow-control-pileup: waitlists grow during two busy hours and drain during
   expect(Math.max(...sums)).toBeGreaterThan(2 * Math.max(...waiting({})));
 });
 
-test('schedule-missed: a schedule fires on the minute, pauses, resumes and fails', async () => {
+test('schedule-missed: a schedule fires every minute, stops for five minutes, and later all its deliveries fail', async () => {
   const emulated = await emptyEmulator({ scenario: 'schedule-missed', workload: true });
   const start = emulated.clock.now();
   emulated.clock.advance(20 * MINUTE);

@@ -71,7 +71,7 @@ async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
 }
 
 describe('samples', () => {
-  it('recorded samples are read back exactly across restarts and rejected commits', async () => {
+  it('recorded samples are read back exactly; a restart loses only those since the last commit', async () => {
     const step = fc.record({
       values: fc.dictionary(
         fc.constantFrom('a', 'a{x="1"}', 'b_bucket{le="+Inf"}', 'c{y="2",destination="z"}'),
@@ -227,7 +227,7 @@ describe('clock steps', () => {
     const scene = await setUp();
     await scene.minutes(2, () => 1);
     scene.clock.set(scene.clock.now() + 10 * MINUTE);
-    // Within the same minute as the last sample.
+    // The monotonic clock has not advanced since the last sample.
     await scene.recorder.sample(new Map([['x_total', 2]]));
     await scene.minutes(2, () => 3);
     const marks: (number | undefined)[] = [];

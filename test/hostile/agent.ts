@@ -24,7 +24,7 @@ export async function startAgentProcess(accounts: readonly FleetAccount[], secon
     upstream: { connectTimeout: '2s', timeout: '8s' },
     accounts,
     collect: { flowControl: { every }, dlq: { every, rescanEvery }, events: { every, window: `${HEALTHY.window}s` } },
-    // A healthy account may miss rounds because the agent shares two processors with all services.
+    // A healthy account may miss rounds, because all services run on the same machine.
     staleness: { markAfter: 10 },
   };
   // JSON is valid YAML.

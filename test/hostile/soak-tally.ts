@@ -29,7 +29,7 @@ export function rssOf(pid: number): number {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const inMib = (bytes: number) => `${Math.round(bytes / MIB)} MiB`;
 
-/** Returns the percentile `share` of the values (nearest rank). */
+/** Returns the quantile `share` (0 to 1) of the values by nearest rank. */
 export function rank(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

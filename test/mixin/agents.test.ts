@@ -3,7 +3,7 @@ import { requireProgram } from '../support/prometheus.ts';
 import type { Input, Values } from './cases/case.ts';
 import { fires, firesIn, isQuiet, isQuietFrom, JOB, neverFired, type RuleTest, testRules } from './promtool.ts';
 
-/** Alerts about agents and agent-wide state, each with inputs that must and must not make it fire. */
+/** Test cases of alerts about agents and agent-wide state, with inputs that must make them fire and inputs that must not. */
 
 const HOUR = 60;
 const minutes = 4 * HOUR;
@@ -26,7 +26,7 @@ const blind = (name: string, from: number, instance = 'one'): Input => {
   };
 };
 
-/** An agent that restarts every other minute, before its first read. */
+/** An agent that restarts every two minutes, each time before its first read is complete. */
 const crashing: Input = {
   [up('one')]: minute => minute % 2,
   [of('process_start_time_seconds', 'one')]: minute => (minute % 2 === 1 ? 60 * minute : undefined),
@@ -38,14 +38,14 @@ const crashing: Input = {
 const leader = (instance: string) => of('delivery_watch_leader', instance, 'account="a"');
 const renewals = (instance: string, outcome: string) =>
   of('delivery_watch_lease_renewals_total', instance, `outcome="${outcome}"`);
-/** Lease renewals every five seconds; they fail in the minutes after `from` until `to`. */
+/** Twelve lease renewals a minute, which fail between the minutes `from` and `to`. */
 const renewing = (instance: string, from = 9999, to = 9999): Input => ({
   [renewals(instance, 'ok')]: minute => 12 * (Math.min(minute, from) + Math.max(0, minute - to)),
   [renewals(instance, 'failed')]: minute => 12 * Math.max(0, Math.min(minute, to) - from),
 });
 const of01 = (is: (minute: number) => boolean) => (minute: number) => Number(is(minute));
 
-/** Expects that DeliveryInstanceDown fires once, with this severity. */
+/** Expects that DeliveryInstanceDown fires exactly once, with this severity. */
 const firesAs = (severity: string, minute: number) => ({
   expr: 'count by (severity) (ALERTS{alertname="DeliveryInstanceDown", alertstate="firing"})',
   minute,
@@ -337,7 +337,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
           minute: 30,
           expected: [],
         },
-        // Both fire for a while: rule groups are evaluated at different times.
+        // Both alerts fire for a short time, because rule groups are evaluated at different times.
         fires('DeliveryBlind', 27),
         fires('DeliveryAgentDown', 27),
         isQuietFrom('DeliveryBlind', 29, 2 * HOUR),

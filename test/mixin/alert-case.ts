@@ -27,7 +27,7 @@ function firstFiring(each: AlertCase): RuleTest {
   };
 }
 
-/** Returns promtool's errors for the generated tests of a case in these shares; empty if all pass. */
+/** Runs the generated tests of a case that belong to these shares. Returns promtool's errors; empty if all tests pass. */
 export function errorsOf(each: AlertCase, ...shares: readonly Share[]): string {
   const scene = sceneOf(each);
   const first = shares.includes('usual') ? [firstFiring(each)] : [];

@@ -1,7 +1,7 @@
 import { rulesTemplate } from '../../mixin/rules.ts';
 import { ALERT_SETS, DEFAULT_OBJECTIVES, type Settings, shippedRules } from '../../src/cli/shipped.ts';
 
-/** The Prometheus rule of a shipped alert, with default objectives. */
+/** Returns the Prometheus rule of a shipped alert, with default objectives. */
 export function alertingRule(name: string, links: Pick<Settings, 'runbooks' | 'grafana'> = {}) {
   const rules = shippedRules({ ...links, objectives: DEFAULT_OBJECTIVES }, ALERT_SETS, rulesTemplate).flatMap(
     group => group.rules,

@@ -9,7 +9,7 @@ import { alertingRule } from './alerting-rule.ts';
 import { REASONS, VARIANTS } from './cases/case.ts';
 import { alertCases } from './cases/index.ts';
 
-/** Windows of days and rare situations are tested in alerts.long.test.ts. */
+/** Cases without windows of days. Those with windows of days, and rare situations, are in alerts.long.test.ts. */
 const ofHours = alertCases.filter(({ step }) => step === undefined);
 
 describe.skipIf(!requireProgram('promtool'))('alerts in common situations (promtool test rules)', () => {
@@ -18,7 +18,7 @@ describe.skipIf(!requireProgram('promtool'))('alerts in common situations (promt
   });
 });
 
-/** Agent-wide alerts, tested in sight.test.ts and agents.test.ts. */
+/** Agent-wide alerts, which sight.test.ts and agents.test.ts test. */
 const OF_AGENTS = [
   'DeliveryAgentDown',
   'DeliveryInstanceDown',
@@ -49,9 +49,9 @@ it('each exemption from a test variant names an existing variant and reason', ()
 it('each alert depends on a collector, except those about the agent and two about the event log', () => {
   expect(alerts.filter(({ collector }) => !collector).map(({ name }) => name)).toEqual([
     ...[...agentAlerts, ...replicaAlerts, ...readingAlerts].map(({ name }) => name),
-    // A gap is permanent, so the alert does not depend on fresh data.
+    // Gaps are permanent, so the alert does not depend on fresh data.
     'DeliveryEventLogGap',
-    // Compares the log with other collectors; none of them may be blind.
+    // This alert compares the log with other collectors, so it handles blind collectors itself.
     'DeliveryEventLogStale',
   ]);
 });

@@ -5,7 +5,7 @@ import { ago, flat, from, type Input, rising, type Values } from './cases/case.t
 import { allRounds, course, cutOff, type Darkness, ended, health, takenOver, unseen } from './course.ts';
 import { type RuleTest, replica, type Target, testRules } from './promtool.ts';
 
-/** Evaluates all rules on complete accounts and checks the exact set of firing alerts, which also detects noise. */
+/** Evaluates all rules on the series of complete accounts, and checks that exactly the expected alerts fire. */
 
 const HOUR = 60;
 const DAY = 24 * HOUR;
@@ -13,7 +13,7 @@ const DAY = 24 * HOUR;
 interface Situation {
   readonly hours: number;
   readonly replicas: (target: (more?: Partial<Target>) => Target) => Input;
-  /** The exact alerts that fire at any time from `since` (default 0) to the end. */
+  /** All alerts that fire at any time between minute `since` (default 0) and the end. */
   readonly fires: readonly string[];
   readonly since?: number;
 }
@@ -61,7 +61,7 @@ const process = (startedAt: Values): Input => ({
   delivery_watch_config_last_reload_successful: flat(1),
 });
 
-/** All series of one agent and one account. */
+/** Returns all series of one agent and one account. */
 const shows = (input: Input, target: Target, darkness?: Darkness): Input => {
   const all = { ...atWork, ...input };
   return {
@@ -76,7 +76,7 @@ const account =
   target =>
     shows(input, target(), darkness);
 /**
- * After two hours another replica takes over the account. `before`: series of the previous holder; `holds`: its leader
+ * Another replica takes over the account after two hours. `before`: series of the previous holder; `holds`: its leader
  * gauge.
  */
 const moved =
@@ -92,7 +92,7 @@ const moved =
       ),
     };
   };
-/** A constant rate per hour. */
+/** A counter with a constant rate per hour. */
 const hourly =
   (count: number): Values =>
   minute =>
@@ -293,7 +293,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
 };
 
-/** Puts each situation into a separate cluster, so that the rules are evaluated once for all of them. */
+/** Combines all situations into one test with a cluster label for each, so that the rules are evaluated only once. */
 function together(): RuleTest {
   const all = Object.entries(SITUATIONS).map(([name, { replicas, hours, fires, since = 0 }]) => {
     const minutes = hours * HOUR;

@@ -3,12 +3,12 @@ import { blindRestart, course } from './course.ts';
 import { fires, isQuiet, isQuietFrom, neverFired, type RuleTest, replica } from './promtool.ts';
 import { alertNamed, COARSE, coarse, type Generated, HOUR, KEPT, type Scene, two } from './scene.ts';
 
-/** Tests with a period of failed reads. */
+/** Generates tests in which reads fail for some time. */
 
-/** Minutes of healthy data before something happens. */
+/** Minutes of healthy data before reads fail. */
 const HEALTHY_FOR = 32;
 
-/** The alert fires, then reads fail; the cause ends during the blindness. */
+/** The alert fires, then reads fail, and the cause ends while reads fail. */
 function held({ each, withHealth }: Scene, span: number, step: number | undefined): RuleTest {
   const { alert, fires: cause, idle, recovery = idle, memory = HOUR, evaluableAfter = memory } = each;
   const at = coarse(each.at + (span > HOUR ? COARSE : 0));
@@ -26,13 +26,13 @@ function held({ each, withHealth }: Scene, span: number, step: number | undefine
   };
 }
 
-/** A cause that starts during blindness: resolved before its end or still present. */
+/** The cause starts while reads fail. It either ends before reads succeed, or persists. */
 function caughtUp({ each, withHealth }: Scene, span: number, step: number | undefined): RuleTest[] {
   const { alert, fires: cause, at, idle, recovery = idle, memory = HOUR, evaluableAfter = memory } = each;
   const [from, to] = [HEALTHY_FOR, HEALTHY_FOR + span];
   const over = to + coarse(evaluableAfter + KEPT);
   const still = to + coarse(evaluableAfter + at + KEPT);
-  // A resolved cause within the window may still fire.
+  // If the window is longer than the blindness, the alert may fire for a cause that has ended.
   const isOver = (each.memory ?? 0) < span;
   const quietAfter: RuleTest = {
     name: `${alert} is quiet about a cause that starts and ends during ${span} min of blindness`,
@@ -86,7 +86,7 @@ export const blindHour: Generated = scene => {
   ];
 };
 
-/** For windows of at most an hour, six hours of blindness test the same as a day. */
+/** Duration of long blindness (minutes). For windows of at most an hour, six hours have the same effect as a day. */
 const longBlindness = ({ step = 1 }: AlertCase) => (step > 1 ? 24 : 6) * HOUR;
 
 export const blindDay: Generated = scene => {

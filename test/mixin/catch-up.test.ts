@@ -5,10 +5,10 @@ import { caughtUpAfter } from './course.ts';
 import { asJobs, fires, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
 import { alertNamed, HOUR, sceneOf } from './scene.ts';
 
-/** Alerts on the event log with windows of hours. */
+/** Cases of alerts on the event log, except for windows of days. */
 const ofLog = alertCases.filter(({ alert, step }) => alertNamed(alert).collector === 'events' && step === undefined);
 
-/** Minutes from the start of the next agent until it has read the log completely. */
+/** Time that the next agent takes to read the log completely (minutes). */
 const CATCHING_UP = 15;
 
 const tests = ofLog.flatMap((each): RuleTest[] => {
@@ -37,7 +37,7 @@ const tests = ofLog.flatMap((each): RuleTest[] => {
   ];
 });
 
-/** Too few overdue messages in each half-hour to fire. The agent counts those of several hours while it catches up. */
+/** In no half-hour enough messages become overdue to fire. While the agent catches up, it counts those of several hours. */
 function fewOverdue(): RuleTest {
   const each = ofLog.find(({ alert }) => alert === 'DeliveryStalled');
   if (!each) throw new Error('there is no such case');

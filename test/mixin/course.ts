@@ -1,10 +1,11 @@
 import { collectors } from '../../src/collectors/index.ts';
 import type { Input, Values } from './cases/case.ts';
 
-/** Transformations of series over time, as a replica would expose them. */
+/** Transforms series into those that a replica exposes during restarts, takeovers and failed reads. */
 
 /**
- * Types of the service's families by series name. Their counters are frozen and their gauges withdrawn when reads fail.
+ * Types of the families about the service by series name. While reads fail, their counters are frozen and their gauges
+ * withdrawn.
  */
 const ofService = new Map(
   collectors
@@ -22,7 +23,7 @@ const isWithdrawn = (series: string) => ofService.get(familyOf(series)) === 'gau
 const mapped = (input: Input, change: (values: Values, series: string) => Values): Input =>
   Object.fromEntries(Object.entries(input).map(([series, values]) => [series, change(values, series)]));
 
-/** Delays the input by `by` minutes, without samples before. */
+/** Delays the input by `by` minutes. There are no samples before. */
 export const delayed = (input: Input, by: number): Input =>
   mapped(input, (values, series) => minute => {
     const value = minute < by ? undefined : values(minute - by);
@@ -30,8 +31,8 @@ export const delayed = (input: Input, by: number): Input =>
   });
 
 /**
- * Concatenates inputs. Each starts at its minute, which is its own minute 0. Counters continue from their previous
- * value.
+ * Concatenates inputs. Each input starts with its minute 0 at minute `from`. Counters continue from their previous
+ * values.
  */
 export function course(first: Input, ...later: readonly (readonly [from: number, input: Input])[]): Input {
   return later.reduce((input, [from, next]) => followed(input, from, delayed(next, from)), first);
@@ -50,11 +51,11 @@ function followed(before: Input, from: number, after: Input): Input {
   );
 }
 
-/** No scrape succeeds for two minutes. */
+/** The agent restarts: scrapes fail for two minutes. */
 export const restarted = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute >= at && minute < at + 2 ? undefined : values(minute)));
 
-/** Like `restarted`, without a store: counters and the start of counting are reset. */
+/** The agent restarts without its store: counters and their start time are reset. */
 export const reset = (input: Input, at: number): Input =>
   mapped(restarted(input, at), (values, series) => minute => {
     const value = values(minute);
@@ -68,15 +69,15 @@ const COUNTING = 'delivery_event_log_counting';
 export const ended = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute < at ? values(minute) : undefined));
 
-/** Like `ended`, without a staleness marker: Prometheus uses the last values for five more minutes. */
+/** Like `ended`, but without a staleness marker: Prometheus uses the last values for five more minutes. */
 export const vanished = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute < at ? values(minute) : NO_SAMPLE));
-/** Neither a sample nor a staleness marker. */
+/** Value that stands for neither a sample nor a staleness marker. */
 export const NO_SAMPLE = Number.NaN;
 
 /**
- * Series of a replica that takes over the account. Counters continue from the shared store; all lists are read two
- * minutes later.
+ * Series of a replica that takes over the account. Counters continue, because they are in the shared store. The first reads
+ * are complete two minutes later.
  */
 export const takenOver = (input: Input, at: number): Input =>
   mapped(input, (values, series) => minute => {
@@ -88,7 +89,7 @@ export const takenOver = (input: Input, at: number): Input =>
   });
 const NOT_BEFORE_A_ROUND = /^delivery_collector_(data_timestamp_seconds|success|data_complete)/;
 
-/** Series of a replica without database access: it reads everything but can store nothing. */
+/** Series of a replica that loses database access: it reads everything but can store nothing. */
 export const cutOff = (input: Input, at: number): Input =>
   mapped(input, (values, series) => minute => {
     if (minute < at) return values(minute);
@@ -99,21 +100,21 @@ export const cutOff = (input: Input, at: number): Input =>
 export const withGaps = (input: Input): Input =>
   mapped(input, values => minute => (minute % 4 === 1 || minute % 4 === 2 ? undefined : values(minute)));
 
-/** Caps every counter at one. */
+/** Limits every counter to at most one. */
 export const oneOfEach = (input: Input): Input =>
   mapped(input, (values, series) => (isCounter(series) ? minute => Math.min(1, values(minute) ?? 0) : values));
 
-/** Minutes without a complete read: after `from`, before `to`. */
+/** Period without a complete read, between the minutes `from` and `to`. */
 export interface Darkness {
   readonly from: number;
   readonly to: number;
 }
 
-/** Minutes from the last complete round until gauges are withdrawn. */
+/** Time from the last complete round until gauges are withdrawn (minutes). */
 const WITHDRAWN_AFTER = 5;
 
 /**
- * The input as exposed with failed reads: counters are frozen, gauges are withdrawn, and at `to` all changes appear at
+ * The input as exposed while reads fail: counters are frozen and gauges are withdrawn. At minute `to`, all changes appear at
  * once.
  */
 export const unseen = (input: Input, { from, to }: Darkness): Input =>
@@ -152,7 +153,7 @@ export function health(rounds: readonly Round[], darkness: Darkness = { from: In
   };
 }
 
-/** Like `unseen`, with a restart before the next read: no data is stale yet, and no data is available. */
+/** The agent restarts while reads fail. Afterwards it has no data, so that no data is stale yet. */
 export const blindRestart = (input: Input, at: number): Input =>
   mapped(restarted(input, at), (values, series) => minute => {
     if (minute < at) return values(minute);
@@ -163,8 +164,8 @@ export const blindRestart = (input: Input, at: number): Input =>
   });
 
 /**
- * No agent runs from `from` to `back`. The next one reads the log in order of time until `caughtUp`. Until then its
- * counters rise from their previous values and gauges of the service are missing.
+ * No agent runs between the minutes `from` and `back`. The next agent reads the log in order of time. Until `caughtUp`, its
+ * counters increase from their previous values, and gauges about the service are missing.
  */
 export const caughtUpAfter = (
   input: Input,
@@ -184,7 +185,7 @@ export interface Round {
   readonly round: string;
 }
 
-/** Every round of the default options. */
+/** All rounds of all collectors with default options. */
 export const allRounds: readonly Round[] = collectors.flatMap(({ name, rounds, options }) =>
   Object.keys(rounds(options.parse({}))).map(round => ({ collector: name, round })),
 );

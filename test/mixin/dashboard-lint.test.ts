@@ -30,7 +30,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     for (const label of labels) {
       expect(label).toMatchObject({ multi: true, allValue: '.+', refresh: 2, datasource: { uid: DATASOURCE } });
     }
-    // Constants for links are hidden.
+    // Hidden constants with addresses for links.
     expect(others.filter(({ type }) => type !== 'query')).toMatchObject([
       { name: 'traces', type: 'constant', hide: 2 },
     ]);
@@ -62,7 +62,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, matchers } of parsePromql(expr).selectors) {
         expect(matchers.job, expr).toMatch(/^=~"\.\+\|?"$/);
-        // Alerts have no instance label, and panels aggregate records over instances.
+        // Alerts and records have no instance label.
         if (!/^ALERTS|:/.test(name)) expect(matchers.instance, expr).toBe('=~".+"');
         if (knownSeries.get(name)?.includes('account')) expect(matchers.account, expr).toMatch(/^=~"\.\+\|?"$/);
       }
@@ -73,7 +73,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, inside = '', range } of parsePromql(expr).selectors) {
         if (/_(total|bucket|sum|count)$/.test(name)) expect(inside, expr).toMatch(/^(rate|irate|increase)$/);
-        // 1m stands for $__rate_interval.
+        // `interpolate` has replaced $__rate_interval with 1m.
         if (/^i?rate$/.test(inside)) expect(range, expr).toBe('1m');
       }
     }
@@ -83,7 +83,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     expect(expressionsOf(dashboard).filter(({ length }) => length > 400)).toEqual([]);
   });
 
-  it('a dashboard is editable', () => expect(dashboard.editable).toBe(true));
+  it('a dashboard can be edited', () => expect(dashboard.editable).toBe(true));
 
   it('a dashboard links to every dashboard and keeps the variables and the time range', () => {
     expect(dashboard.uid).toBe(DASHBOARDS[name as keyof typeof DASHBOARDS]);
@@ -92,11 +92,11 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
   });
 });
 
-/** Grid cells that a panel covers. */
+/** Returns the grid cells that a panel covers. */
 const cellsOf = ({ gridPos: { x, y, w, h } }: Panel) =>
   Array.from({ length: w * h }, (_, i) => `${x + (i % w)} ${y + Math.floor(i / w)}`);
 
-/** Visible panels with all rows collapsed, and each collapsed row with its panels. */
+/** Returns the panels that are visible together: all panels outside of collapsed rows, and each collapsed row with its panels. */
 const layouts = ({ panels }: Dashboard) => [
   panels,
   ...panels.filter(({ collapsed }) => collapsed).map(row => [row, ...(row.panels ?? [])]),
@@ -126,7 +126,7 @@ describe.each(dashboards)('the layout of the dashboard %s', (_name, dashboard) =
     expect(new Set(panelsOf(dashboard).map(({ title }) => title)).size).toBe(panelsOf(dashboard).length);
   });
 
-  it('panel titles fit at a screen width of 1280 pixels, with at most six stat panels per line', () => {
+  it('panel titles fit at a screen width of 1280 pixels, and a line has at most six stat panels', () => {
     // At this width a column has about 50 pixels and a title character about 7.5.
     for (const { title, gridPos } of panelsOf(dashboard)) {
       expect(title.length, title).toBeLessThanOrEqual((gridPos.w * 50 - 50) / 7.5);

@@ -9,7 +9,7 @@ import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { parsePromql } from './parse-promql.ts';
 import { dashboards, type Panel, panelsOf } from './read-dashboards.ts';
 
-/** All values of these keys at any depth. */
+/** Returns all values of these keys at any depth. */
 function valuesOf(json: unknown, keys: readonly string[]): unknown[] {
   if (typeof json !== 'object' || json === null) return [];
   return Object.entries(json).flatMap(([key, value]) => [
@@ -18,7 +18,7 @@ function valuesOf(json: unknown, keys: readonly string[]): unknown[] {
   ]);
 }
 
-/** Named colours of Grafana's palette, with a shade for each theme. */
+/** Named colours of Grafana's palette, which has a shade of each for each theme. */
 const NAMED = /^((super-light|light|semi-dark|dark)-)?(red|orange|yellow|green|blue|purple)$|^(gray|text|transparent)$/;
 
 const SHOWS_LINES = ['timeseries', 'state-timeline'];
@@ -38,7 +38,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('every series in a panel has a name', () => {
+  it('every series in a panel has a legend, except for single values', () => {
     for (const { title, type, targets } of panels.filter(({ type }) => type !== 'table')) {
       for (const { expr, legendFormat } of targets) {
         const isOne = type === 'stat' && /^(sum|count|time\(\)|0 \*)/.test(expr);
@@ -86,7 +86,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
       expect(custom?.axisSoftMax, title).toBeLessThanOrEqual(1024);
       expect(custom?.axisSoftMax, title).toBeGreaterThan(0);
       expect(REPEATS_TICKS, title).not.toContain(unit);
-      // An area without a border is invisible at zero on top of another area.
+      // Stacked areas have no border, so that a series of zeros is invisible.
       if (custom?.stacking?.mode === 'normal') expect(custom.lineWidth, title).toBe(0);
     }
   });
@@ -138,7 +138,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     for (const colour of colours) expect(colour).toMatch(NAMED);
   });
 
-  it('panels link rows and series of an account to its dashboard', () => {
+  it('links in panels open a dashboard for the account of the row or series, or a configured address', () => {
     const links = valuesOf(panels, ['links']).flat() as { readonly url: string }[];
     expect(links.length).toBeGreaterThan(1);
     const allowed = Object.values(DASHBOARDS).map(uid => `/d/${uid}?`);
@@ -177,7 +177,7 @@ describe('colours', () => {
     ['Failure callbacks by state', CALLBACK_STATES],
     ['Keys by state', FLOW_STATES],
     ['Actions by outcome', FINAL_OUTCOMES],
-  ])('every name in the panel "%s" has a distinct colour, except that synonyms share one', (title, words) => {
+  ])('every name in the panel "%s" has a different colour, except for synonyms', (title, words) => {
     const [one] = panel(title);
     if (!one) throw new Error(`there is no panel ${title}`);
     const colours = words.map(word => colourOf(one, word));

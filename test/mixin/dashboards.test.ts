@@ -28,7 +28,7 @@ function faultsOf(expr: string): string[] {
         .filter(label => !knownSeries.get(name)?.includes(label))
         .map(label => `${name} has no label ${label}`),
     ),
-    // The account label is exempt: rules group by it even if agent-wide series do not have it.
+    // Rules also group agent-wide series by account, although these series have no such label.
     ...groupedBy
       .filter(label => label !== 'account' && !labels.has(label))
       .map(label => `nothing in ${expr} has the label ${label}`),

@@ -5,7 +5,7 @@ import { namesInRules, type Query, replica, testRules } from './promtool.ts';
 
 const everyAlert = alerts.map(({ name }) => name);
 
-/** Exactly these alerts fired until `minute`, except those with severity info. */
+/** Expects that exactly these alerts have fired up to `minute`, not counting alerts with severity info. */
 const firedUntil = (minute: number, names: readonly string[]): Query => ({
   expr: `group by (alertname) (count_over_time(ALERTS{alertstate="firing",severity!="info"}[${minute}m]))`,
   minute,
@@ -13,11 +13,11 @@ const firedUntil = (minute: number, names: readonly string[]): Query => ({
 });
 
 interface Watched extends Omit<CourseOptions, 'keep'> {
-  /** Minutes between the evaluated scrapes and between evaluations; default 1. */
+  /** Interval of the evaluated scrapes and of evaluations (minutes). Default 1. */
   readonly step?: number;
 }
 
-/** Runs a scenario of the emulator and returns promtool's errors unless exactly these alerts fire. */
+/** Runs a scenario of the emulator. Returns promtool's errors; empty if exactly these alerts fire. */
 export async function unexpectedlyFired(names: readonly string[], { step, ...options }: Watched): Promise<string> {
   const needed = namesInRules(everyAlert);
   const course = await runCourse({ ...options, keep: name => needed.has(name) });

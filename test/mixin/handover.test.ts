@@ -38,7 +38,7 @@ const tests = (['released', 'afterKill', 'cutOff', 'probedElsewhere', 'thereAndB
       returns(level(dlq.families.messages), AT + 4, 7),
       ...neverAbove(7, level(dlq.families.messages)),
       returns(finished, AT + 20, 600),
-      // The delayed minute is counted together with the next one.
+      // The first increase after the handover includes the minute without samples.
       ...neverAbove(660, finished),
     ],
   }),

@@ -3,7 +3,7 @@ import { cutOff, ended, takenOver, vanished } from './course.ts';
 import { replica } from './promtool.ts';
 import { two } from './scene.ts';
 
-/** Ways in which an account moves between two replicas at a given minute. */
+/** Series of accounts that move between two replicas at minute `at` in different ways. */
 export const handovers = {
   released: (seen: Input, at: number): Input => ({
     ...replica(ended(seen, at)),
@@ -18,7 +18,7 @@ export const handovers = {
     ...replica(cutOff(seen, at)),
     ...replica(takenOver(seen, at + 1), two),
   }),
-  /** Service discovery moves the probe: the same labels from another process. */
+  /** Prometheus probes another replica: the labels are the same, but the values come from another process. */
   probedElsewhere(seen: Input, at: number): Input {
     const after = takenOver(seen, at);
     return replica(
@@ -27,7 +27,7 @@ export const handovers = {
       ),
     );
   },
-  /** The account returns six minutes later. */
+  /** The account moves to the other replica and returns six minutes later. */
   thereAndBack(seen: Input, at: number): Input {
     const [there, back] = [takenOver(seen, at), takenOver(seen, at + 6)];
     const first = Object.entries(seen).map(

@@ -23,7 +23,7 @@ const ofAccounts: readonly Family[] = [
 
 function seriesOf({ name, type, labels }: Family, more: readonly string[]): [string, readonly string[]][] {
   const all = ['job', 'instance', 'pod', 'replica', 'cluster', 'namespace', 'team', 'node', ...more, ...labels];
-  // prom-client summaries have _sum and _count as well.
+  // prom-client also has summaries, which have _sum and _count, too.
   if (type !== 'histogram' && (type as string) !== 'summary') return [[name, all]];
   return [
     [`${name}_bucket`, [...all, 'le']],
@@ -41,7 +41,7 @@ const ofAgents: readonly Family[] = [
 
 const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account', 'collector'];
 
-/** Every series that rules and dashboards may use, with its possible labels. */
+/** All series that rules and dashboards may use, with their possible labels. */
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
   ...ofAgents.flatMap(family => seriesOf(family, [])),

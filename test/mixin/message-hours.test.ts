@@ -15,7 +15,7 @@ const SLOW = 'DeliveryErrorBudgetSlowBurn';
 const ended = (outcome: string) => `delivery_messages_finished_total{outcome="${outcome}"}`;
 const attempts = (state: string) => `delivery_events_total{state="${state}",destination="api.example.com"}`;
 
-/** Four of ten messages a minute fail for half an hour. */
+/** Counter of failed messages: four of ten a minute fail for half an hour. */
 const failed = (minute: number) => 4 * Math.min(30, Math.max(0, minute - 6 * HOUR));
 const END = 6 * HOUR + 30;
 const burnt: RuleTest = {
@@ -82,7 +82,7 @@ const others: readonly RuleTest[] = [
   },
 ];
 
-/** An agent without its store counts from 0, and no message ends. */
+/** After a burn, an agent without its store counts from 0, and no message ends. */
 const newStore: RuleTest = {
   name: 'a fast burn, then a new store in an idle night',
   input: sees(
@@ -97,7 +97,7 @@ const newStore: RuleTest = {
   queries: [fires(BURN, 2 * HOUR - 1), isQuiet(BURN, 4 * HOUR)],
 };
 
-/** Half of ten messages a minute fail for two hours, after a day without failures. */
+/** Counter of failed messages: five of ten a minute fail for two hours, after a day without failures. */
 const lastFailed = (minute: number) => 5 * Math.min(2 * HOUR, Math.max(0, minute - 25 * HOUR));
 const afterwards: RuleTest = {
   name: 'two hours of failures after a day',
@@ -112,11 +112,11 @@ describe.skipIf(!requireProgram('promtool'))('message alerts over hours (promtoo
     expect(testRules([BURN], [burnt, newStore])).toBe('');
   });
 
-  it('the slow burn alert does not fire for what remains of a fast burn in its window', () => {
+  it('the slow burn alert does not fire because of a fast burn that is still in its window', () => {
     expect(testRules([BURN, SLOW], [afterwards])).toBe('');
   });
 
-  it('alerts keep firing without traffic and do not fire on a backlog that appears at once', () => {
+  it('message alerts keep firing without traffic, and do not fire on a backlog that is counted at once', () => {
     expect(testRules([FAILING, STALLED, LOG_STALE], asJobs(others))).toBe('');
   });
 });

@@ -6,10 +6,10 @@ import { fires, isQuiet, neverFired, type RuleTest, replica, testRules } from '.
 
 const [BLIND, UNAVAILABLE] = ['DeliveryBlind', 'DeliveryServiceUnavailable'];
 const SECOND = 1 / 60;
-/** The service is down between these minutes. */
+/** The service is unavailable between these minutes. */
 const [FROM, TO] = [10, 15];
 
-/** Series of an account in an outage of five minutes, scraped every 15 seconds; `reads`: its collectors. */
+/** Series of an account with the collectors `reads` during an outage of five minutes. */
 function outage(reads: readonly string[]): Input {
   const isFailing = (minute: number) => minute > FROM && minute <= TO;
   const rounds = allRounds.filter(({ collector }) => reads.includes(collector));

@@ -3,13 +3,13 @@ import { parser } from '@prometheus-io/lezer-promql';
 
 export interface Selector {
   readonly name: string;
-  /** Matchers as written: label → operator and value. */
+  /** Matchers by label: operator and value as written. */
   readonly matchers: Readonly<Record<string, string>>;
   /** The directly enclosing function, if any. */
   readonly inside: string | undefined;
   /** The range as written. */
   readonly range: string | undefined;
-  /** Whether an enclosing sum drops the label `filter`. */
+  /** Whether an enclosing aggregation sums over the label `filter`. */
   readonly isSummedOverFilter: boolean;
 }
 

@@ -48,7 +48,7 @@ describe('printed rules', () => {
     expect(withAlerts).toEqual(shipped.filter(({ name }) => /-(core|schedules)$/.test(name)));
     const recorded = printed.flatMap(({ rules }) => rules.flatMap(({ record }) => record ?? []));
     expect(recorded).toContain('account:delivery_burn:ratio1h');
-    // Only DeliveryWaitlistStalled reads this one.
+    // Only DeliveryWaitlistStalled uses this record.
     expect(recorded).not.toContain('account_key:delivery_limited:max');
   });
 
@@ -72,7 +72,7 @@ describe('printed rules', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown: "(cores)?"\. Allowed: core, postgresql, /)]);
   });
 
-  it('inserts configured alerts, the job and the link targets', async () => {
+  it('inserts configured alerts, the job and the addresses of links', async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify(config));
     const places = ['--job', 'dw', '--runbooks', 'https://wiki.example/r/', '--grafana', 'https://g.example'];
@@ -82,7 +82,7 @@ describe('printed rules', () => {
     const [first] = groupsIn(stdout);
     expect(first).toMatchObject({ name: 'delivery-watch', interval: '20s' });
     expect(first?.rules.at(-1)?.alert).toBe('Many');
-    // The alert has the cluster of the rule, regardless of the target's.
+    // The alert's own label `cluster` replaces that of the target, so the hold must not match on it.
     expect(first?.rules.at(-1)?.expr).toContain('and on (namespace, job, account) (');
     const rule = (name: string) => rulesIn(stdout).find(({ alert, record }) => alert === name || record === name);
     expect(rule('DeliveryAgentDown')?.expr).toBe('absent(up{job="dw"} == 1)');
@@ -105,7 +105,7 @@ describe('printed rules', () => {
     expect(blind?.annotations?.runbook_url).toBe('https://dw.example.com/runbooks/DeliveryBlind.md');
   });
 
-  it('omits links without a known target', async () => {
+  it('omits links without a configured address', async () => {
     const { stdout } = await runCli(['rules', 'print']);
     expect(stdout).not.toMatch(/_url:|example\.com/);
   });

@@ -6,14 +6,14 @@ import { allGroups, records } from '../../mixin/rules.ts';
 import type { Input, Values } from './cases/case.ts';
 import { knownSeries } from './known-series.ts';
 
-/** Expected alerts at a minute, with all their labels and annotations, and expected results of expressions. */
+/** Input series and expectations: alerts at a minute with all labels and annotations, and results of expressions. */
 export interface RuleTest {
   readonly name: string;
-  /** Series with all labels. */
+  /** Input series with all labels. */
   readonly input: Input;
   /** The last minute with samples. */
   readonly minutes: number;
-  /** Minutes between samples and between evaluations: 0.25 is the shipped scrape interval. Default 1. */
+  /** Interval of samples and evaluations (minutes). Default 1; 0.25 is the shipped scrape interval. */
   readonly step?: number | undefined;
   readonly alerts?: readonly {
     readonly alert: string;
@@ -63,7 +63,7 @@ export function samples(values: Values, minutes: number, step = 1): string {
 }
 const signed = (by: number) => (by < 0 ? String(by) : `+${by}`);
 
-/** Rules of some alerts and the recording rules that they use. Testing all rules would take minutes. */
+/** Returns the rules of these alerts and the recording rules that they use. Testing all rules would take minutes. */
 function rulesOf(names: readonly string[]) {
   const rules = allGroups
     .flatMap(({ rules }) => rules)
@@ -81,8 +81,8 @@ function rulesOf(names: readonly string[]) {
 }
 
 /**
- * Combines tests that only query ALERTS into one, with a job label for each: evaluating rules costs about the same for
- * one series as for a hundred.
+ * Combines tests that only query ALERTS into one test with a job label for each, because evaluating rules takes about as long
+ * for a hundred series as for one.
  */
 export function asJobs(tests: readonly RuleTest[]): RuleTest[] {
   const jobs = new Set(tests.map(({ name }) => name));
@@ -110,7 +110,7 @@ const named = (series: string) => {
   return { name, labels };
 };
 
-/** Throws if no agent exposes one of the series. */
+/** Throws an Error if a series is not exposed by any agent. */
 export function requireExisting(input: Input): void {
   for (const series of Object.keys(input)) {
     const { name, labels } = named(series);
@@ -120,7 +120,7 @@ export function requireExisting(input: Input): void {
   }
 }
 
-/** All words in the rules of these alerts, including their series names. */
+/** Returns all words in the rules of these alerts, which include the names of used series. */
 export const namesInRules = (alerts: readonly string[]): ReadonlySet<string> =>
   new Set(JSON.stringify(rulesOf(alerts)).match(/\w+/g));
 
@@ -130,7 +130,7 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
   try {
     const rules = JSON.stringify(rulesOf(alerts));
     const names = namesInRules(alerts);
-    // JSON is YAML.
+    // Every JSON document is valid YAML.
     writeFileSync(join(folder, 'rules.yaml'), rules);
     const files = [...Map.groupBy(tests, ({ step = 1 }) => step)].map(([step, tests]) => {
       const suite = {
@@ -145,7 +145,7 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
       cwd: folder,
       encoding: 'utf8',
       maxBuffer: 64 << 20,
-      // A process that runs for seconds: more memory is cheaper than garbage collection, a fifth of its time.
+      // Reduce garbage collection, which would take a fifth of the time. The process uses more memory, but only for seconds.
       env: { ...process.env, GOGC: '400' },
     });
     return status === 0 ? '' : inShort(`${stdout}${stderr}`);
@@ -154,13 +154,14 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
   }
 }
 
-/** Labels of the alerts that fire at each of these minutes. */
+/** Returns the labels of the alerts that fire at each of these minutes. */
 export function firingAt(
   minutes: readonly number[],
   alerts: readonly string[],
   test: Omit<RuleTest, 'alerts' | 'queries'>,
 ): Map<number, Labels[]> {
-  // promtool prints results only if they differ from the expected ones. The matcher without effect is printed as well.
+  // promtool prints only unexpected results, so none is expected. The printed matcher on `minute`, which excludes nothing,
+  // identifies the minute.
   const query = (minute: number) => ({
     expr: `ALERTS{alertstate="firing", minute!="${minute}"}`,
     minute,
@@ -174,7 +175,7 @@ export function firingAt(
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels of each alert in a printed vector. */
+/** Parses the labels of each alert in a printed vector. */
 const labelsIn = (vector: string): Labels[] =>
   [...vector.matchAll(/\{(.*?)\} 1/g)].map(([, labels = '']) => {
     const all = [...labels.matchAll(/(\w+)="(.*?)"/g)].map(([, name = '', value = '']) => [name, value] as const);
@@ -198,7 +199,7 @@ function promtoolTest(
   return {
     name,
     interval: seconds(step),
-    // Series that no rule uses only cost time.
+    // Omit series that no rule uses, to save time.
     input_series: Object.entries(input)
       .filter(([series]) => names.has(named(series).name))
       .map(([series, values]) => ({ series, values: samples(values, minutes, step) })),
@@ -219,7 +220,7 @@ export const JOB = 'delivery-watch';
 
 const isOfAgent = (name: string) => name === 'up' || !knownSeries.get(name)?.includes('account');
 
-/** Labels that the scrape adds, except the job. */
+/** Labels that the scrape adds, except for the job. */
 export interface Target {
   readonly instance: string;
   /** Default `a`. */
@@ -230,7 +231,7 @@ export interface Target {
   readonly node?: string;
 }
 
-/** Series of one replica with all labels. */
+/** Returns the series of one replica with all labels. Throws an Error if no agent exposes one of them. */
 export function replica(input: Input, target: string | Target = 'one:10922'): Input {
   requireExisting(input);
   const { instance, account = 'a', ...more } = typeof target === 'string' ? { instance: target } : target;
@@ -251,7 +252,7 @@ export function replica(input: Input, target: string | Target = 'one:10922'): In
 }
 
 const firing = (alert: string) => `count(ALERTS{alertname="${alert}", alertstate="firing"})`;
-/** Fires at that minute, exactly once. */
+/** Expects that the alert fires exactly once at that minute. */
 export const fires = (alert: string, minute: number): Query => ({
   expr: firing(alert),
   minute,
@@ -259,16 +260,16 @@ export const fires = (alert: string, minute: number): Query => ({
 });
 export const isQuiet = (alert: string, minute: number): Query => ({ expr: firing(alert), minute, expected: [] });
 
-/** Does not fire from `from` to `to`, both inclusive. */
+/** Expects that the alert does not fire from minute `from` to minute `to`, both inclusive. */
 export const isQuietFrom = (alert: string, from: number, to: number): Query => ({
   expr: `count(count_over_time(ALERTS{alertname="${alert}", alertstate="firing"}[${60 * (to - from)}s]))`,
   minute: to,
   expected: [],
 });
-/** Does not fire until `minute`. */
+/** Expects that the alert has not fired up to `minute`. */
 export const neverFired = (alert: string, minute: number): Query => isQuietFrom(alert, -1, minute);
 
-/** Fires exactly once in this namespace and in no other. */
+/** Expects that the alert fires exactly once in this namespace and in no other. */
 export const firesIn = (alert: string, namespace: string, minute: number): Query => ({
   expr: `count by (namespace) (ALERTS{alertname="${alert}", alertstate="firing"})`,
   minute,

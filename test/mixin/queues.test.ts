@@ -9,18 +9,18 @@ const left = (reason: string) => `delivery_dlq_left_total{reason="${reason}"}`;
 const STARTED = 'delivery_schedule_last_started_timestamp_seconds{schedule="nightly"}';
 const HOUR = 60;
 const LONG = 14 * HOUR;
-/** For tests of many hours, a sample every four minutes suffices: less than Prometheus's look-back of five minutes. */
+/** Interval for tests of many hours (minutes). It must be shorter than the lookback of Prometheus, which is five minutes. */
 const COARSE = { step: 4 };
 
 const rounds = allRounds.filter(({ collector }) => collector === 'dlq' || collector === 'events');
 const sees = (input: Input): Input => replica({ ...health(rounds), ...input });
 const size = (values: Values) => sees({ [DLQ]: values });
 
-/** Starts with `before` entries and adds `by` every `every` minutes from minute 120. */
+/** A queue with `before` entries to which `by` entries are added every `every` minutes, from minute 120. */
 const growing = (before: number, by: number, every: number) =>
   size(minute => before + by * Math.max(0, Math.floor((minute - 2 * HOUR) / every)));
 
-/** Reads fail from minute 60 to minute 260, and entries are added in the interim. */
+/** Reads fail between these minutes. Entries are added during that time. */
 const DARK = { from: 60, to: 260 };
 const dark = (before: number, came: number) =>
   replica({
@@ -28,7 +28,7 @@ const dark = (before: number, came: number) =>
     ...unseen(course({ [DLQ]: flat(before) }, [100, { [DLQ]: flat(before + came) }]), DARK),
   });
 
-/** Operators let all entries expire after three days, some every hour. */
+/** Operators let almost all entries expire: the oldest entry expires in ten minutes, and 60 have expired every hour. */
 const leftToExpire: Input = {
   delivery_dlq_oldest_entered_timestamp_seconds: minute => 60 * minute - 3 * 86_400 + 600,
   delivery_dlq_retention_seconds: flat(3 * 86_400),
@@ -101,7 +101,7 @@ const tests: readonly RuleTest[] = [
       neverFired(FIRST, 259),
       fires(FIRST, 262),
       isQuietFrom(FIRST, 350, 540),
-      // Too few entries to be growth.
+      // There are too few entries to count as growth.
       neverFired(GROWING, 540),
     ],
   },
@@ -158,7 +158,7 @@ const tests: readonly RuleTest[] = [
 ];
 
 describe.skipIf(!requireProgram('promtool'))('queue alerts over hours (promtool test rules)', () => {
-  // One combined test, which is the cheapest.
+  // Combining the tests into one takes the least time.
   it('queue alerts fire and resolve within the expected time', () => {
     expect(testRules([GROWING, FIRST, EXPIRING, FULL, MISSED], asJobs(tests))).toBe('');
   });

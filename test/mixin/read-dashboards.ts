@@ -16,7 +16,7 @@ export interface Target {
   readonly datasource: { readonly uid: string };
 }
 
-/** The parts of a panel's JSON that tests use. */
+/** The used part of a panel's JSON. */
 export interface Panel {
   readonly id: number;
   readonly type: string;
@@ -94,11 +94,11 @@ export interface Dashboard {
 
 const generated = generatedFiles();
 
-/** Generated dashboards by name. */
+/** Names and contents of the generated dashboards. */
 export const dashboards = Object.keys(DASHBOARDS).map(
   name => [name, JSON.parse(generated[`dashboards/${name}.json`] ?? '') as Dashboard] as const,
 );
 
-/** All panels except rows, including those in collapsed rows. */
+/** Returns all panels except for rows, including panels in collapsed rows. */
 export const panelsOf = ({ panels }: Dashboard): readonly Panel[] =>
   panels.flatMap(panel => (panel.type === 'row' ? (panel.panels ?? []) : [panel]));

@@ -18,7 +18,7 @@ it('there are at most 40 recording rules', () => {
   expect(records.length).toBeLessThanOrEqual(40);
 });
 
-it('every recording rule is read by a rule or by a dashboard', () => {
+it('every record is used by a rule or a dashboard', () => {
   const unread = records.filter(
     ({ record }) => !rules.some(({ expr }) => expr.includes(record)) && !dashboardsTemplate.includes(record),
   );

@@ -5,7 +5,7 @@ import { unexpectedlyFired } from './fired.ts';
 
 type Longer = Pick<Parameters<typeof unexpectedlyFired>[1], 'minutes' | 'step' | 'config'>;
 
-/** Two days, with longer intervals and fewer evaluated scrapes to keep the test within minutes. */
+/** Two days. Longer intervals and fewer evaluated scrapes limit the duration of the test to minutes. */
 const DAYS: Longer = {
   minutes: 48 * 60,
   step: 4,
@@ -20,7 +20,7 @@ const DEMO_LIKE = {
   ],
 };
 
-/** Six hours are required for fast burns of error budgets. */
+/** Eight hours, because alerts on fast burns need windows of six hours. */
 const HOURS: Longer = { minutes: 8 * 60, step: 4 };
 
 /** Scenarios that need more than three hours. */
@@ -29,7 +29,7 @@ const NEEDS: Readonly<Record<string, Longer>> = {
   'dlq-growth': HOURS,
   'flow-control-pileup': HOURS,
   'ghost-slots': HOURS,
-  // A callback counts as stuck after more than two days in progress.
+  // A callback must have been in progress for more than two days to count as stuck.
   'stuck-callback': {
     minutes: 50 * 60,
     step: 4,

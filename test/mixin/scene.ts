@@ -5,22 +5,22 @@ import { allRounds, type Darkness, health, type Round, unseen } from './course.t
 import { knownSeries } from './known-series.ts';
 import { namesInRules, type RuleTest } from './promtool.ts';
 
-/** Health metrics of a configuration without objectives would be unknown series. */
+/** Whether agents expose a series. Used to omit unknown series, for which `replica` would throw. */
 const isKnown = (series: string) => knownSeries.has(series.replace(/\{.*/, ''));
 
-/** Upper bound of keep_firing_for of all alerts (minutes). */
+/** Time that tests wait, in addition to an alert's windows, to cover its keep_firing_for (minutes). */
 export const KEPT = 20;
 export const HOUR = 60;
-/** Sampling interval for tests of long blindness (minutes): less than Prometheus's look-back of five. */
+/** Sampling interval of tests with long blindness (minutes). It must be shorter than the lookback of Prometheus (5). */
 export const COARSE = 4;
 export const coarse = (minute: number) => Math.ceil(minute / COARSE) * COARSE;
 
-/** Common parts of the generated tests of one alert. */
+/** Parts that all generated tests of an alert have in common. */
 export interface Scene {
   readonly each: AlertCase;
-  /** Whether the alert depends on data of the service. */
+  /** Whether the alert depends on a collector. */
   readonly canBeBlind: boolean;
-  /** Series and health metrics of an agent with this input and optional blindness. */
+  /** Returns the input with health metrics, as exposed while reads fail during `darkness`. */
   withHealth(input: Input, darkness?: Darkness): Input;
 }
 
@@ -30,7 +30,7 @@ export const alertNamed = (name: string) => {
   return alert;
 };
 
-/** Rounds of the collectors with families used in the alert's rules. */
+/** Returns the rounds of the collectors whose families the alert's rules use. */
 function roundsFor(alert: string): readonly Round[] {
   const names = namesInRules([alert]);
   const used = collectors.filter(({ families }) => Object.values(families).some(({ name }) => names.has(name)));
@@ -52,7 +52,7 @@ export function sceneOf(each: AlertCase): Scene {
   };
 }
 
-/** Generates the tests of one variant. */
+/** Returns the tests of one variant. */
 export type Generated = (scene: Scene) => readonly RuleTest[];
 
 /** Instance of the second replica. */

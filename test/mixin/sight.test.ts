@@ -12,7 +12,7 @@ import { fires, isQuiet, JOB, replica, testRules } from './promtool.ts';
 
 const up = (instance: string) => `up{job="${JOB}",instance="${instance}"}`;
 const stale = '{collector="dlq",round="new"}';
-/** Reads succeed until minute 20. */
+/** Reads fail from minute 20. */
 const state: Input = {
   [`delivery_collector_data_stale${stale}`]: minute => Number(minute >= 20),
   [`delivery_collector_data_timestamp_seconds${stale}`]: minute => 60 * Math.min(minute, 20),
@@ -86,7 +86,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
     ).toBe('');
   });
 
-  it('an alert that keeps firing on stale data states this in its description, and resolves when the account is removed', () => {
+  it('the description of an alert that keeps firing on stale data states this; the alert resolves when its account is removed', () => {
     const alert = 'DeliveryFailureCallbackStuck';
     const input: Input = {
       ...state,
@@ -156,7 +156,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
 
 it('DeliveryBlind fires for every collector before its first data is withdrawn', () => {
   const pending = parseDuration(readingAlerts.find(({ name }) => name === 'DeliveryBlind')?.for ?? '') ?? NaN;
-  // Maximum delay with scrapes and evaluations every 30 seconds.
+  // Maximum delay if scrapes and evaluations take place every 30 seconds (ms).
   const late = 60_000;
   for (const { name, auxiliary = [], rounds, options } of collectors) {
     const cadences = Object.entries(rounds(options.parse({}))).filter(([round]) => !auxiliary.includes(round));

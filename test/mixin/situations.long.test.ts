@@ -4,7 +4,7 @@ import { flat, type Input, rising, type Values } from './cases/case.ts';
 import { allRounds, course, health } from './course.ts';
 import { asJobs, fires, isQuiet, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
 
-/** Delivery situations that must or must not fire, in addition to the variants of every alert. */
+/** Delivery situations in which alerts must or must not fire, in addition to the variants of every alert. */
 
 const HOUR = 60;
 const DAY = 24 * HOUR;
@@ -125,7 +125,7 @@ const objectives: readonly RuleTest[] = [
   },
 ];
 
-/** Removes all samples between two minutes. */
+/** No agent runs between the minutes `gone` and `back`. */
 const away = (input: Input, gone: number, back: number): Input =>
   Object.fromEntries(
     Object.entries(input).map(([series, values]) => [
@@ -133,7 +133,7 @@ const away = (input: Input, gone: number, back: number): Input =>
       minute => {
         if (minute < gone || minute > back) return values(minute);
         if (minute < back) return undefined;
-        // The first scrape comes before the first round.
+        // The first scrape takes place before the first round ends.
         if (/data_timestamp/.test(series)) return undefined;
         if (/event_log_counting/.test(series)) return 0;
         return /_total/.test(series) ? values(gone) : values(minute);

@@ -37,7 +37,7 @@ const twoReplicas: Generated = ({ each: { alert, fires: cause, at, idle, step },
 ];
 
 const missingSamples: Generated = ({ each: { alert, fires: cause, at, step = 1 }, withHealth }) =>
-  // A step of four minutes already omits these samples.
+  // Tests with a step of four minutes do not contain these samples anyway.
   step > 1
     ? []
     : [
@@ -226,13 +226,14 @@ const generators: Readonly<Record<Variant, Generated>> = {
 };
 
 /**
- * Situations of every installation. `npm test` runs them for alerts with windows of hours; long tests run the others.
+ * Variants that occur in every installation. `npm test` runs them for alerts without windows of days. Long tests run all
+ * others.
  */
 const USUAL: readonly Variant[] = ['two replicas', 'missing samples', 'restart', 'reset', 'low traffic', 'blind hour'];
 
 export type Share = 'usual' | 'rare';
 
-/** The applicable variants of a share. */
+/** Returns the tests of the applicable variants of a share. */
 const variantsOf = (scene: Scene, share: Share): RuleTest[] =>
   Object.entries(generators)
     .filter(([variant]) => USUAL.includes(variant as Variant) === (share === 'usual'))
@@ -250,14 +251,14 @@ function ends({ each, withHealth }: Scene): RuleTest {
   };
 }
 
-/** Never fires in one replica. */
+/** Expects that the alert does not fire on this input in one replica. */
 function quiet({ each: { alert, at, step }, withHealth }: Scene, why: string, input: Input): RuleTest {
   const minutes = at + HOUR;
   const name = `${alert} is quiet: ${why}`;
   return { name, input: replica(withHealth(input)), minutes, step, queries: [neverFired(alert, minutes)] };
 }
 
-/** Never fires in two replicas if one loses its store, or if the account moves to another replica and back. */
+/** Expects that the alert does not fire in two replicas, if one loses its store or if the account moves there and back. */
 function quietInReplicas({ each: { alert, at, step }, withHealth }: Scene, why: string, input: Input): RuleTest[] {
   const minutes = at + HOUR;
   const seen = withHealth(input);
@@ -279,7 +280,7 @@ function quietInReplicas({ each: { alert, at, step }, withHealth }: Scene, why: 
   ];
 }
 
-/** All tests of an alert except its first firing. */
+/** Returns all tests of an alert, except for the test of the minute at which it starts to fire. */
 export function testsOf(scene: Scene, share: Share): RuleTest[] {
   const still = Object.entries({ 'no series': {}, 'at rest': scene.each.idle, ...scene.each.below });
   return [

@@ -1,6 +1,6 @@
 /**
- * One process of the agent: the supervisor and its accounts, without a port, on a simulated machine that may kill or
- * stop it.
+ * One process of the agent: the supervisor and its accounts, without a port. It runs on a simulated machine, which may
+ * kill or stop it.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Account, type AccountDeps, openAccount } from '../../src/agent/account.ts';
@@ -38,31 +38,31 @@ export type Actor = RoundActor | 'acting';
 
 export const actors = new AsyncLocalStorage<Actor>();
 
-/** An account opened by a process. A process that loses its lease and acquires it again opens the account again. */
+/** An open account of a process. When a process loses the lease and acquires it again, it opens the account again. */
 export interface Process extends Asking {
-  /** The configuration in use, which a reload replaces. */
+  /** The active configuration, which a reload replaces. */
   readonly config: Config;
   /**
-   * The previous instance, closed by a reload of the same operating-system process. Its numbers stay exposed until this
-   * instance completes a read.
+   * The previous instance, which a reload of the same operating-system process has closed. Its numbers stay exposed until
+   * this instance completes a read.
    */
   readonly before: Process | undefined;
   readonly startedAt: number;
   readonly clock: Clock;
   /** Time and size of each clock change while the account was open. */
   readonly steps: { readonly at: number; readonly by: number; readonly wallBefore: number }[];
-  /** Whether its loops for rounds, auto-cancel and evaluation have started. */
+  /** Whether the loops of rounds, auto-cancel and alert evaluation have started. */
   readonly isRunning: boolean;
   readonly isClosed: boolean;
   /** Number of received responses other than 401. */
   accepted: number;
-  /** Remaining lease time, in which no other holder is possible (ms). */
+  /** Returns the remaining lease time, in which no other process can hold the account (ms). */
   leaseLeft(): number;
   scrape(): string;
-  /** Returns the start of the last complete round, by the process's own clock. */
+  /** Returns the start of the last complete round, by the process's own clock (ms since the Unix epoch). */
   observedAt(collector: string, round: string): number | undefined;
   firing(): readonly string[];
-  /** Start of the latest evaluation of its alerts. The evaluation may still be waiting for the store. */
+  /** Start of the latest alert evaluation (ms since the world's start), which may still wait for the store. */
   readonly evaluatedAt: number;
 }
 
@@ -70,13 +70,13 @@ export interface Process extends Asking {
 export interface Host {
   readonly id: string;
   readonly life: ProcessLife;
-  /** The account while it is open or opening here. */
+  /** The account while this process has it open or opens it. */
   readonly account: Process | undefined;
   /** Whether the process has started completely. */
   readonly isUp: boolean;
   /** Replaces the configuration. If it rejects, the previous configuration stays active. */
   reload(config: Config): Promise<void>;
-  /** Ends the process as SIGTERM does. */
+  /** Stops the process like SIGTERM. */
   close(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export interface Machine {
 }
 
 export interface HostHooks {
-  /** Called before the first action of a process. */
+  /** Called before a process does anything. */
   begun(host: Host): void;
   step(host: Host): void;
   isCutOff(host: Host): boolean;
@@ -101,13 +101,13 @@ export interface HostHooks {
   roundBegins(process: Process, actor: RoundActor): void;
   roundEnded(process: Process, actor: RoundActor, success: boolean, reason: string | undefined): void;
   evaluated(process: Process): void;
-  /** The account is closed; rounds in flight count as lost. */
+  /** Called when the account is closed. Its rounds in flight count as lost. */
   closed(process: Process): void;
 }
 
 /**
- * Longer than the agent's default intervals, so that a run takes fewer steps and more can happen between two checks.
- * The oracles do not check the history.
+ * The agent's intervals (ms), longer than by default, so that a run takes fewer steps and more events occur between two
+ * checks. The history is hardly sampled, because the oracles do not check it.
  */
 const INTERVALS = { save: 60 * SECOND, act: 10 * SECOND, orders: 5 * SECOND, sample: 3600 * SECOND, retry: 5 * SECOND };
 
@@ -143,7 +143,7 @@ function createProcess(host: Host, machine: Machine, hooks: HostHooks, clock: Cl
   return process;
 }
 
-/** Metrics of the process are not simulated. */
+/** Process metrics, which are not simulated. */
 const NO_PROCESS_METRICS = {
   requestSeconds: { observe: () => undefined },
   spans: { inc: () => undefined },
@@ -153,7 +153,7 @@ const NO_PROCESS_METRICS = {
   configRead: () => undefined,
 } as unknown as ProcessMetrics;
 
-/** Starts a process. Resolves once its parts are built; never resolves if the process dies first. */
+/** Starts a process. Resolves when its parts are built. Never resolves if the process dies first. */
 export async function startHost(config: Config, id: string, machine: Machine, hooks: HostHooks): Promise<Host> {
   const life = createProcessLife();
   return owners.run(life, () => createHost(config, id, life, machine, hooks));
@@ -202,7 +202,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const holding = replicas && createLeaseHolder({ replicas, accounts: [ACCOUNT], clock, random, log });
   const store: Store = holding ? withLeaseCheck(opened, holding) : opened;
 
-  /** Identifies rounds, evaluations and auto-cancel runs by their spans. */
+  /** The tracer, which also observes rounds and alert evaluations by their spans. */
   const quiet = createQuietTracer(write);
   const tracer: Tracer & { use(): void } = {
     ...quiet,
@@ -212,7 +212,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
       const { collector, round } = attributes as { readonly collector?: string; readonly round?: string };
       if (of && name === 'evaluate alerts')
         return quiet.span(name, attributes, span => evaluated(of, work(span)), kind);
-      // The round that reads the account's plan sends no request.
+      // Rounds of the collector `account` send no requests, so they are not observed.
       if (!of || !name.startsWith('collect ') || !collector || !round || collector === 'account')
         return quiet.span(name, attributes, work, kind);
       const actor: RoundActor = { collector, round };
@@ -251,7 +251,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     if (last) next.before = closed;
     process = next;
     const dispatcher = machine.service.dispatcherFor(next);
-    // With PostgreSQL, the plan of the account is a row of the store.
+    // With PostgreSQL as store, the account's plan is read from the store.
     const stored = { ...deps.config, store: { ...deps.config.store, kind: 'postgres' as const } };
     const dispatchers = { for: () => dispatcher };
     try {

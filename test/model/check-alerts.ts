@@ -1,10 +1,10 @@
-/** Checks that a resolved alert has a reason. Blindness is not a reason. */
+/** Checks that the read data justifies each resolved alert. Missing data does not. */
 
 import { type NumberWorld, walksOf } from './check-numbers.ts';
 import { isClean, type Round } from './record.ts';
 import { isListed, sizeAt } from './truth.ts';
 
-/** Returns violations. `before`: alerts that were firing, with their start (ms since the world's start). */
+/** Returns violations. `before`: the previously firing alerts and when they started to fire (ms since the world's start). */
 export function checkAlerts(
   world: NumberWorld,
   before: ReadonlyMap<string, number>,
@@ -13,7 +13,7 @@ export function checkAlerts(
   const { truth, record, process } = world;
   const own = record.ended.filter(round => round.process === process);
   const cleanly = ({ parts }: Round) => [...parts.values()].every(isClean);
-  /** Conditions that allow each alert to resolve. */
+  /** Whether each alert may resolve, by name. */
   const reasons: Readonly<Record<string, (since: number) => boolean>> = {
     DlqHigh: () =>
       walksOf(world, 'all').some(walk => {
@@ -35,7 +35,7 @@ export function checkAlerts(
     DlqStale: since =>
       own.some(
         ({ round, success, isCommitting, isObserved, endedAt = world.now }) =>
-          // Completely read data is exposed as fresh even if its commit fails.
+          // Data that was read completely is exposed as fresh even if its commit fails.
           round === 'full' && (success || isCommitting || isObserved) && endedAt >= since,
       ),
   };

@@ -1,6 +1,6 @@
 /**
- * Checks whether a DELETE is allowed, based on the service's state and responses and on committed lines, independently
- * of the agent's code.
+ * Checks whether a DELETE is allowed, based on the service's state and responses and on committed journal lines. Shares
+ * no code with the agent.
  */
 import type { JournalEntry } from '../../src/model/journal.ts';
 import type { Process } from './agent.ts';
@@ -13,7 +13,7 @@ import { type Entry, runAt, type Shape, type Truth } from './truth.ts';
 export interface Sent extends SentDelete {
   readonly id: string;
   readonly at: number;
-  /** Status received by the sending process; undefined if none was received. */
+  /** Status that the sending process received; undefined if it received none. */
   status: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface CancelWorld {
   readonly lines: readonly Line[];
   readonly sent: readonly Sent[];
   readonly isStopped: boolean;
-  /** Forward clock steps while no process was running, which the agent cannot detect. */
+  /** Clock changes while no process was running, which the agent cannot detect. */
   readonly darkSteps: readonly { readonly at: number; readonly by: number }[];
 }
 
@@ -33,10 +33,10 @@ type Rule = Process['config']['autoCancel']['rules'][number];
 type Intent = Extract<JournalEntry, { step: 'intent' }>;
 
 const MODES = ['plan', 'approve', 'enforce'];
-/** Smaller clock changes are not treated as steps. */
+/** Size from which a clock change counts as a step (ms). */
 const STEP = 30 * SECOND;
 
-/** Maximum duration of all attempts of a callback (ms), implemented from the service's documentation. */
+/** Returns the maximum duration of all attempts of a callback according to the service's documentation (ms). */
 function retryWindow(retries: number, timeout: number): number {
   let waits = 0;
   for (let n = 1; n <= retries; n += 1) waits += Math.min(24 * HOUR, Math.exp(2.5 * n) * SECOND);
@@ -45,13 +45,13 @@ function retryWindow(retries: number, timeout: number): number {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 
-/** Returns the effective mode of a rule. `wall`: the agent's clock, which never moves backwards. */
+/** Returns the effective mode of a rule. `wall`: the latest time that the agent's clock has shown. */
 function effectiveMode(rule: Rule, { config: { autoCancel } }: Process, wall: number): string {
   return autoCancel.mode !== 'enforce' || (rule.expires !== null && wall >= rule.expires) ? 'plan' : rule.mode;
 }
 
 /**
- * Returns the callback as listed by a walk, and whether it matches the rule; undefined if the walk does not list it.
+ * Returns how a walk lists the callback, and whether it matches the rule. Returns undefined if the walk does not list it.
  */
 function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, { reportsMessage, field }: Shape) {
   const rows = shown.get(entry);
@@ -67,18 +67,18 @@ function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, 
   };
 }
 
-/** Filters may fail without invalidating a walk: callbacks are listed in the complete queue and in workflow runs. */
+/** Whether the lists that contain callbacks were read. Filters may fail: the complete queue and workflow runs contain all callbacks. */
 const isRead = ({ parts }: Round) => [...parts].every(([name, part]) => name === 'errors' || isReadable(part));
 
-/** Walks that a chain may skip if they do not contradict it. */
+/** Kinds of walks that a chain may skip if they do not contradict it. */
 interface Skips {
-  /** Walks whose process died before reporting a commit: the store may or may not contain them. */
+  /** Walks of a dead process without a known commit. The store may or may not contain them. */
   readonly lost: boolean;
-  /** Walks with unreadable rows. The agent may not know when such walks took place. */
+  /** Walks with unreadable rows. The agent need not record when such walks took place. */
   readonly partial: boolean;
 }
 
-/** Returns the longest chain of walks that is evidence for a cancel. */
+/** Returns the walks that are evidence for a cancel: of the possible chains, the one that goes back furthest. */
 function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined): Round[] {
   const chains = [true, false].flatMap(lost =>
     [true, false].map(partial => chainOf(world, entry, rule, wanted, { lost, partial })),
@@ -89,7 +89,7 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
 
 /** Returns consecutive complete walks in which the callback matched the rule, newest first. */
 function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined, skips: Skips): Round[] {
-  // A walk counts even if its commit failed.
+  // Walks count even if their commit failed.
   const walks = world.record.ended.filter(
     ({ round, success, reason, isCommitting }) =>
       round === 'full' && (success || isCommitting || reason === 'store' || reason === 'killed'),
@@ -99,7 +99,7 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
   let run: unknown;
   for (const walk of walks.toReversed()) {
     const parts = [...walk.parts.values()];
-    // An aborted walk proves nothing.
+    // A walk that did not read all lists proves nothing.
     if (!isRead(walk)) continue;
     const seen = sightingIn(walk, entry, wanted, world.shape);
     const isHidden = parts.some(({ hidden }) => hidden.has(entry));
@@ -107,7 +107,7 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
     // Some services list callback states only with workflow runs.
     const lacksState = walk.parts.get('workflows')?.hasEnd === false && !seen?.hasState;
     const next = chain.at(-1);
-    // A walk that was not committed is lost with its process and does not contradict stored evidence.
+    // An uncommitted walk is lost when its process ends, so it does not contradict stored evidence.
     if (skips.lost && next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
     // An incomplete walk does not change the evidence.
     if ((isCutOff || lacksState) && !seen?.isMeant) continue;
@@ -130,13 +130,13 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
   return chain;
 }
 
-/** Returns the most recent consecutive requests of this process about the target. */
+/** Returns the latest consecutive requests of this process about these messages. */
 function attemptOf({ record: { asked } }: CancelWorld, process: Process, messages: readonly string[]): MessageQuery[] {
   const own = asked.filter(each => each.process === process);
   return own.slice(own.findLastIndex(each => !messages.includes(each.messageId)) + 1);
 }
 
-/** Returns the reasons why this DELETE must not be sent now. */
+/** Returns the reasons why the DELETE of the dead letter `id` must not be sent now. */
 export function checkCancel(id: string, process: Process, world: CancelWorld): string[] {
   const { now, truth, shape, record, lines, sent } = world;
   const wrong: string[] = [];
@@ -182,7 +182,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
     'an alert that pauses it fires',
   );
 
-  // Check the evidence: a chain of complete walks, the newest of which is fresh.
+  // Check the evidence: a chain of complete walks whose newest walk is fresh.
   const wanted = rule.evidence === 'blind' ? undefined : 'INPROGRESS';
   const own = record.ended.filter(
     each => each.process === process && each.collector === 'dlq' && each.round === 'full',
@@ -195,7 +195,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
   fault(![...newest.parts.values()].every(isClean), 'the newest walk is incomplete');
   fault(now - (newest.endedAt ?? now) > 2 * Math.max(every, took), 'the newest walk is no longer fresh');
   const lastStep = process.steps.findLast(({ by }) => Math.abs(by) > STEP)?.at ?? 0;
-  // A completely read walk counts even if its commit failed.
+  // A walk that was read completely counts even if its commit failed.
   const isComplete = ({ success, isCommitting, reason, parts }: Round) =>
     success || isCommitting || (reason === 'store' && parts.get('all')?.hasEnd && parts.get('errors')?.hasEnd);
   const told = own.filter(walk => isComplete(walk) && (walk.endedAt ?? now) >= lastStep && isRead(walk));
@@ -214,7 +214,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
   );
   fault(chain.length < (stuckWhen.snapshots ?? 1), 'it matched in too few walks');
 
-  // Check the final read of the callback before the cancel.
+  // Check that the callback was looked up before the cancel.
   const run = runAt(entry, first.begunAt);
   const now_ = runAt(entry, now);
   const messages = [entry.messageId, ...(run ? [run.messageId] : []), ...(now_ ? [now_.messageId] : [])];
@@ -248,7 +248,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
     fault(silent < stuckWhen.idleFor, `it was idle for only ${silent} ms at the request`);
   }
 
-  // Check that grace and approval have passed.
+  // Check that the action was approved and that its grace period is over.
   const policy = JSON.stringify(autoCancel);
   const history = ofAction(lines, action);
   const since = history.findLastIndex(({ entry: { step } }) => step === 'cleared' || step === 'ended');
@@ -280,7 +280,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
     fault(before.length > 0, 'the rule is blind and it was sent before');
   }
 
-  // Check the limits against elapsed time, which is unaffected by clock changes during the process.
+  // Check the limits against elapsed time, without clock changes while the process was running.
   const intents = lines.filter(({ entry: each }) => each.step === 'intent' && each !== intent);
   const ago = (other: Line) => {
     const forward = process.steps.filter(({ at, by }) => by > 0 && at > other.committedAt && other.process === process);

@@ -1,6 +1,5 @@
 /**
- * Checks that every exposed number was true at some time during its walk, and that no counter decreases. Parses the
- * text of /metrics.
+ * Checks that every number on /metrics was correct at some time during its walk, and that no counter decreases.
  */
 import type { Process } from './agent.ts';
 import { isClean, isReadable, type Round, type RoundRecord } from './record.ts';
@@ -19,16 +18,16 @@ type Samples = ReadonlyMap<string, number>;
 
 export interface Scrape {
   readonly samples: Samples;
-  /** Counter and histogram samples by name and labels as written. */
+  /** Samples of counters and histograms by series as written. */
   readonly rising: Samples;
 }
 
-/** Families that are counted per process and reset by a restart. */
+/** Families with counters of the process, which a restart resets. */
 const OF_PROCESS = /^delivery_(?:watch_|api_|rows_rejected|lists_missing|auto_cancel_skipped|notifications)/;
 
 export const outlasts = (series: string) => !OF_PROCESS.test(series);
 
-/** Parses an exposition without syntax checks. */
+/** Parses an exposition without checking its syntax. */
 export function readScrape(text: string): Scrape {
   const samples = new Map<string, number>();
   const rising = new Map<string, number>();
@@ -46,7 +45,7 @@ export function readScrape(text: string): Scrape {
   return { samples, rising };
 }
 
-/** Returns series with a lower value than before. */
+/** Returns descriptions of series whose value is lower than before. */
 export function fallen(before: Samples, after: Samples, isSameProcess: boolean): string[] {
   const lower: string[] = [];
   for (const [series, value] of before) {
@@ -58,8 +57,8 @@ export function fallen(before: Samples, after: Samples, isSameProcess: boolean):
 }
 
 /**
- * Returns the instances whose rounds may be exposed. A previous instance's rounds may be, until its successor completes
- * a read.
+ * Returns the instances of the account whose rounds may be exposed. Rounds of a previous instance may be exposed until
+ * its successor completes a read.
  */
 function sessionsOf({ record, process }: NumberWorld, collector: string): ReadonlySet<Process> {
   const sessions = new Set<Process>();
@@ -74,7 +73,7 @@ function sessionsOf({ record, process }: NumberWorld, collector: string): Readon
 type Selection = 'all' | 'errors';
 const isIn = (selection: Selection, { status }: Entry) => selection === 'all' || status === 500;
 
-/** Returns complete walks of a selection that may be exposed: all that were not certainly replaced by a newer one. */
+/** Returns the complete reads of a selection that may be exposed: those that no newer read has certainly replaced. */
 export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   const { record } = world;
   const sessions = sessionsOf(world, 'dlq');
@@ -83,21 +82,21 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   const own = [...record.ended, ...reading].filter(
     ({ process: of, collector }) => sessions.has(of) && collector === 'dlq',
   );
-  // If only the filters fail, the read of the queue remains available, and the next successful round exposes it.
+  // If a filter fails, the rest that a round has read remains available, and the next successful round exposes it.
   const isTakenUp = ({ round, parts, endedAt = Number.POSITIVE_INFINITY }: Round) =>
     round === 'new' &&
     parts.get(selection)?.hasEnd &&
     own.some(({ isObserved, begunAt }) => isObserved && begunAt >= endedAt);
   const complete = own.filter(
     round =>
-      // If a commit fails, the read data remains available, and the next round exposes it.
+      // If a commit fails, the data remains available, and the next round exposes it.
       (round.isObserved || round.reason === 'store' || round.endedAt === undefined || isTakenUp(round)) &&
       round.parts.get(selection)?.isWhole &&
       isReadable(round.parts.get(selection) as never) &&
-      // Filters may fail without discarding the walk. A walk that did not read the queue is discarded.
+      // A walk is discarded if it did not read the queue, but not if a filter failed.
       (round.round === 'new' || isReadable(round.parts.get('all') as never)),
   );
-  // A failed walk also discards entries found by a concurrent read of new entries, so the numbers do not change.
+  // A failed walk also discards new entries that another round found concurrently, so reads that overlap replace nothing.
   const overlaps = (one: Round) =>
     own.some(
       other =>
@@ -111,7 +110,7 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   );
 }
 
-/** Returns whether a condition holds for an entry throughout a period, or at any time in it. */
+/** Returns whether an entry is listed and meets a condition during a whole period, and at any time in it. */
 function through(
   entry: Entry,
   from: number,
@@ -126,7 +125,7 @@ function through(
     ...entry.runs.flatMap(run => [run.from, run.to ?? from, run.cancelledAt ?? from]),
   ].filter(at => at >= from && at <= to);
   const each = moments.map(at => isListed(entry, at) && holds(at));
-  // An entry is unchanged until just before it is removed or changed.
+  // Also check the instant before each change.
   const before = moments.filter(at => at > from).map(at => isListed(entry, at - 1) && holds(at - 1));
   const all = [...each, ...before];
   return { always: all.every(Boolean), ever: all.some(Boolean) };
@@ -177,7 +176,7 @@ function checkCount(
   into.count += 1;
   const walks = walksOf(world, selection);
   const all = walks.map(walk => countOf(world, selection, walk, holds));
-  // Each unreadable row counts as an entry with unknown properties.
+  // Each unreadable row is counted as an entry with unknown properties.
   const unread = series.includes('"__none__"') ? Math.max(0, ...walks.map(walk => hiddenIn(walk, selection))) : 0;
   if (all.some(bounds => inside(Math.max(0, value - unread), bounds))) return;
   into.wrong.push(`${series} is ${value} instead of ${all.map(text).join(' or ') || 'never read'}`);
@@ -190,7 +189,7 @@ const STATES: Readonly<Record<string, string>> = {
   canceled: 'CANCELED',
 };
 
-/** Formats the series of the complete queue or of a filter. */
+/** Returns the series of the complete queue or of a filter as written on /metrics. */
 function seriesOf(selection: Selection, name: string, more = ''): string {
   const labels = [...(selection === 'all' ? [] : [`filter="${selection}"`]), ...(more === '' ? [] : [more])].join(',');
   return `delivery_dlq_${selection === 'all' ? '' : 'filter_'}${name}${labels === '' ? '' : `{${labels}}`}`;
@@ -244,7 +243,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
   );
   const list = rounds.findLast(({ round, parts }) => round === 'list' && [...parts.values()].every(isReadable));
   const listAt = list?.answers.at(-1)?.trueAt;
-  // No key is removed by a list with unreadable rows: missing keys may keep their previous values.
+  // A list with unreadable rows removes no keys: keys that it does not contain keep their previous values.
   const whole = rounds.findLastIndex(({ round, parts }) => round === 'list' && [...parts.values()].every(isClean));
   const before = rounds
     .slice(Math.max(0, whole), list ? rounds.indexOf(list) : 0)
@@ -261,7 +260,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
         answers.filter(answer => answer.key === key && answer.quality === 'whole').map(({ trueAt }) => trueAt),
       );
     const sizes = truth.keys.get(key) ?? [];
-    // A watched key that is not listed counts as idle.
+    // A watched key without an entry has no waiting messages.
     const moments = [...watched, ...before, ...(listAt === undefined ? [] : [listAt])];
     if (!moments.some(at => Math.max(0, sizeAt(sizes, at)) === value)) {
       into.wrong.push(
@@ -299,7 +298,7 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
       into.wrong.push(`${series} is ${value}, and no log was read`);
       continue;
     }
-    // If the agent's clock is behind the newest event, that event's time is used instead.
+    // If the newest event is later than the agent's clock, the agent uses the event's time instead.
     const until = tail.wallAt - START;
     const of = truth.events.filter(
       event => event.state.toLowerCase() === state && happened(event) && event.listedAt <= world.now,
@@ -329,8 +328,8 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
 }
 
 /**
- * Returns counters that exceed the number of true events. `hiddenOnce`: number of entries that were ever unreadable in
- * a list.
+ * Adds counters that exceed the true number of events to `into`. `hiddenOnce`: number of rows that have been unreadable in
+ * lists so far.
  */
 function checkCounts(
   world: NumberWorld,
@@ -365,7 +364,7 @@ function checkCounts(
   }
 }
 
-/** Returns exposed values that were never true. */
+/** Returns exposed values that were never correct, and the number of compared values. */
 export function checkNumbers(world: NumberWorld, scrape: Scrape, hiddenOnce: number): Checked {
   const into = { wrong: [] as string[], count: 0 };
   checkQueue(world, scrape, into);

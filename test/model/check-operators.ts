@@ -1,6 +1,6 @@
 /**
- * Checks that every operator's order was executed exactly once as given, based on the journal, the DELETEs and the
- * orders, independently of the agent's code.
+ * Checks that orders of operators are executed once and as given, based on the journal, the DELETEs and the orders.
+ * Shares no code with the agent.
  */
 import type { JournalEntry } from '../../src/model/journal.ts';
 import type { Process } from './agent.ts';
@@ -18,13 +18,13 @@ export interface SentDelete {
 export interface OrderWorld {
   readonly orders: readonly Order[];
   readonly lines: readonly Line[];
-  /** DELETEs that any process sent before this one. */
+  /** DELETEs that have been sent by any process so far. */
   readonly sent: readonly SentDelete[];
 }
 
 type Intent = Extract<JournalEntry, { step: 'intent' }>;
 
-/** Returns the last intent for this id that the process committed. */
+/** Returns the last intent that the process committed for the dead letter `id`. */
 export function intentOf(id: string, process: Process, lines: readonly Line[]): (Line & { entry: Intent }) | undefined {
   return lines.findLast(
     (line): line is Line & { entry: Intent } =>
@@ -32,14 +32,14 @@ export function intentOf(id: string, process: Process, lines: readonly Line[]): 
   );
 }
 
-/** Returns the latest pause or resume written before `before`. */
+/** Returns the latest pause or resume that was written before `before`. */
 function lastStop(orders: readonly Order[], before: number): Order | undefined {
   return orders
     .filter(({ kind, written }) => (kind === 'pause' || kind === 'resume') && written !== undefined && written < before)
     .toSorted((a, b) => (b.written ?? 0) - (a.written ?? 0))[0];
 }
 
-/** Whether a resume was written after the pause. */
+/** Whether a resume was written after the pause and before `before`. */
 function isResumed(orders: readonly Order[], pause: Order, before: number): boolean {
   return orders.some(
     ({ kind, written = Number.NEGATIVE_INFINITY }) =>
@@ -47,7 +47,7 @@ function isResumed(orders: readonly Order[], pause: Order, before: number): bool
   );
 }
 
-/** Checks that an operator approved exactly the pending request that was visible. */
+/** Checks that an operator approved exactly the request that was shown, under the current policy. */
 function checkApproval(intent: Line & { entry: Intent }, process: Process, { orders, lines }: OrderWorld): string[] {
   const { approvedBy, action, rule } = intent.entry;
   const order = orders.find(({ kind, by }) => kind === 'approve' && by === approvedBy);
@@ -64,7 +64,7 @@ function checkApproval(intent: Line & { entry: Intent }, process: Process, { ord
   return wrong;
 }
 
-/** Returns the orders of operators or other processes that forbid this DELETE, as reasons. */
+/** Returns the reasons why pauses, approvals or earlier DELETEs forbid this DELETE. */
 export function checkSending(id: string, process: Process, now: number, world: OrderWorld): string[] {
   const { orders, lines, sent } = world;
   const intent = intentOf(id, process, lines);
@@ -74,7 +74,7 @@ export function checkSending(id: string, process: Process, now: number, world: O
     order => order.kind === 'pause' && order.result === 'done' && !isResumed(orders, order, now),
   );
   if (returned) wrong.push('a pause has returned');
-  // The agent must read the brake again after the commit of its intent.
+  // The agent must read the pause row again after its intent is committed.
   const last = lastStop(orders, intent.returned ?? intent.sequence);
   if (last?.kind === 'pause' && !isResumed(orders, last, now))
     wrong.push('a pause was written before the response of the intent');
@@ -85,7 +85,7 @@ export function checkSending(id: string, process: Process, now: number, world: O
   return wrong;
 }
 
-/** Returns the situations in which a DELETE was sent, for the tally. */
+/** Returns the situations of a DELETE, which the tally counts. */
 export function situationsOf(process: Process, now: number, { orders, lines }: OrderWorld): string[] {
   const isTakenOver = lines.some(line => line.process !== process);
   return [
@@ -99,8 +99,8 @@ export function situationsOf(process: Process, now: number, { orders, lines }: O
 const ORDERED = ['paused', 'resumed', 'breaker_reset', 'approved', 'order_refused'];
 
 /**
- * Checks the newest journal line against the orders: an operator must have given the order, and it must be executed
- * once and while valid.
+ * Checks the newest journal line: no intent may follow a pause, and a line about an order needs an operator who gave it.
+ * The order must be executed once, and while it is valid.
  */
 export function checkLine(line: Line, { orders, lines }: Pick<OrderWorld, 'orders' | 'lines'>): string[] {
   const { entry, sequence } = line;
@@ -123,7 +123,7 @@ export function checkLine(line: Line, { orders, lines }: Pick<OrderWorld, 'order
   return wrong;
 }
 
-/** Returns orders that left no trace. `stored`: all values in the store. */
+/** Returns written orders that are missing from the store. `stored`: all values in the store. */
 export function checkAudit({ orders }: Pick<OrderWorld, 'orders'>, stored: readonly string[]): string[] {
   return orders.flatMap(({ kind, by, written }) =>
     written === undefined || stored.some(value => value.includes(by))

@@ -1,4 +1,4 @@
-/** A simulated store: committed rows, which outlive the processes that share them. */
+/** A simulated store. Its committed rows outlive the processes that use it. */
 import type { Change } from '../../src/model/change.ts';
 import { checkChanges } from '../../src/store/changes.ts';
 import { StoreError } from '../../src/store/errors.ts';
@@ -15,10 +15,10 @@ export interface Client {
 /** A process of the agent. */
 export interface AgentClient extends Client {
   readonly id: string;
-  /** Called before and after each commit. The process may die there; its later actions never happen. */
+  /** Called before and after each commit. The process may die during the call, and then does nothing afterwards. */
   step(): void;
   monotonic(): number;
-  /** Whether this process, and no other, is cut off from the store. */
+  /** Whether this process cannot reach the store, regardless of other processes. */
   isCutOff(): boolean;
 }
 
@@ -30,7 +30,7 @@ export interface RowChange {
   readonly after: string | undefined;
 }
 
-/** The store as used by an operator's command. */
+/** The part of the store that operators' commands use. */
 export type OutsideStore = Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
 
 export interface Disk {
@@ -41,8 +41,8 @@ export interface Disk {
   slowUntil: number;
   rows(account: string): ReadonlyMap<string, string>;
   /**
-   * Returns the store of a process. `isShared`: replicas share the store with leases. A commit waits for `committed`
-   * and rejects if `committed` rejects.
+   * Returns the store for a process of the agent. `isShared`: whether replicas share the store with leases. Each commit
+   * waits for `committed`, and rejects if `committed` rejects.
    */
   storeFor(
     agent: AgentClient,
@@ -50,14 +50,14 @@ export interface Disk {
     committed: (account: string, changes: readonly Change[]) => Promise<void>,
   ): Store;
   /**
-   * Returns the store of an operator's command. `latency`: time until the operator receives a response (ms). `on` is
-   * called during each request.
+   * Returns the store for an operator's command. `latency`: time until the command receives a response (ms). `on` is called
+   * when a request takes effect.
    */
   outsideFor(operator: Client & { readonly latency: number }, on: { read(): void; committed(): void }): OutsideStore;
   readonly counts: { commits: number; refused: number };
 }
 
-/** Time from an operator's request to its effect (ms). */
+/** Time until an operator's request takes effect (ms). */
 const TO_STORE = 30;
 
 const never = new Promise<never>(() => undefined);
@@ -148,7 +148,7 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
       const leased = isShared ? leases.of({ id, monotonic, awake, isUnavailable }) : undefined;
       const delayed = () => (time.now < self.slowUntil ? pass(self.latency) : undefined);
 
-      /** The rows may have changed before the response arrives. */
+      /** Reads rows, which may change before the response arrives. */
       async function read<T>(work: () => T): Promise<T> {
         await agent.awake();
         refuseIf(agent.isCutOff(), 'away');

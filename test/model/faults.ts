@@ -1,6 +1,6 @@
-/** Defines all faulty responses of the simulated service. */
+/** The faulty responses of the simulated service. */
 
-/** Returns bodies that are not the requested list. `rows`: the rows of the correct response. */
+/** Creators of bodies that are not the requested list. `rows`: the rows of the correct response. */
 const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) => string>> = {
   error_beside_empty: list => JSON.stringify({ [list]: [], error: 'backend unavailable' }),
   error_beside_rows: (list, rows) => JSON.stringify({ [list]: rows, error: 'shard unavailable' }),
@@ -16,7 +16,7 @@ const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) =>
   number: () => '5',
 };
 
-/** Faults with only a status. */
+/** Faults that consist of a status. */
 const STATUSES = { s500: 500, s503: 503, s429: 429, s401: 401, s403: 403, s302: 302 } as const;
 
 export const FAULTS = [
@@ -33,7 +33,7 @@ export const FAULTS = [
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** Faulty results of a DELETE. `done`: the DELETE is executed. */
+/** Faulty responses to a DELETE. `done`: the DELETE is executed. `undone`: it is not. */
 export const CANCEL_FAULTS = [
   's302',
   's302_undone',

@@ -1,4 +1,4 @@
-/** Describes committed journal lines with the committing process and its policy at that time. */
+/** Committed journal lines, with the process that committed them and its policy at that time. */
 
 import type { Change } from '../../src/model/change.ts';
 import type { Breaker, JournalEntry } from '../../src/model/journal.ts';
@@ -10,10 +10,10 @@ export interface Line {
   readonly committedAt: number;
   /** Position of the line in the world's sequence of events. */
   readonly sequence: number;
-  /** Sequence number of the commit's response; undefined until it arrives. */
+  /** Position of the commit's response in the sequence of events; undefined until it arrives. */
   returned: number | undefined;
   readonly process: Process;
-  /** Section `autoCancel` of the process at that time. */
+  /** Configuration of auto-cancel of the process at that time (JSON). */
   readonly policy: string;
 }
 
@@ -31,7 +31,7 @@ export function linesOf(changes: readonly Change[], process: Process, now: numbe
 export const ofAction = (lines: readonly Line[], action: string) =>
   lines.filter(({ entry }) => entry.action === action);
 
-/** Returns intents that have not ended. */
+/** Returns the actions with an intent that have not ended. */
 export function openActions(
   lines: readonly Line[],
 ): ReadonlyMap<string, { readonly id: string; readonly attempt: number }> {

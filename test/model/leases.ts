@@ -1,10 +1,10 @@
-/** The leases of a simulated PostgreSQL: holders by account, with the database's clock and an epoch per acquisition. */
+/** The leases in a simulated PostgreSQL, by the database's clock. Each acquisition has an epoch. */
 import { StoreError } from '../../src/store/errors.ts';
 import { assignAccounts } from '../../src/store/shares.ts';
 import type { Replicas } from '../../src/store/store.ts';
 import type { Time } from './time.ts';
 
-/** Lease time (ms): three times the default, to reduce renewals. */
+/** Lease time (ms), three times the default, so that there are fewer renewals. */
 export const LEASE_TIME = 45_000;
 
 interface Member {
@@ -22,12 +22,12 @@ interface Lease {
 /** The leases as used by one process. */
 export interface OwnLeases {
   readonly replicas: Replicas;
-  /** Throws StoreError unless this process holds the account. The database checks it within each commit. */
+  /** Throws a StoreError unless this process holds the account, as the database does in each commit. */
   fence(account: string): void;
 }
 
 export interface LeaseTable {
-  /** `awake`: resolves when the process runs. `isUnavailable`: the database rejects requests. */
+  /** Returns the leases for a process. `awake` resolves while the process runs. `isUnavailable`: whether requests fail. */
   of(deps: { id: string; monotonic(): number; awake(): Promise<void>; isUnavailable(): boolean }): OwnLeases;
 }
 

@@ -1,7 +1,7 @@
 import { START } from './settings.ts';
 import { type Entry, happened, isListed, type LoggedEvent, type Shape, type Truth } from './truth.ts';
 
-/** Kinds of requests, more specific than paths. Faults refer to them. */
+/** Kinds of requests, by path and parameters. A fault concerns one kind. */
 export const QUESTIONS = ['dlq', 'workflows', 'look', 'events', 'lookup', 'flow', 'key'] as const;
 export type Question = (typeof QUESTIONS)[number];
 
@@ -14,7 +14,7 @@ export function questionOf(path: string, query: URLSearchParams): Question {
 const within = (query: URLSearchParams, at: number) =>
   START + at >= Number(query.get('fromDate') ?? 0) && START + at <= Number(query.get('toDate') ?? Infinity);
 
-/** Returns the contents of the service's lists by query. */
+/** Creates functions that return the contents of the service's lists for a query. */
 export function createLists(truth: Truth, shape: Shape) {
   function entries(query: URLSearchParams, now: number): Entry[] {
     const [status, messageId] = [query.get('responseStatus'), query.get('messageId')];
@@ -42,7 +42,7 @@ export function createLists(truth: Truth, shape: Shape) {
       .sort((a, b) => b.time - a.time);
   }
 
-  /** Returns the rows after the cursor, and the next cursor. */
+  /** Returns the page of rows after the cursor, and the next cursor. */
   function page<T>(
     all: readonly T[],
     query: URLSearchParams,

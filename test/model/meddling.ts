@@ -1,4 +1,4 @@
-/** Interferes at a chosen point of a cancel, such as between its intent and its DELETE, or of an order. */
+/** Lets events happen at a chosen place in a cancel or an order, such as between an intent and its DELETE. */
 import type { Time } from './time.ts';
 
 export const PLACES = [
@@ -12,22 +12,22 @@ export const PLACES = [
 export type Place = (typeof PLACES)[number];
 
 export interface Meddling<What> {
-  /** Place at which `what` happens. */
+  /** Place after which `what` happens. */
   readonly place: Place;
-  /** Number of cancels to skip. */
+  /** Number of times that the place is reached without effect. */
   readonly skip: number;
-  /** Delay from reaching the place (ms). */
+  /** Delay of `what` after the place is reached (ms). */
   readonly soon: number;
   /** How long the cancel waits at the place (ms). */
   readonly hold: number;
-  /** Whether the response of a commit is lost: it rejects although it was written. */
+  /** Whether the response of a commit is lost: the commit rejects although its rows are written. */
   readonly isLost: boolean;
   readonly what: What;
 }
 
 export interface Meddlers<What> {
   arm(meddling: Meddling<What>): void;
-  /** Called when a cancel reaches this place. */
+  /** Called when a cancel or an order reaches this place. */
   reach(place: Place): Pick<Meddling<What>, 'hold' | 'isLost'>;
 }
 

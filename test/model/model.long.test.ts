@@ -4,9 +4,9 @@ import { CANCEL_FAULTS, FAULTS } from './faults.ts';
 import { runLives } from './run.ts';
 import { ALERTS } from './settings.ts';
 
-// A fixed seed; `npm run model` uses random ones.
+// The default seed is fixed. `npm run model` uses a random one.
 const { MODEL_RUNS = '2000', MODEL_SEED = '1' } = process.env;
-/** Minimum occurrences in two thousand lives, because situations that never occur are not checked. */
+/** Minimum number of occurrences in two thousand runs. A situation that never occurs would not be checked. */
 const OFTEN: Readonly<Record<string, number>> = {
   DELETE: 200,
   'DELETE by idle (enforce)': 20,
@@ -32,7 +32,7 @@ const OFTEN: Readonly<Record<string, number>> = {
   'order reset-breaker done': 10,
   'journal order_refused': 5,
   'DELETE by a replica': 100,
-  // An agent that never cancels again after a pause would violate no other check.
+  // No other check fails if an agent never cancels again after a pause.
   'DELETE after a resume': 100,
   'DELETE after a takeover': 10,
   'pause when looking': 20,
@@ -60,7 +60,7 @@ it(`no invariant is violated in ${MODEL_RUNS} simulated runs with seed ${MODEL_S
   const { failure, tally } = await runLives({ runs: Number(MODEL_RUNS), seed: Number(MODEL_SEED) });
   expect(failure).toBeUndefined();
   const share = Number(MODEL_RUNS) / 2000;
-  // Runs with fewer lives need not cover every situation.
+  // Fewer runs need not cover every situation.
   if (share < 1) return;
   for (const [what, count] of Object.entries(OFTEN)) {
     expect(tally.sum(what), what).toBeGreaterThanOrEqual(count * share);

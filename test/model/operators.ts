@@ -1,4 +1,4 @@
-/** Operators: each sends one order to the agent through the store, from a separate process. */
+/** Operators. Each gives one order to the agent through the store, from a separate process. */
 import { pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
 import { orderApproval, orderReset, resultOf } from '../../src/auto-cancel/orders.ts';
 import type { Breaker } from '../../src/model/journal.ts';
@@ -12,24 +12,24 @@ import { owners, type Time } from './time.ts';
 /** An operator's order. Times are positions in the world's sequence of events. */
 export interface Order {
   readonly kind: 'pause' | 'resume' | 'approve' | 'reset-breaker';
-  /** Unique, like the reason, so that each identifies the order in the journal. */
+  /** Name of the operator. Like the reason, it is unique, so that it identifies the order in the journal. */
   readonly by: string;
   readonly reason: string;
   readonly breaker?: Breaker | undefined;
-  /** The approval request shown to the operator. */
+  /** The approval request that the operator saw. */
   readonly seen?: Line | undefined;
   readonly given: number;
-  /** When the command last read the store before its first commit. */
+  /** When the command last read the store before it committed its first row. */
   read: number;
-  /** When its first row was committed; undefined if it never was. */
+  /** When the command committed its first row; undefined if it has not. */
   written: number | undefined;
-  /** `waiting`: no agent has executed it yet. `unchanged`: there was nothing to do. */
+  /** `waiting`: no agent has executed the order yet. `unchanged`: there was nothing to do. */
   result: 'done' | 'waiting' | 'unchanged' | 'refused' | undefined;
   returned: number | undefined;
 }
 
 export type Given = Pick<Order, 'kind' | 'breaker' | 'seen'> & {
-  /** Time until the operator's process is killed (ms); undefined: never. */
+  /** Time until the operator's process is killed (ms); undefined if it is not killed. */
   readonly killedAfter?: number | undefined;
   /** Time until the command receives each response (ms). */
   readonly latency?: number | undefined;
@@ -49,11 +49,11 @@ export interface OperatorsDeps {
   /** Returns the number of the next event in the world. */
   next(): number;
   returned(order: Order): void;
-  /** A command failed with an error that operators should never get. */
+  /** Called when a command fails with an error that no operator should get. */
   failed(order: Order, error: unknown): void;
 }
 
-/** Factor by which operators' commands poll less often for completion. */
+/** Factor by which commands of operators poll less often than in reality. */
 const SLOWNESS = 10;
 
 export function createOperators({ time, machine, disk, next, ...on }: OperatorsDeps): Operators {
@@ -74,7 +74,7 @@ export function createOperators({ time, machine, disk, next, ...on }: OperatorsD
     const placed = [];
     if (kind === 'approve') {
       const { action = '', target } = (order.seen?.entry ?? {}) as { action?: string; target?: { dlqId?: string } };
-      // Identify the action by its own id or by the dead letter's.
+      // Identify the action by its own id or by the dead letter's id.
       const found = await orderApproval(
         { action: order.given % 2 === 0 ? action : (target?.dlqId ?? ''), by },
         placing,

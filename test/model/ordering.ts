@@ -1,4 +1,4 @@
-/** Converts steps of a life to orders, either immediately or after the next approval request or breaker opening. */
+/** Converts steps of a life to orders, immediately or after the next approval request or the next opening of a breaker. */
 import type { Breaker } from '../../src/model/journal.ts';
 import { type Line, openBreakers } from './journal-lines.ts';
 import type { Given } from './operators.ts';
@@ -18,7 +18,7 @@ export interface Ordering {
 export function createOrdering(time: Time, lines: readonly Line[], give: (given: Given) => void): Ordering {
   /** The latest approval request that is not yet approved. */
   let asking: Line | undefined;
-  /** Orders that wait for the next approval request or breaker opening. */
+  /** Orders that wait for the next approval request, or for the next opening of a breaker. */
   const approvals: StepOf<'approve'>[] = [];
   const resets: StepOf<'reset'>[] = [];
 

@@ -11,11 +11,11 @@ export interface ProcessLife extends TimerOwner {
   readonly isStopped: boolean;
   /** Resolves immediately; after SIGCONT if the process is stopped; never if it is dead. */
   awake(): Promise<void>;
-  /** SIGSTOP. */
+  /** Stops the process like SIGSTOP. */
   stop(): void;
-  /** SIGCONT. */
+  /** Continues the process like SIGCONT. */
   proceed(): void;
-  /** SIGKILL. */
+  /** Kills the process like SIGKILL. */
   kill(): void;
 }
 

@@ -1,5 +1,6 @@
 /**
- * Responses received by a process, by round. Oracles rely only on these. Times in milliseconds since the world's start.
+ * Responses that processes have received, by round. Oracles use only these responses as evidence. Times in milliseconds
+ * since the world's start.
  */
 import type { Actor, Process, RoundActor } from './agent.ts';
 import type { Question } from './lists.ts';
@@ -8,11 +9,11 @@ import type { Answered, ShownEntry, Witness } from './witness.ts';
 
 /** A part of a round: the queue, a filter, workflow runs or the log. */
 export interface Part {
-  /** Whether the request covered the whole list, without a start time. */
+  /** Whether the request covers the complete list: it has no start time. */
   readonly isWhole: boolean;
   isBroken: boolean;
   isPartial: boolean;
-  /** Whether its last page was read. */
+  /** Whether the last page was read. */
   hasEnd: boolean;
   readonly hidden: Set<Entry>;
   /** Failed requests without a successful retry. */
@@ -22,14 +23,14 @@ export interface Part {
 export interface Round extends RoundActor {
   readonly process: Process;
   readonly begunAt: number;
-  /** Time by the process's own clock (ms since the Unix epoch). */
+  /** Start by the process's own clock (ms since the Unix epoch). */
   readonly wallAt: number;
   endedAt: number | undefined;
   success: boolean;
   reason: string | undefined;
-  /** Whether it was read completely and exposed, even if its commit fails. */
+  /** Whether the round was read completely, so that it is exposed even if its commit fails. */
   readonly isObserved: boolean;
-  /** Whether it is observed and not yet committed. */
+  /** Whether the round was read completely but is not yet committed. */
   readonly isCommitting?: boolean;
   readonly parts: Map<string, Part>;
   /** All listed rows of the queue and of workflow runs. */
@@ -39,7 +40,7 @@ export interface Round extends RoundActor {
   readonly answers: Answered[];
 }
 
-/** A request of auto-cancel about one message, with all pages of its response. */
+/** A query of auto-cancel about one message, with the content of all pages. */
 export interface MessageQuery {
   readonly question: Question;
   readonly messageId: string;
@@ -47,7 +48,7 @@ export interface MessageQuery {
   readonly at: number;
   readonly wallAt: number;
   isComplete: boolean;
-  /** Whether the last response was a failure, which is retried. */
+  /** Whether the last response was a failure, so that the request may be retried. */
   hasFailed: boolean;
   isWhole: boolean;
   readonly entries: ShownEntry[];
@@ -64,8 +65,8 @@ export interface RoundRecord {
   end(actor: RoundActor, success: boolean, reason: string | undefined, now: number): Round | undefined;
   witness(process: Process, actor: Actor | undefined, now: () => number): Pick<Witness, 'asked' | 'answered'>;
   /**
-   * Called when the process has died or closed the account. Its completely read rounds may have been committed without
-   * a report.
+   * Called when the process has died or closed the account. Its walks that were read completely may have been committed
+   * without a response.
    */
   forget(process: Process, now: number): void;
 }
@@ -164,13 +165,13 @@ export function createRoundRecord(): RoundRecord {
         asked: (question, query) => {
           if (actor !== 'acting') {
             const round = actor && current.get(actor);
-            // The walk queries the meaning of `fromDate`, but continues without a response.
+            // A look-up by a walk only tests how the service interprets `fromDate`, and is not part of the walk.
             if (round && question !== 'look') partOf(round, question, query);
             return;
           }
           const messageId = query.get('messageId') ?? '';
           const last = asked.findLast(each => each.process === process);
-          // The request reads the next page or is a retry.
+          // The request is for the next page or a retry.
           const isNext = query.get('cursor') !== null || last?.hasFailed;
           const isSame =
             isNext &&

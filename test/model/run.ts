@@ -1,6 +1,6 @@
 /**
- * `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: runs many lives of the agent, each in a separate
- * world. Exits with 1 if an oracle was violated.
+ * `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: runs simulated lives of the agent, each in a separate
+ * world. Exits with 1 if a check fails.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { createTally, type Tally } from './tally.ts';
 import { createTime, withTimersOn } from './time.ts';
 import { createWorld } from './world.ts';
 
-/** Runs one life up to its first violation, or `toTheEnd`. Returns the violations. */
+/** Runs one life until its first violation, or to its end if `toTheEnd`. Returns the violations. */
 function live(one: Life, stopFile: string, tally: Tally, toTheEnd: boolean): Promise<readonly string[]> {
   const time = createTime();
   return withTimersOn(time, async () => {
@@ -26,7 +26,7 @@ function live(one: Life, stopFile: string, tally: Tally, toTheEnd: boolean): Pro
   });
 }
 
-/** Calls `work` with a path that no other process uses. */
+/** Calls `work` with the path of a stop file in a new folder. */
 async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'model-'));
   try {
@@ -37,7 +37,7 @@ async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<
 }
 
 export interface Outcome {
-  /** Undefined if all lives passed; otherwise a minimal failing life and the command to repeat it. */
+  /** The smallest failing life and the command that repeats it; undefined if all lives passed. */
   readonly failure: string | undefined;
   readonly tally: Tally;
   readonly seed: number;
@@ -47,7 +47,7 @@ export async function runLives(options: {
   runs: number;
   seed: number;
   path?: string | undefined;
-  /** Which lives to run; default: both. */
+  /** Kind of lives to run. Default: both kinds. */
   lives?: keyof typeof LIVES;
   onRun?: (runs: number) => void;
 }): Promise<Outcome> {
@@ -67,7 +67,7 @@ export async function runLives(options: {
   });
 }
 
-/** Counts violations by kind in `runs` lives without shrinking, and reports the first life of each kind. */
+/** Counts violations by kind in `runs` lives, without shrinking. Reports the first failing life of each kind. */
 function survey(runs: number, seed: number, lives: keyof typeof LIVES, only: number | undefined): Promise<string> {
   return withStopFile(async stopFile => {
     const kinds = new Map<string, { lives: number; first: string }>();

@@ -1,4 +1,4 @@
-/** The simulated service: an undici dispatcher without sockets. Its responses are correct for their time, or faulty. */
+/** The simulated service: an undici dispatcher without sockets, whose responses are correct or deliberately faulty. */
 import type { Dispatcher } from 'undici';
 import type { Random } from '../../src/emulator/random.ts';
 import { bodyOf, type CancelFault, type Fault, statusOf } from './faults.ts';
@@ -33,7 +33,7 @@ export interface Service {
   /** The token is rejected until this time. */
   refusesUntil: number;
   dispatcherFor(asking: Asking): Dispatcher;
-  /** Number of times that each fault was injected. */
+  /** Number of injections of each fault. */
   readonly met: Map<string, number>;
 }
 
@@ -43,8 +43,8 @@ export interface ServiceDeps {
   readonly shape: Shape;
   readonly random: Random;
   /**
-   * Returns the offset of the service's `Date` header from the world's time (ms): the agent must be able to act after
-   * its own clock was changed.
+   * Returns the offset of the service's `Date` header from the world's time (ms). It follows the agent's clock, because
+   * the agent does not cancel with a large clock skew.
    */
   clockOffset(): number;
 }
@@ -56,7 +56,7 @@ interface Reply {
   readonly answered: Answered;
 }
 
-/** Ratio of the log's page size to the queue's. */
+/** Ratio of the page size of the log to that of the queue. */
 const EVENTS_A_ROW = 10;
 
 const NOTHING = { entries: [], hidden: [], events: [], key: undefined, isLast: false };
@@ -120,7 +120,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       };
     }
     if (fault === 'cursor_loop' && list !== 'flowControls') {
-      // The page is correct, but its cursor points back to the same page.
+      // The page is correct, but its cursor leads to the same page again.
       return {
         status: 200,
         body: JSON.stringify({ ...whole, cursor: `${place}~0` }),
@@ -187,7 +187,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
         return { status: 404, body: '{"error":"none"}', answered: { ...told, quality: 'whole', status: 404 } };
       const isBroken = fault !== undefined && fault !== 'slow';
       const body = isBroken ? '{"message":"maintenance"}' : JSON.stringify({ flowControlKey: key, waitlistSize: size });
-      // A response without a size may mean a size of zero.
+      // A response without `waitlistSize` would be valid and mean zero, so a broken response needs another content.
       return { status: 200, body, answered: { ...told, quality: isBroken ? 'broken' : 'whole', status: 200 } };
     }
     if (question === 'workflows' && shape.source === 'unknown') {

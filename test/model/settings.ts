@@ -1,4 +1,4 @@
-/** Configurations of the agent in model runs, with short times to shorten the runs. */
+/** Configurations of the agent in model runs. Times are short, so that runs are short. */
 import { parseConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 
@@ -7,10 +7,10 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 /** Start of the world (ms since the Unix epoch). */
 export const START = Date.UTC(2026, 2, 1);
-/** Part of tokens, addresses, headers and bodies, which must never occur in output. */
+/** Part of all tokens, addresses, headers and bodies. It must never occur in output. */
 export const CANARY = 'canary-7f3a';
 export const ACCOUNT = 'production';
-/** Longest duration of a callback that ends on its own (ms); shorter than the wait of every rule. */
+/** Maximum duration of a callback that ends on its own (ms). It is shorter than the waiting time of every rule. */
 export const MAX_HEALTHY = 8 * MINUTE;
 
 const moment = (ms: number) => new Date(START + ms).toISOString();
@@ -31,12 +31,12 @@ const RULES = {
 type RuleName = keyof typeof RULES;
 
 const STUCK_WHEN = 'assumeMaxRetries: 2, assumeTimeout: 2m, pastRetryWindow: 1.5, maxGap: 10m';
-/** Conditions that need only three walks. Used only for callbacks that never end on their own. */
+/** Conditions that three walks can meet. They are used only with callbacks that never end on their own. */
 const QUICKLY =
   'inProgressFor: 5m, snapshots: 2, assumeMaxRetries: 0, assumeTimeout: 1m, pastRetryWindow: 1.5, maxGap: 10m';
 
 /**
- * Formats a rule named `name` with the settings of `as`, so that a name can have different settings after a restart.
+ * Returns a rule with the name `name` and the settings of `as`, so that settings can change while the name stays the same.
  */
 function rule(name: RuleName, as: RuleName = name): string {
   const expires = as === 'short' ? `'${moment(3 * HOUR)}'` : `'${moment(1000 * HOUR)}'`;
@@ -58,7 +58,7 @@ interface Policy {
   readonly more?: string;
 }
 
-/** Configurations of the auto-cancel section. */
+/** Configurations of auto-cancel. */
 const POLICIES: readonly Policy[] = [
   { rules: [rule('jobs')] },
   { rules: [rule('idle')] },
@@ -108,7 +108,7 @@ export const ALERTS = [
 export interface Settings {
   readonly policy: number;
   readonly reading: number;
-  /** Whether callbacks count as stuck after five minutes instead of thirteen. */
+  /** Whether callbacks count as stuck early, by the conditions `QUICKLY`. */
   readonly isQuick?: boolean | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The machines that run the agent. Each restarts its process after an exit, a kill or a failed start. */
+/** The machines that run the agent. Each starts its process again after an exit, a kill or a failed start. */
 import type { Config } from '../../src/config/schema.ts';
 import type { Host, HostHooks, Machine, Process } from './agent.ts';
 import { startHost } from './agent.ts';
@@ -6,16 +6,16 @@ import { MINUTE, SECOND, type Settings } from './settings.ts';
 import type { Tally } from './tally.ts';
 import type { Time } from './time.ts';
 
-/** A machine with one process and its supervisor. */
+/** A machine that runs one process at a time. */
 export interface Slot {
   settings: Settings;
-  /** The process, from its start to its death. */
+  /** The process; undefined while none runs. */
   readonly host: Host | undefined;
-  /** Number of steps after which the process is killed. */
+  /** Number of actions, which call `step`, after which the process is killed. */
   deathIn: number;
-  /** Delay of the next start (ms). */
+  /** Time until the next start after the process ends (ms). */
   downFor: number;
-  /** Called once, after the next death. */
+  /** Called once, after the process ends the next time. */
   onDeath: () => void;
   /** Time until which the process cannot reach the store. */
   cutOffUntil: number;
@@ -25,9 +25,9 @@ export type Who = 'holder' | 'other';
 
 export interface Slots {
   readonly all: readonly Slot[];
-  /** Returns the machine with the open account; the first machine if none has it open. */
+  /** Returns the machine whose process has the account open; the first machine if there is none. */
   holder(): Slot;
-  /** Returns the machine that has the account open; for `other`, a different machine if one exists. */
+  /** Returns the machine that has the account open; for `other`, a different one if possible. */
   slotFor(who: Who): Slot;
   /** Starts all machines. */
   start(): Promise<void>;
@@ -115,7 +115,7 @@ export function createSlots({
     try {
       await startHost(configOf(slot.settings), `${slot.name}-${slot.starts}`, machine, hooks);
     } catch (error) {
-      // A store that refuses commits may prevent startup; the machine starts the agent again.
+      // A store that rejects commits may prevent the start. The machine then starts the agent again.
       if (!String(error).includes('StoreError')) found(`failed to start: ${(error as Error).stack}`);
       tally.add('starts that failed');
       slot.downFor = MINUTE;

@@ -1,4 +1,4 @@
-/** Generators of lives: events in random order. */
+/** Generators of lives. A life is a random sequence of events. */
 import fc from 'fast-check';
 import { CANCEL_FAULTS, FAULTS } from './faults.ts';
 import { QUESTIONS } from './lists.ts';
@@ -15,7 +15,8 @@ const arrival = fc.record({
 });
 
 /**
- * Prefers policies with approvals and their successors: time waited under one policy must not count towards another.
+ * Prefers policies with approvals or grace periods, and policies that replace them: waiting time under one policy must not
+ * count under another.
  */
 const policy = fc.oneof(fc.nat(POLICY_COUNT - 1), fc.constantFrom(1, 1, 3, 4, 5, 6, 7), fc.constantFrom(3, 4, 5, 7));
 const settings = fc.record({ policy, reading: fc.nat(READING_COUNT - 1) });
@@ -29,19 +30,19 @@ const fault = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('some_unreadable' as const, 'slow' as const, 'error_beside_empty' as const) },
 );
 
-/** The affected process. `holder`: the one that has the account open. */
+/** The affected process. `holder`: the process that has the account open. */
 const who = fc.constantFrom('holder', 'holder', 'other');
 const killedAfter = fc.constantFrom(null, null, null, null, null, null, 0, SECOND, 10 * SECOND);
 const breaker = fc.constantFrom('candidates' as const, 'errors' as const, 'lost_races' as const);
 const down = fc.constantFrom(SECOND, SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUTE);
 
-/** Time until an operator's command receives each response (ms). Long times simulate a stopped command. */
+/** Time until an operator's command receives a response (ms). Long times simulate a stopped command. */
 const latency = fc.constantFrom(30, 30, 30, 5 * SECOND, 40 * SECOND, 3 * MINUTE, 6 * MINUTE);
 
 /**
- * `resumedAfter`: time until the same operator resumes, if ever (ms). `freezes`: how long the account's holder is
- * stopped, starting with the order (ms). `awaits`: the reset is only ordered when the next breaker opens. `again`: time
- * until another operator repeats the order (ms).
+ * `resumedAfter`: time until the same operator resumes auto-cancel, if ever (ms). `freezes`: how long the holder is stopped
+ * from the order on (ms). `awaits`: whether the reset is ordered only when a breaker opens. `again`: time until another
+ * operator repeats the order, if ever (ms).
  */
 const orders = {
   pause: fc.record({
@@ -118,7 +119,7 @@ const step = fc.oneof(
       count: fc.constantFrom(1, 1, 2, 4, 9),
     }),
   },
-  // Each look-up response lacks its newest row. An agent that ignored this would treat an active callback as idle.
+  // The newest row of each look-up is unreadable. An agent that ignores this would treat an active callback as idle.
   { weight: 2, arbitrary: fc.record({ kind: is('log unreadable') }) },
   {
     weight: 3,
@@ -152,7 +153,7 @@ const step = fc.oneof(
 const livelyPolicy = fc.constantFrom(0, 0, 0, 0, 1, 1, 2, 3, 3, 3, 4, 7, 8, 9);
 const soon = fc.constantFrom(0, 0, 200, SECOND, 5 * SECOND);
 
-/** Interference with a process or its orders at any time during a cancel. */
+/** Events that interfere with a process or its orders during a cancel. */
 const act = fc.oneof(
   { weight: 14, arbitrary: orders.pause },
   { weight: 1, arbitrary: orders.resume },
@@ -188,7 +189,7 @@ const act = fc.oneof(
 
 const cancelFault = fc.record({
   kind: is('cancel fault'),
-  // A 401 opens a breaker.
+  // Status 401 is frequent, because it opens a breaker.
   fault: fc.constantFrom('s401' as const, 's401' as const, 's401' as const, ...CANCEL_FAULTS),
   count: fc.constantFrom(1, 2, 3),
 });
@@ -204,7 +205,8 @@ const meddle = fc.record({
 });
 
 /**
- * The first cancel is not executed, and its response cannot be committed. Only a newer walk permits a second cancel.
+ * The first cancel is not executed, and its response cannot be stored. A second cancel is permitted only after a newer
+ * walk.
  */
 const unfinished = fc
   .tuple(fc.constantFrom('s500_undone' as const, 'lost_undone' as const), fc.constantFrom(100, 150, 180))
@@ -221,7 +223,7 @@ const unfinished = fc
     },
   ]);
 
-/** Orders and signals, most of them during a cancel, while the service is mostly healthy. */
+/** Orders and signals while the service is mostly healthy. Most of them happen during a cancel. */
 const operatedStep = fc.oneof(
   {
     weight: 16,
@@ -275,7 +277,7 @@ const operated = fc.record({
     arrival.map(each => ({ ...each, kind: 'hangs' as const, label: 'job', maxRetries: 0 })),
     { minLength: 3, maxLength: 10, size: 'max' },
   ),
-  // The first cancel is possible after about nine minutes of steps.
+  // The first cancel is possible after about nine minutes.
   steps: fc
     .tuple(
       fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: unfinished }),

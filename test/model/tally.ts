@@ -1,4 +1,4 @@
-/** Counts situations, so that a run without them is not mistaken for success. */
+/** Counts situations, so that a test can require that they have occurred. */
 export interface Tally {
   add(what: string, count?: number): void;
   get(what: string): number;

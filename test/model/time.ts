@@ -1,6 +1,6 @@
 /**
- * Simulates time with a queue of timers. `setTimeout` is included, so that the agent's deadlines also use simulated
- * time.
+ * Simulated time with a queue of timers. It also replaces `setTimeout`, so that the agent's deadlines use simulated
+ * time, too.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers';
@@ -13,24 +13,24 @@ interface Timer {
 }
 
 export interface Time {
-  /** Time since the world's start (integer ms). */
+  /** Time since the world's start (whole ms). */
   readonly now: number;
   /** Runs `run` after `ms`. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** Advances time by `ms` and runs due timers in order, each with all work that it makes ready at the same time. */
+  /** Advances time by `ms`. Runs the due timers in order, and after each one all work that has become ready. */
   advance(ms: number): Promise<void>;
 }
 
 /** A simulated process that owns timers. */
 export interface TimerOwner {
-  /** Runs `run` immediately; after SIGCONT if the process is stopped; never if it is dead. */
+  /** Calls `run` immediately; after SIGCONT if the process is stopped; never if it is dead. */
   wake(run: () => void): void;
 }
 
-/** The process that the running code belongs to. */
+/** The process to which the running code belongs. */
 export const owners = new AsyncLocalStorage<TimerOwner>();
 
-/** Runs all ready work: promises and ticks run before immediates. */
+/** Resolves when all ready work has run, because promises and ticks run before immediates. */
 export const settle = () => new Promise<void>(resolve => setImmediate(resolve));
 
 const { setTimeout: realTimeout, clearTimeout: realClear } = globalThis;
@@ -92,7 +92,7 @@ export function createTime(): Time {
   return self;
 }
 
-/** Runs `work` with `setTimeout` on `time`. Worlds must not overlap. */
+/** Calls `work` while `setTimeout` uses `time`. Calls must not overlap. */
 export async function withTimersOn<T>(time: Time, work: () => Promise<T>): Promise<T> {
   const set = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
     const owner = owners.getStore();

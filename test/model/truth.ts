@@ -4,11 +4,11 @@
  */
 import { CANARY, MAX_HEALTHY, MINUTE, START } from './settings.ts';
 
-/** One message of a failure callback, from its start until it ends on its own, if ever. */
+/** One run of a failure callback, which is a message. */
 export interface Run {
   readonly messageId: string;
   readonly from: number;
-  /** Undefined if the message hangs. */
+  /** When the run ends on its own; undefined if it hangs. */
   readonly to: number | undefined;
   readonly end: 'SUCCESS' | 'FAIL';
   cancelledAt: number | undefined;
@@ -24,7 +24,7 @@ export interface Entry {
   readonly label: string | undefined;
   readonly status: number;
   readonly maxRetries: number;
-  /** Runs of the failure callback. Only failed workflows have one. */
+  /** Runs of the failure callback, in order. Empty without a failure callback. */
   readonly runs: Run[];
 }
 
@@ -33,11 +33,11 @@ export interface LoggedEvent {
   readonly state: string;
   readonly time: number;
   readonly listedAt: number;
-  /** Run of the event, which is omitted if the run ended earlier. */
+  /** Run to which the event belongs. If the run ends before the event's time, the event does not happen. */
   readonly of?: Run;
 }
 
-/** Sizes of a flow-control key over time, each from its start; -1 if the key is not listed. */
+/** Sizes of a waitlist over time. Each applies from `from`; -1 means that the key is not listed. */
 export type Sizes = { readonly from: number; readonly size: number }[];
 
 export interface Truth {
@@ -53,7 +53,7 @@ export const endOf = ({ to, cancelledAt }: Run) =>
 
 export const runAt = ({ runs }: Entry, at: number) => runs.findLast(({ from }) => from <= at);
 
-/** Returns the state in the service's terms; undefined without a failure callback. */
+/** Returns the state of the failure callback as the service names it; undefined without a failure callback. */
 export function stateAt(entry: Entry, at: number): string | undefined {
   const run = runAt(entry, at);
   if (!run) return undefined;
@@ -81,7 +81,7 @@ function log(truth: Truth, messageId: string, state: string, time: number, late 
   truth.events.push({ messageId, state, time, listedAt: time + late, ...(of && { of }) });
 }
 
-/** Starts a callback. `restless`: it hangs, but the log keeps adding events. */
+/** Starts a run of a callback. `restless`: it never ends, but the log keeps adding events about it. */
 export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], length: number, now: number): void {
   const run: Run = {
     messageId: `cb_${entry.messageId}_${entry.runs.length}`,
@@ -94,8 +94,8 @@ export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], leng
   log(truth, run.messageId, 'CREATED', now, 0, run);
   log(truth, run.messageId, 'ACTIVE', now + 1, 0, run);
   if (kind !== 'restless') return;
-  // The failed message gets events as well: some services do not report the callback's message, so only these events
-  // are visible.
+  // Add events to the failed message, too. If the service does not report the callback's message, the agent finds only
+  // these.
   for (let at = now + 170_000; at < now + HORIZON; at += 170_000) {
     log(truth, run.messageId, 'RETRY', at, 0, run);
     log(truth, entry.messageId, 'ERROR', at, 0, run);
@@ -146,14 +146,14 @@ export const sizeAt = (sizes: Sizes, at: number) => sizes.findLast(({ from }) =>
 export interface Shape {
   readonly field: 'failureCallbackInfo' | 'failureFunctionState';
   readonly reportsMessage: boolean;
-  /** Effect of `source=workflow`: ignored; required for states to be listed; or rejected. */
+  /** Handling of `source=workflow`. `apart`: states are only listed with it. `unknown`: it is rejected. */
   readonly source: 'ignored' | 'apart' | 'unknown';
   /** Whether the service lists no states at all. */
   readonly hidesStates: boolean;
   readonly page: number;
 }
 
-/** Returns a row as listed at `at`. `hasState`: whether this list contains states. */
+/** Returns the row of an entry as listed at `at`. `hasState`: whether the list contains callback states. */
 export function rowOf(
   entry: Entry,
   at: number,

@@ -1,23 +1,24 @@
-/** Types for observing the requests of a process and the service's responses. */
+/** Types of observers of a process's requests and of the responses. */
 import type { Question } from './lists.ts';
 import type { Entry, LoggedEvent, Run } from './truth.ts';
 
 /** A listed row of the queue. */
 export interface ShownEntry {
   readonly entry: Entry;
-  /** Undefined if this list has no states. */
+  /** State of the failure callback; undefined if the list contains no states. */
   readonly state: string | undefined;
   readonly run: Run | undefined;
 }
 
-/** `partial`: some rows are unreadable. `broken`: the response is not a list. `failed`: the request may be repeated. */
+/** Quality of a response. `partial`: some rows are unreadable. `broken`: it is not a list. `failed`: the request may be retried. */
 export type Quality = 'whole' | 'partial' | 'broken' | 'failed';
 
 export interface Answered {
   readonly question: Question;
   readonly query: URLSearchParams;
-  /** Times of the request and of the returned data (ms since the world's start). */
+  /** Time of the request (ms since the world's start). */
   readonly askedAt: number;
+  /** Time at which the returned data was correct (ms since the world's start). */
   readonly trueAt: number;
   readonly quality: Quality;
   readonly status: number | undefined;
@@ -28,7 +29,7 @@ export interface Answered {
   readonly key: string | undefined;
 }
 
-/** The observer of a process's requests. */
+/** Observer of a process's requests. */
 export interface Witness {
   asked(question: Question, query: URLSearchParams): void;
   answered(answer: Answered): void;
@@ -36,16 +37,16 @@ export interface Witness {
   connecting(what: Question | 'cancel'): number;
   /** Called when a DELETE is sent. */
   sent(id: string): void;
-  /** Called with the status that the process is about to receive; undefined if the response is lost. */
+  /** Called before the process receives a status of a DELETE; undefined if the response is lost. */
   cancelAnswered(id: string, status: number | undefined): void;
 }
 
-/** The requesting process. A dead process receives no response; a stopped one receives it after SIGCONT. */
+/** A process that sends requests. A dead process receives no response. A stopped process receives it after SIGCONT. */
 export interface Asking {
   readonly isAlive: boolean;
   readonly isStopped: boolean;
   wake(run: () => void): void;
-  /** Called before each request and each response. The process may die there. */
+  /** Called before each request and before each response. The process may die during the call. */
   step(): void;
   /** Returns the observer of the current request. */
   witness(): Witness;

@@ -1,4 +1,4 @@
-/** One world: a service with its history, one or two machines that share a store and run the agent, and operators. */
+/** One world: a service and its history, one or two machines that run the agent with one store, and operators. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 import type { Change } from '../../src/model/change.ts';
@@ -23,14 +23,14 @@ import { settle, type Time } from './time.ts';
 import { arrive, beginRun, createTruth, endOf, isListed, runAt, setSize, traffic } from './truth.ts';
 
 export interface World {
-  /** Executes one step and checks everything afterwards. */
+  /** Executes one step, then checks alerts and exposed numbers. */
   happen(step: Step): Promise<void>;
   readonly wrong: readonly string[];
   /** Checks the store for secrets and lost orders. Called once, at the end. */
   end(): Promise<void>;
 }
 
-/** Where to interfere after a journal line with this step was committed. */
+/** Places that are reached when a journal line with this step is committed. */
 const PLACE_OF: Readonly<Record<string, Place>> = {
   intent: 'intent committed',
   awaiting_approval: 'approval asked',
@@ -109,7 +109,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
 
   const hooks: SlotsDeps['hooks'] = {
     witness(of) {
-      // Auto-cancel sends all other requests.
+      // Requests outside of rounds are sent by auto-cancel.
       const actor: Actor = actors.getStore() ?? 'acting';
       const told = record.witness(of, actor, () => time.now);
       return {
@@ -194,7 +194,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     found,
   });
 
-  /** Checks the alerts: after every step, and after each evaluation. */
+  /** Checks the firing alerts. Called after each step and after each evaluation. */
   function check(of: Process): void {
     const before = firing.get(of) ?? new Map<string, number>();
     const now = new Set(of.firing());
@@ -206,7 +206,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     firing.set(of, lastFiring);
   }
 
-  /** Returns the stored firing alerts with their start. */
+  /** Returns the names of the firing alerts in the store, and when they started to fire (ms since the world's start). */
   const storedFiring = () =>
     new Map(
       [...disk.rows(ACCOUNT)].flatMap(([key, value]) => {
@@ -241,7 +241,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     tally.add(`clock set ${processes.length > 0 ? '' : 'in the dark '}${by > 0 ? 'forward' : 'back'}`);
     for (const process of processes) {
       const last = process.steps.at(-1);
-      // Merge clock changes at the same time, which the agent cannot distinguish.
+      // Merge simultaneous clock changes, which the agent cannot distinguish.
       if (last?.at === time.now) process.steps.splice(-1, 1, { ...last, by: last.by + by });
       else process.steps.push({ at: time.now, by, wallBefore: process.clock.now() });
     }
@@ -287,7 +287,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       case 'run again': {
         const entry = entryOf(step.entry);
         const run = entry && runAt(entry, time.now);
-        // Only a callback that ended on its own can be rerun.
+        // Only a callback that has ended on its own can run again.
         if (!entry || !run || !isListed(entry, time.now) || run.cancelledAt !== undefined || endOf(run) > time.now)
           return;
         tally.add('run again by hand');
@@ -366,7 +366,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       const before = time.now;
       await change(step);
       await settle();
-      // Nothing changes unless time has passed.
+      // Skip the checks if no time has passed, because then nothing has changed.
       if (time.now === before) return;
       const { account } = slots.holder().host ?? {};
       if (!account?.isRunning || account.leaseLeft() <= 0) return;

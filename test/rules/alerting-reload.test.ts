@@ -186,7 +186,7 @@ it('continues the evaluation loop of an account if its configuration is applied 
   await clock.advance(1000);
   expect(alerting.alerts()).toMatchObject([{ state: 'firing' }]);
 
-  // A changed interval starts another loop.
+  // A changed interval replaces the loop.
   await use(['a'], { ...config, evaluateEvery: '30s' });
   sizes.set('a', 0);
   await clock.advance(0);

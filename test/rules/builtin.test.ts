@@ -18,7 +18,7 @@ const never = new AbortController().signal;
 
 type Results = Readonly<Partial<Record<CheckKind, readonly CheckOutcome[]>>>;
 
-/** Creates alerting for one account. Tests set the results of its checks. A webhook gets one request per alert. */
+/** Creates alerting for one account. Tests set the results of its checks. A webhook receives one request per alert. */
 async function setUp() {
   const clock = createManualClock();
   const shared = createSharedStore(clock);

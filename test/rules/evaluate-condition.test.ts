@@ -11,7 +11,7 @@ const NOW = Date.UTC(2026, 5, 1);
 
 type Values = Readonly<Record<string, number>>;
 
-/** Evidence of series with one label `x`. `firsts`: values at the start of the window; `~` marks a later start. */
+/** Creates evidence of series with one label `x`. `firsts`: values at the start of the window; `~` marks a later start. */
 function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: Readonly<Record<string, Values>>) {
   const requested: unknown[] = [];
   const evidence: AlertEvidence = {

@@ -53,7 +53,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
     alerts: () => alerts,
     all: () => [...alerts.current().alerts.values()],
     beyondCap: (rule: string) => alerts.current().beyondCap.get(rule),
-    /** Advances a second with this result for every rule, sends due notices, and returns the notices that the hook received. */
+    /** Advances time, evaluates each rule with this result, sends due notices and returns the notices that the hook received. */
     async run(words: string | ((rule: string) => ConditionResult), ms = SECOND) {
       results = typeof words === 'string' ? () => resultOf(words) : words;
       const before = hook.told.length;
@@ -133,7 +133,7 @@ describe('evaluation of an account', () => {
     const { commits } = scene.outbox.store;
     for (let second = 0; second < 10; second += 1) await scene.run(`a=${second}`);
     expect(scene.outbox.store.commits).toBe(commits);
-    // The same while a notice is queued.
+    // The same applies while a notice is queued.
     scene.hook.answer = () => DOWN;
     await scene.run('b=1');
     for (let second = 0; second < 10; second += 1) await scene.run(`b=${second}`);

@@ -41,7 +41,7 @@ async function live(stopAt: number, wakes: boolean) {
   return { ...scene, steps: one.steps, stoppedAt, rows, woken };
 }
 
-/** The first notice of each key. */
+/** Returns the first notice of each key. */
 const distinct = (sent: readonly SentNotice[]) =>
   [...new Map([...sent].reverse().map(each => [each.key, each])).values()].reverse();
 

@@ -9,7 +9,7 @@ const BORN = Date.UTC(2026, 5, 1);
 
 type Holds = Evaluation['holds'];
 
-/** Phases after evaluations at intervals of a second. */
+/** Returns the phases after evaluations at intervals of one second. */
 function phases(durations: Durations, all: readonly Holds[]): string {
   let state: AlertState | undefined;
   return all
@@ -91,7 +91,7 @@ it('an alert fires after positive evaluations for `for` and resolves after negat
       let state: AlertState | undefined;
       let [monotonic, offset] = [0, BORN];
       let last: Holds | 'restart' = 'restart';
-      // Computed independently: time between equal results since the last different one.
+      // Expected durations of true and of false results. Unknown results and restarts add no time.
       let [held, cleared] = [0, 0];
       for (const { holds, after, clockStep, isRestarted } of steps) {
         if (isRestarted) {

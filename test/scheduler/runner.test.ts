@@ -138,7 +138,7 @@ describe('runner', () => {
     expect((await inner.scan('a', 'x/')).get('x/step 8')).toBe('3');
   });
 
-  it('limits the waiting rows while the store rejects commits for a long time, without losing rows or counts', async () => {
+  it('limits the uncommitted rows while the store rejects commits for a long time, without losing rows or counts', async () => {
     const inner = createMemoryStore();
     await inner.commit('a', [{ key: 'x/open/before', value: 'stored' }]);
     let isFull = true;

@@ -79,7 +79,7 @@ describe.each(DIALECTS)('with the dialect %j', dialect => {
   });
 });
 
-it('equal concurrent look-ups share requests, and the result is reused for 10 s', async () => {
+it('identical concurrent look-ups share requests, and their result is reused for 10 s', async () => {
   const { url } = await emulateEmpty({ token: TOKEN });
   const { lookups, counts, skip } = lookupsOf(url);
   const both = await Promise.all([lookups.dlq('a', dlq()), lookups.dlq('a', dlq())]);

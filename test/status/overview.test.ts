@@ -141,7 +141,7 @@ describe('overview', () => {
   });
 });
 
-/** Creates accounts with a changeable number each and counts how often each row is computed. `takes`: duration of that (ms). */
+/** Creates accounts with a changeable number each. Counts the computations of each row, which take `takes` milliseconds. */
 function scene(count: number, takes = 0) {
   const config = { accounts: [{ name: 'a', baseUrl: 'http://localhost', token: 'x' }] };
   const [settings] = loadedFrom(config).config.accounts;

@@ -23,7 +23,7 @@ function setUp(limit = 100, bad: readonly string[] = [], affectsAll = () => fals
 }
 
 describe('group commit', () => {
-  it('writes items added in one turn together, and items added later in another group', async () => {
+  it('writes items added in one turn of the event loop together, and items added later in another group', async () => {
     const { groupCommit, writes } = setUp();
     await Promise.all(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
     await groupCommit.add('d', 1);

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
 /**
- * Lease time (ms). Tests simulate it with `pass` instead of waiting. Long, so that delays of a busy machine do not
+ * Lease time (ms). Tests skip it with `pass` instead of waiting. It is long, so that delays of a busy machine do not
  * matter.
  */
 export const LEASE = 600_000;
@@ -35,7 +35,7 @@ export interface TestReplica {
   ahead: number;
 }
 
-/** Replicas that share a database. Their time only advances with `pass`. */
+/** Replicas that share a database. `pass` advances their time. */
 export interface TestReplicas {
   readonly database: PostgresDatabase;
   start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestReplica>;

@@ -13,7 +13,7 @@ const MISHAPS: readonly Mishap[] = ['never sent', 'response lost', 'executed lat
 /** Maximum number of restarts per run: each takes a second. */
 const RESTARTS = 2;
 
-/** Random sequence of events on replicas. The invariants are checked between the steps. */
+/** Performs random events on replicas. `check` verifies the invariants after each step. */
 class Course {
   private readonly alive: TestReplica[] = [];
   private accounts: readonly string[] = POOL;

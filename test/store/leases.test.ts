@@ -32,7 +32,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   const written = async (account: string) =>
     (await cluster.database.query('read', `SELECT value FROM ${SCHEMA}.rows WHERE account = $1`, [account]))[0]?.value;
 
-  /** Renews all replicas until no account moves any more. */
+  /** Renews all replicas four times, after which no account moves any more. */
   async function settle(replicas: readonly TestReplica[], accounts = ALL): Promise<void> {
     for (let round = 0; round < 4; round += 1) for (const replica of replicas) await replica.renew(accounts);
   }
@@ -280,7 +280,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(await taken(epoch)).toEqual([{ account: 'a', epoch: String(epoch + 1n) }]);
     });
 
-    it('commits distinguish two leases of the same replica', async () => {
+    it('commits distinguish two consecutive leases of the same replica', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const held = (epoch: string | undefined) =>
         cluster.database.query(

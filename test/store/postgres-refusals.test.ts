@@ -143,7 +143,7 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
     expect(await refusal(own, { schema: 'other' })).toBe('none');
   });
 
-  it('commits are rejected while the server is a standby, and written again afterwards', async () => {
+  it('commits are rejected while the server is read-only, and accepted again afterwards', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);

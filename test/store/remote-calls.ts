@@ -14,7 +14,7 @@ export interface RemoteCalls {
   /** Runs the commits concurrently and returns `done` or the reason of the failure for each. */
   commitTogether(account: string, commits: readonly (readonly Change[])[]): Promise<string[]>;
   close(): Promise<void>;
-  /** Takes the write lock until `unlock`. */
+  /** Holds the write lock until `unlock`. */
   lock(path: string): Promise<void>;
   unlock(): Promise<void>;
   count(path: string, account: string): Promise<number>;

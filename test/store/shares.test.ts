@@ -6,7 +6,7 @@ const names = (count: number, prefix = 'a') => Array.from({ length: count }, (_,
 const member = (id: string, accounts: Iterable<string>): Member => ({ id, accounts: new Set(accounts) });
 
 describe('shares', () => {
-  it('fair shares assign everything to a single replica', () => {
+  it('fair shares assign all accounts to the only replica', () => {
     expect(assignAccounts([member('x', ['b', 'a', ''])], new Map())).toEqual(
       new Map([
         ['', 'x'],
@@ -63,7 +63,7 @@ class Cluster {
   loadOf = (id: string) => [...this.holders.values()].filter(holder => holder === id).length;
 
   /**
-   * Simulates one renewal: takes planned accounts and closes excess ones selected by `closes`. Returns whether
+   * Simulates one renewal: acquires planned accounts and closes excess ones selected by `closes`. Returns whether
    * anything changed.
    */
   renew(id: string, closes: (account: string) => boolean): boolean {
@@ -97,7 +97,7 @@ class Cluster {
 
   /**
    * Minimum number of moves for an even distribution if all have the same configuration: the most loaded replicas
-   * keep one more.
+   * keep the remainder.
    */
   leastMoves(): number {
     const accounts = new Set([...this.configs.values()].flatMap(each => [...each]));

@@ -37,7 +37,7 @@ const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 const copy = (from: string, to: string) => execFileSync('cp', [from, to]);
 
 describe('sqlite file', () => {
-  it('the file and its folder are created with access for their user only; existing folders stay unchanged', async () => {
+  it('the file and its folder are created with access for their owner only; existing folders stay unchanged', async () => {
     const folder = newFolder();
     chmodSync(folder, 0o755);
     const path = join(folder, 'one', 'two', 'rows.db');

@@ -10,13 +10,13 @@ export interface Agent {
   readonly folder: string;
   readonly configFile: string;
   readonly store: string;
-  /** Address of the agent, from its log; empty before it listens. */
+  /** URL of the agent, read from its log; empty until it listens. */
   readonly url: string;
-  /** The latest process. */
+  /** The most recently started process. */
   readonly process: CliProcess;
-  /** Starts or restarts the agent and returns its address. */
+  /** Starts or restarts the agent and returns its URL. */
   start(): Promise<string>;
-  /** Starts the agent without waiting. */
+  /** Starts the agent without waiting until it listens. */
   launch(): CliProcess;
   /** Stops the agent. Returns the exit code, or the signal that ended it. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;

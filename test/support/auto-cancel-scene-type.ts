@@ -38,9 +38,9 @@ export interface Scene {
   readonly events: Map<string, number | undefined>;
   /** Requests to the service with their priority. */
   readonly asked: string[];
-  /** Runs during each request. `what`: the request, as in `asked`. */
+  /** Called during each request. `what`: the request, as in `asked`. */
   onAsked: (what: string, messageId: string) => unknown;
-  /** Runs during each look-up of events. */
+  /** Called during each look-up of events. */
   onEvents: (messageId: string) => unknown;
   /** Number of unreadable rows in each response. */
   readonly rejected: { dlq: number; events: number };
@@ -48,7 +48,7 @@ export interface Scene {
   failing: Error | undefined;
   /** Lets `count` more commits succeed; undefined removes the limit. */
   failCommitsAfter(count: number | undefined): void;
-  /** Whether failing commits are written nevertheless. */
+  /** Whether failed commits are written anyway. */
   failedCommitsAreWritten: boolean;
   isStopped: boolean;
   /** Lease of the newest process; undefined without replicas. */
@@ -66,9 +66,9 @@ export interface Scene {
   hasFacts: boolean;
   /** Ids of sent cancels. */
   readonly sent: string[];
-  /** Runs while a cancel waits for the request budget. */
+  /** Called while a cancel waits for the request budget. */
   onTurn: (id: string, signal: AbortSignal) => unknown;
-  /** Runs before each cancel is sent. */
+  /** Called before each cancel is sent. */
   onSend: (id: string) => void;
   readonly clock: Clock & { step(ms: number): void };
   /** Returns the total elapsed time (ms), independent of the wall clock and of restarts. */
@@ -78,7 +78,7 @@ export interface Scene {
   autoCancel(): AccountAutoCancel;
   /** Returns all callbacks of the last walk. */
   sightings(): readonly CallbackSighting[];
-  /** Executes an order like a separate process and runs the agent. Returns `obeyed` or the reason for a refusal. */
+  /** Executes an order as a separate process would, and runs the agent. Returns `obeyed` or the reason for a refusal. */
   order(order: Order): Promise<string>;
   pause(): Promise<string>;
   resume(): Promise<string>;

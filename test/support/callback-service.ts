@@ -13,7 +13,7 @@ const DAY = 86_400_000;
 /** Event retention of the service. */
 const LOG_RETENTION = 20 * DAY;
 
-/** A received DELETE. */
+/** A received DELETE request. */
 export interface Heard {
   readonly at: number;
   readonly callback: Callback;
@@ -45,7 +45,7 @@ export function createCallbackService({
   incident,
 }: CallbackServiceOptions): CallbackService {
   const random = createRandom(seed + 7);
-  /** Times when callbacks are reported as cancelled. */
+  /** Times from which callbacks are reported as cancelled. */
   const cancelledAt = new Map<Callback, number>();
   /** Callbacks of which a cancel was lost. No further cancel of them is lost. */
   const unlucky = new Set<Callback>();
@@ -105,7 +105,7 @@ export function createCallbackService({
     const asked = byMessage.get(String(query.messageId));
     const lists = (all: readonly Callback[]) =>
       query.messageId === undefined ? all : all.filter(each => each === asked);
-    // Continues after the last listed entry, so additions and removals between pages shift nothing.
+    // Continues after the last listed entry, so additions and removals between pages do not shift rows.
     let after = -1;
     for (let isLast = false, page = 0; !isLast; page += 1) {
       yield await pass(50, () => {

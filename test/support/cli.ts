@@ -11,7 +11,7 @@ export interface CliProcess {
    * Resolves with the match once standard output or standard error contains it; rejects if the process ends without it.
    */
   says(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Returns the address in the agent's log once it listens. */
+  /** Resolves with the URL from the agent's log once it listens. */
   listensAt(): Promise<string>;
   /** Writes a line to standard input, which must be a pipe. */
   type(line: string): void;
@@ -21,7 +21,7 @@ export interface CliProcess {
 }
 
 /**
- * Runs the real command line in a separate process. `wrap`: a command to run it with, for example to drop a privilege.
+ * Runs the real command line in a separate process. `wrap`: a command that runs it, for example to drop a privilege.
  */
 export function startCli(
   args: readonly string[],

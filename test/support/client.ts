@@ -22,7 +22,7 @@ export function afterThisTest(close: () => Promise<void>): void {
   closers.push(close);
 }
 
-/** Counts of a client by `endpoint outcome`. */
+/** Counts of a client: requests by `endpoint outcome`, rejected rows and missing lists by collector. */
 export interface Counts {
   readonly requests: Record<string, number>;
   readonly rejected: Record<string, number>;

@@ -34,7 +34,7 @@ export function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
   };
 }
 
-/** Values at each scrape, undefined if missing, by series with all labels except the target's. */
+/** Values of each scrape by series, undefined if the series was missing. Series have all labels except `account`. */
 export type Course = ReadonlyMap<string, readonly (number | undefined)[]>;
 
 export interface CourseOptions {

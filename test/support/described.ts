@@ -33,18 +33,18 @@ const NAMED = '#/components/schemas/';
 export interface Described {
   readonly document: Document;
   /**
-   * Validates a response against its operation and status. Throws an Error with the location of the first difference.
+   * Validates a response against its operation and status. Throws an Error with the locations of all differences.
    * `body`: the body of a valid request.
    */
   check(method: 'get' | 'post', path: string, response: Response, body?: object): Promise<unknown>;
-  /** Described responses (`get /path 404`) and properties (`Component.list[].name`) that were not yet returned. */
+  /** Returns described responses (`get /path 404`) and properties (`Component.list[].name`) that have not occurred yet. */
   missing(): { readonly answers: readonly string[]; readonly properties: readonly string[] };
 }
 
 export function createDescribed(): Described {
   const document = JSON.parse(readFileSync(DESCRIPTION, 'utf8')) as Document;
   const { schemas } = document.components;
-  // Formats and OpenAPI keywords are ignored; patterns cover them.
+  // Ignore OpenAPI keywords, and formats, which patterns cover.
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'api');
   const validators = new Map<Schema, ValidateFunction>();
   const answers = new Set<string>();

@@ -2,7 +2,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 
 /**
- * Loaded into a process before its program (`--import`): accelerates clocks and timers. FAST_CLOCK contains a start (ms
+ * Loaded into a process before its program (`--import`): accelerates clocks and timers. FAST_CLOCK contains a start time (ms
  * since the Unix epoch) and a factor: `1790000000000 10`. Processes with the same value agree on the time regardless of
  * their start.
  */

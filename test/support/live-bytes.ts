@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Returns the bytes in use after a garbage collection, of the heap and of array buffers. */
+/** Returns the bytes used by the heap and by array buffers after a garbage collection. */
 export function liveBytes(): number {
   setFlagsFromString('--expose-gc');
   const collectGarbage: () => void = runInNewContext('gc');

@@ -12,7 +12,7 @@ export function makeAuthority(folder: string, name: string): void {
   openssl(folder, 'req', '-x509', ...EC, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.pem`);
 }
 
-/** Creates `NAME.pem` and `NAME.key` for loopback in a folder, signed by the authority there. */
+/** Creates `NAME.pem` and `NAME.key` for localhost in a folder, signed by an authority in that folder. */
 export function makeCertificate(folder: string, name: string, authority: string): void {
   writeFileSync(join(folder, 'names.ext'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n');
   openssl(folder, 'req', ...EC, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`);

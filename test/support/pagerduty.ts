@@ -8,7 +8,7 @@ const shared = {
   dedup_key: z.string().min(1).max(255),
 };
 
-/** The documented schema of alert events (Events API v2), without unknown keys. Images are not sent. */
+/** The documented schema of alert events (Events API v2). Rejects unknown keys, and images, which are never sent. */
 export const alertEvent = z.discriminatedUnion('event_action', [
   z.strictObject({
     ...shared,
@@ -35,7 +35,7 @@ export type AlertEvent = z.output<typeof alertEvent>;
 /** Largest documented event (bytes). */
 const MAX_BYTES = 512 * 1024;
 
-/** Starts the receiver of events, which is closed after the test. Responds as documented, or with `status` if it is set. */
+/** Starts a receiver of events, which is closed after the test. Responds as documented, or with `status` if it is set. */
 export async function startPagerduty(routingKey: string) {
   const pagerduty = {
     url: '',

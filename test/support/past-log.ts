@@ -107,7 +107,7 @@ export async function backfillPast({ count, span }: { count: number; span: numbe
   return { from, to, events, backfilled };
 }
 
-/** Compared families. Each function returns the labels of an event's series. */
+/** Compared families. Each function returns the labels of the series that counts an event, or undefined if none does. */
 const JUDGED: Readonly<Record<string, (event: PastEvent) => Readonly<Record<string, string>> | undefined>> = {
   delivery_events_total: ({ state }) => ({ state }),
   delivery_messages_finished_total: ({ state }) =>

@@ -187,7 +187,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
     await ready.promise.finally(() => clearTimeout(late));
   }
 
-  /** Killed processes end sequentially, and the last one frees the shared memory: retry until then. */
+  /** Starts the server. After a kill, retries until its last process has ended and freed the shared memory. */
   const start = () =>
     eventually(async () => {
       const failed = await tryToStart().then(

@@ -22,7 +22,7 @@ const BACKFILL = 3_600_000;
 export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '30s' } };
 
 /**
- * Runs an agent and an emulator like `demo`, without loops that only send. `collect`: overrides rounds; `seed`: selects
+ * Runs an agent and an emulator like `demo`, without its sending loops. `collect`: overrides rounds; `seed`: selects
  * another workload.
  */
 export function problemCourse(
@@ -50,7 +50,7 @@ export function problemCourse(
     const { served } = await createServing(supervisor, base);
     const { running } = supervisor.state();
     const { signal } = new AbortController();
-    // No loop here reads auto-cancel's brake, so a command does.
+    // No loop reads auto-cancel's brake here: this command reads it.
     await served.command({ kind: 'resume', by: 'test', reason: 'start' }, signal);
     const said: Said[] = [];
     await drive(

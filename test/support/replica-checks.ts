@@ -118,7 +118,7 @@ export interface ReceivedNotification {
   readonly start: number;
 }
 
-/** A notification sent within this time before an interruption may be left unmarked (ms). */
+/** A notification sent within this time before an interruption may remain unmarked (ms). */
 const MARKING = 10_000;
 
 /**

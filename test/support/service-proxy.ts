@@ -42,7 +42,7 @@ export async function startServiceProxy(by: string, answer: RequestListener, log
     request.url = passed.path;
     answer(request, response);
   });
-  // Inside the tunnel the client sends its requests to the service.
+  // The client sends its requests through the tunnel: handle them here, too.
   server.on('connect', (_request, socket) => {
     if (!(socket instanceof Socket)) throw new Error('the tunnel is not a TCP connection');
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n');

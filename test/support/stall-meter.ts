@@ -6,7 +6,7 @@ export interface StallMeter {
 }
 
 const EVERY = 20;
-/** Delay of the timer on an idle machine. */
+/** Delay of the timer on an idle machine (ms). */
 const USUAL = 5;
 
 export function startStallMeter(): StallMeter {

@@ -1,4 +1,4 @@
-/** Creates a supervisor with a manual clock and a service in memory. */
+/** Creates a supervisor with a manual clock and an in-memory service. */
 import { Dispatcher } from 'undici';
 import { openAccount } from '../../src/agent/account.ts';
 import { type AgentBase, openBase, type PartsDeps } from '../../src/agent/parts.ts';
@@ -15,7 +15,7 @@ type Open = typeof openAccount;
 type Deps = Parameters<Open>[1];
 type Account = Awaited<ReturnType<Open>>;
 
-/** One opening of an account by the supervisor. */
+/** Arguments with which the supervisor opens an account. */
 export interface Opening {
   readonly settings: Parameters<Open>[0];
   readonly deps: Deps;
@@ -28,11 +28,11 @@ export interface SupervisedOptions {
   /** Response time of the service (ms). */
   readonly latency?: number;
   readonly intervals?: PartsDeps['intervals'];
-  /** Runs around each opening: `open` opens the account, optionally with other parts. */
+  /** Wraps each opening of an account. `open` opens it, optionally with other dependencies. */
   open?(opening: Opening, open: (other?: Partial<Deps>) => Promise<Account>): Promise<Account>;
-  /** Runs around each request. */
+  /** Wraps each request. */
   request?(opening: Opening, send: () => Promise<void>): Promise<void>;
-  /** Replaces parts of the supervisor. */
+  /** Replaces dependencies of the supervisor. */
   adapt?(base: AgentBase): AgentBase;
 }
 
@@ -73,7 +73,7 @@ class Connections extends Dispatcher {
   }
 }
 
-/** Returns settings of an account that only polls flow control. */
+/** Returns settings of an account with an effectively unlimited budget. */
 export const accountNamed = (name: string, more: object = {}) => ({
   name,
   baseUrl: 'http://service.invalid',
@@ -82,7 +82,7 @@ export const accountNamed = (name: string, more: object = {}) => ({
   ...more,
 });
 
-/** Returns a configuration with these accounts and without the other collectors. */
+/** Returns a configuration with these accounts, which only poll flow control. */
 export const configOf = (accounts: readonly object[], more: object = {}) =>
   loadedFrom({
     accounts,

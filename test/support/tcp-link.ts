@@ -24,7 +24,7 @@ export async function startTcpLink(target: { readonly host: string; readonly por
       one.setNoDelay(true);
       one.on('data', chunk => void (other.write(chunk) || one.pause()));
       other.on('drain', () => void (state !== 'hanging' && one.resume()));
-      // Forwards a reset as a reset, so that the client detects it immediately.
+      // Forward a reset as a reset, so that the client detects it immediately.
       one.on('error', () => other.resetAndDestroy());
       one.on('end', () => other.end());
       // A paused socket does not detect the close.

@@ -19,7 +19,7 @@ export interface TwoReplicas {
   until<T>(attempt: () => Promise<T> | T, step?: number): Promise<T>;
 }
 
-/** Starts both agents; `one` gets alpha, `two` gets beta. `config`: overrides. */
+/** Starts both agents; `one` acquires alpha, `two` acquires beta. `config`: overrides. */
 export async function startTwoReplicas(config: object = {}): Promise<TwoReplicas> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });

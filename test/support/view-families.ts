@@ -11,7 +11,7 @@ interface Place {
   /** Path in the view: `*` matches any item of a list or key of an object. */
   readonly path: string;
   readonly name: string | ((items: readonly Item[]) => string);
-  /** Labels in addition to `account`. Samples with other labels are summed. */
+  /** Labels in addition to `account`. Samples that differ in further labels are summed. */
   readonly labels?: (items: readonly Item[], key: string) => Labels;
   /** Type in the view: a time or a boolean. Default: a number. */
   readonly as?: 'time' | 'truth';

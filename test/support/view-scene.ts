@@ -19,7 +19,7 @@ export const loadedFrom = (config: object) => ({
   config: Config.parse({ log: { level: 'silent' }, store: { kind: 'memory' }, ...config }),
 });
 
-/** An agent without a port that reads one account of the emulated service. Time is fixed until a test advances it. */
+/** An agent without an HTTP server that reads one account of the emulated service. Time is fixed until a test advances it. */
 export interface ViewScene {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;

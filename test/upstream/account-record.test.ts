@@ -40,7 +40,7 @@ describe('account record', () => {
     });
   });
 
-  it('the later form of the account record is parsed: no password, a second token, additional states', () => {
+  it('the newer form of the account record is parsed: no password, a second token, additional states', () => {
     const answer = read({ token: 't', read_only_token: 'r', state: 'suspended', type: 'free', reserved_type: '' });
     expect(answer).toMatchObject({ password: undefined, hasReadOnlyToken: true });
     expect(answer?.record).toMatchObject({ plan: 'free', state: 'suspended', limits: {} });

@@ -65,9 +65,10 @@ describe('outgoing requests', () => {
       // These only parse addresses and certificates.
       'config/replica-url.ts',
       'config/web-tls.ts',
-      // These connect to the database.
+      // These configure and open connections to the database.
       'store/postgres-database.ts',
       'store/postgres-url.ts',
+      // This reads the trusted certificates.
       'upstream/dispatcher.ts',
     ]);
   });

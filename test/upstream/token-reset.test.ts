@@ -20,7 +20,7 @@ async function startReset() {
 const signal = () => new AbortController().signal;
 
 describe('tokens rejected during their reset', () => {
-  it('waits for the new token during a reset, even behind a link, without reporting the rejection', async () => {
+  it('waits for the new token during a reset, even if the token file is a link, without reporting the rejection', async () => {
     const { folder, file, service } = await startReset();
     symlinkSync(file, join(folder, 'link'));
     const token = fileToken(join(folder, 'link'));

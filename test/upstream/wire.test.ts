@@ -294,7 +294,7 @@ describe('wire', () => {
     expect(toFlowControlEntry({ flowControlKey: '\u{1f600}'.repeat(1000) })?.key.isWellFormed()).toBe(true);
   });
 
-  it('replaces lone surrogates in keys, so that keys can be written', () => {
+  it('replaces lone surrogates in keys, so that keys can be stored', () => {
     expect(toFlowControlEntry({ flowControlKey: 'a\ud800' })?.key).toBe('a\ufffd');
   });
 

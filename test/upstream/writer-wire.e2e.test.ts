@@ -87,7 +87,7 @@ describe('one request per cancel', () => {
     expect(received).toMatchObject({ connections: 2, requests: 2 });
   });
 
-  it('a cancel with half a body in the response is unknown with its status', async () => {
+  it('a cancel whose response body is cut off is unknown, with the status of the response', async () => {
     const { url, received } = await startRaw(socket => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1234'));
     const { cancel, seen } = createTestWriter(url);
     expect(await cancel()).toEqual({ kind: 'unknown', status: 200 });
@@ -99,7 +99,7 @@ describe('one request per cancel', () => {
     expect(await createTestWriter(url).cancel()).toEqual({ kind: 'accepted', status: 204 });
   });
 
-  it('a cancel with an endless body in the response is accepted by its status', async () => {
+  it('a cancel whose response body is endless is accepted because of its status', async () => {
     const closed = new EventEmitter();
     const { url } = await startRaw(socket => {
       socket.write('HTTP/1.1 302 Found\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -119,7 +119,7 @@ describe('one request per cancel', () => {
     expect(seen.requests).toEqual({ 'cancel ok': 1 });
   });
 
-  it('a cancel without a response is unknown after the timeout, even in the middle of a body', async () => {
+  it('a cancel without a complete response is unknown after the timeout', async () => {
     for (const [sent, status] of [
       ['', undefined],
       ['HTTP/1.1 302 Found\r\ncontent-length: 9\r\n\r\n1', 302],

@@ -73,7 +73,7 @@ describe('rejected cancels', () => {
   });
 
   it.each(['403', '401'] as const)(
-    'a cancel is denied once with the read-only token or a wrong one (%s)',
+    'a cancel with the read-only token or a wrong one is denied and not retried (%s)',
     async status => {
       const { emulated, dlqId } = await emulateFailedRun({ readOnlyWrite: status });
       const reading = createTestWriter(emulated.url, { token: fixedToken(new Secret(emulated.readOnlyToken)) });

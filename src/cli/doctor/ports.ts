@@ -9,7 +9,7 @@ export interface PortDeps {
   /** The process that holds the store, if known. */
   readonly holder: number | undefined;
   readonly hostHeader: string | undefined;
-  /** Whether the port has TLS or authentication, or is the one for probes. */
+  /** Whether the port has TLS or authentication, or is the probe port. */
   readonly isGuarded: boolean;
 }
 

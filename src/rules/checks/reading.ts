@@ -221,7 +221,7 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('budget_low', 'DeliveryRequestBudgetLow', {
-    when: '`budget.requestsPerDay`, excluding auto-cancel’s tenth, has less than a quarter of an even share for the rest of the day left',
+    when: 'the requests left of `budget.requestsPerDay`, excluding the tenth for auto-cancel, are less than a quarter of an even share for the rest of the UTC day',
     check({ view: { calls }, now }) {
       const { budgetRemaining: left, budgetPerDay: all } = calls;
       if (left === null) return UNKNOWN;

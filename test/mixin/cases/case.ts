@@ -1,7 +1,7 @@
-/** Value of a series at each minute, or undefined for no sample. */
+/** Returns the value of a series at a minute; undefined if there is no sample. */
 export type Values = (minute: number) => number | undefined;
 
-/** Series by `name{labels}`, without job, instance and account. */
+/** Values of series by `name{labels}`, without the labels job, instance and account. */
 export type Input = Readonly<Record<string, Values>>;
 
 /** Situations in which every alert is tested. */
@@ -23,7 +23,7 @@ export const VARIANTS = {
 } as const;
 export type Variant = keyof typeof VARIANTS;
 
-/** Why a variant does not apply to an alert. */
+/** Reasons why a variant does not apply to an alert. */
 export const REASONS = {
   'one is enough': 'a single occurrence fires',
   'fires on detection': 'the alert fires when the agent detects the cause, regardless of its age',
@@ -34,7 +34,7 @@ export const REASONS = {
 } as const;
 export type Reason = keyof typeof REASONS;
 
-/** Exemptions of alerts that fire once on detection or on a counter increase, regardless of the age of the cause. */
+/** Exemptions of alerts that fire on detection or on a single increase of a counter, regardless of the age of the cause. */
 export const FIRES_ONCE = {
   'low traffic': 'one is enough',
   reset: 'counted by the store',
@@ -44,29 +44,29 @@ export const FIRES_ONCE = {
 } as const satisfies AlertCase['exempt'];
 
 /**
- * One alert and its inputs. The agent is installed at minute 0, which is time 0. Series of a healthy agent are added to
- * every input unless it overrides them.
+ * An alert and its inputs. The agent is installed at minute 0, which is time 0. Every input also contains the series of a
+ * healthy agent, which it may override.
  */
 export interface AlertCase {
   readonly alert: string;
   /** Labels of the alert except alertname, severity, job and account. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly fires: Input;
-  /** The first minute at which it fires, a multiple of `step`. */
+  /** First minute at which the alert fires; a multiple of `step`. */
   readonly at: number;
-  /** Its description at that minute. */
+  /** Description of the alert at minute `at`. */
   readonly description: string;
-  /** Inputs just below a limit that must not fire, by name. */
+  /** Inputs by name that must not make the alert fire, such as values just below a limit. */
   readonly below: Readonly<Record<string, Input>>;
-  /** An idle account. */
+  /** Input of an idle account. */
   readonly idle: Input;
   /** Input that resolves the alert if `idle` does not. */
   readonly recovery?: Input;
-  /** Minutes for which the alert may remain true after its cause: its shortest window. Default 60. */
+  /** Maximum time for which the expression stays true after the cause has ended: its shortest window (minutes). Default 60. */
   readonly memory?: number;
-  /** Minutes after blindness until the alert can be evaluated again: its longest window. Default `memory`. */
+  /** Time after blindness until the alert can be evaluated again: its longest window (minutes). Default `memory`. */
   readonly evaluableAfter?: number;
-  /** Minutes between samples and between evaluations: 1, or 4 for windows of days. Default 1. */
+  /** Interval of samples and evaluations (minutes): 1, or 4 for windows of days. Default 1. */
   readonly step?: 1 | 4;
   /** Variants that do not apply, with the reason. */
   readonly exempt?: Readonly<Partial<Record<Variant, Reason>>>;
@@ -76,7 +76,7 @@ export const flat =
   (value: number): Values =>
   () =>
     value;
-/** A counter that rises by `perMinute` up to `most`. */
+/** A counter that increases by `perMinute` up to `most`. */
 export const rising =
   (perMinute: number, most = Number.POSITIVE_INFINITY): Values =>
   minute =>
@@ -89,7 +89,7 @@ export const until =
   (end: number, value: number, after = 0): Values =>
   minute =>
     minute < end ? value : after;
-/** A timestamp (s) that is always `seconds` ago. */
+/** A timestamp (s) that is always `seconds` in the past. */
 export const ago =
   (seconds: number): Values =>
   minute =>

@@ -6,15 +6,15 @@ const RETENTION = 'delivery_dlq_retention_seconds';
 const left = (reason: string) => `delivery_dlq_left_total{reason="${reason}"}`;
 const callbacks = (state: string) => `delivery_dlq_failure_callbacks{state="${state}"}`;
 
-/** Adds `size` at once every `every` minutes. */
+/** A counter that starts at `before` and increases by `size` every `every` minutes. */
 const bursts =
   (size: number, every: number, before = 0): Values =>
   minute =>
     before + size * Math.floor(minute / every);
-/** Adds one entry at regular intervals, `perHour` times an hour. */
+/** A counter that starts at `before` and increases by one, `perHour` times an hour. */
 const trickle = (perHour: number, before: number): Values => bursts(1, 60 / perHour, before);
 
-/** Counters of a queue in which operators remove most entries before they expire. */
+/** Counters of a queue from which operators remove most entries before they expire. */
 const handled: Input = { [left('removed')]: flat(9), [left('expired')]: flat(3) };
 
 export const dlqCases: readonly AlertCase[] = [

@@ -15,14 +15,15 @@ const ends = (failed: Values, delivered: Values): Input => ({
   [finished('failed')]: failed,
   [finished('delivered')]: delivered,
 });
-/** Overdue and finished messages. */
+/** Counters of overdue and delivered messages. */
 const late = (overdue: Values, delivered: Values): Input => ({
   delivery_messages_overdue_total: overdue,
   [finished('delivered')]: delivered,
   [finished('failed')]: flat(0),
 });
 /**
- * A case that fires at the ratio of `bad` to `good`, with a ratio just below the limit and one with too few messages.
+ * Returns an alert's case: the alert fires at the ratio of `bad` to `good`, but neither just below the limit nor with too few
+ * messages.
  */
 const burning = (
   shown: typeof ends,

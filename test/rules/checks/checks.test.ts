@@ -73,7 +73,7 @@ describe('problems of an account', () => {
     expect(problemLines(scene)).toEqual(lines);
   });
 
-  it('the test cases of account problems cover every kind', () => {
+  it('the test cases cover every kind of account problem', () => {
     const ofAccount = new Set(ACCOUNT_CHECKS.map(({ kind }) => kind));
     const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
     expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);

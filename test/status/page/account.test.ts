@@ -8,7 +8,7 @@ import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fix
 
 const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
 
-/** Fields that a page may omit: its time is in the head, the value of an alert in its summary. */
+/** Fields that the page may omit: it shows its time in the header, and the value of an alert in its summary. */
 const OMITTED = /^(now|alerts\.\d+\.value)$/;
 
 describe('account page', () => {

@@ -20,7 +20,7 @@ describe('gaps', () => {
     const thinned = [0, 300, 600, 900, 1200, 1500, 1560, 1620, 1680, 1740];
     expect(gapsOf(thinned).slice(1)).not.toContain(true);
   });
-  it('gaps do not exist without points', () => expect(gapsOf([])).toEqual([]));
+  it('gaps of an empty history are an empty list', () => expect(gapsOf([])).toEqual([]));
 });
 
 describe('increases', () => {
@@ -67,7 +67,7 @@ describe('quantiles', () => {
 describe('series of charts', () => {
   const names = (of: { lines: { name: string }[] }) => of.lines.map(({ name }) => name);
 
-  it('drawn series are the sum of a family and its largest values', () => {
+  it('drawn series are the sum of a family and its largest series', () => {
     const keys = view(
       [0, 60],
       series('w', { key: 'a' }, [1, 2]),
@@ -160,7 +160,7 @@ describe('series of charts', () => {
     ]);
   });
 
-  it('stacked series are the sum of all series up to their own', () => {
+  it('each stacked series is the sum of itself and all previous series', () => {
     expect(stacked([{ values: [1, null, 3] }, { values: [2, 5, null] }])).toEqual([
       [1, null, 3],
       [3, 5, null],
