@@ -17,6 +17,8 @@ const processes = {
 
 /** The slowest files, the slowest first. */
 const SLOW = [
+  'mixin/scenarios.long',
+  'mixin/steady-days.long',
   'e2e/replicas.long',
   'agent/hand-overs.long',
   'e2e/pause.long',

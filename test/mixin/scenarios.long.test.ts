@@ -5,13 +5,6 @@ import { unexpectedlyFired } from './fired.ts';
 
 type Longer = Pick<Parameters<typeof unexpectedlyFired>[1], 'minutes' | 'step' | 'config'>;
 
-/** Two days. Longer intervals and fewer evaluated scrapes limit the duration of the test to minutes. */
-const DAYS: Longer = {
-  minutes: 48 * 60,
-  step: 4,
-  config: { collect: { flowControl: { every: '2m' }, dlq: { every: '2m' }, events: { every: '2m' } } },
-};
-
 /** Configuration with destinations and a schedule, like the demo's. */
 const DEMO_LIKE = {
   collect: { events: { destination: 'host' } },
@@ -37,11 +30,7 @@ const NEEDS: Readonly<Record<string, Longer>> = {
   },
 };
 
-describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator over hours and days', () => {
-  it('the scenario steady fires no alert in 48 hours', async () => {
-    expect(await unexpectedlyFired([], { scenario: 'steady', ...DAYS })).toBe('');
-  });
-
+describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator over hours', () => {
   const { steady, ...others } = scenarios;
   it.each(Object.entries(others))('the scenario %s fires exactly its declared alerts', async (scenario, { fires }) => {
     expect(await unexpectedlyFired(fires, { scenario, minutes: 180, config: DEMO_LIKE, ...NEEDS[scenario] })).toBe('');
