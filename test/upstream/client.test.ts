@@ -72,7 +72,7 @@ describe('client', () => {
     expect(service.requests).toEqual(['GET /v2/events?fromDate=1&toDate=9&count=1000']);
   });
 
-  it('filters the event list by every parameter of the interface', async () => {
+  it('filters the event list by every supported parameter', async () => {
     const service = await serve((_request, response) => json(response, { events: [] }));
     const { reader } = createTestClient(service.url);
     const narrow = { messageId: 'm', state: 'IN_PROGRESS', url: 'u', topicName: 't', scheduleId: 's', queueName: 'q' };

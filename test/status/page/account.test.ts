@@ -140,7 +140,7 @@ it('shows keys named like built-in properties such as __proto__', () => {
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
 
-it('does not show "nothing waits" for a key with waiting messages', () => {
+it('does not show "no messages wait" for a key with waiting messages', () => {
   const [first] = account.flowControl.rows;
   const shown = (waiting: number) => {
     const rows = first ? [{ ...first, state: 'ok' as const, stateReason: 'nothing_waits' as const, waiting }] : [];
