@@ -7,10 +7,10 @@ import { describe, expect, it } from 'vitest';
  * more lines raises the budget in the same commit and explains it there; first remove lines that it makes unnecessary.
  */
 const TABLE: readonly (readonly [module: string, lines: number, imports: string])[] = [
-  ['kit', 1170, ''],
+  ['kit', 1200, ''],
   ['model', 640, 'kit'],
   ['upstream', 2750, 'kit model'],
-  ['lookup', 620, 'kit model upstream'],
+  ['lookup', 730, 'kit model upstream'],
   ['store', 2430, 'kit model'],
   ['metrics', 2010, 'kit model'],
   ['telemetry', 940, 'kit model store'],
@@ -21,12 +21,12 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['collectors', 7500, 'kit model upstream store metrics scheduler'],
   ['rotation', 660, 'kit model upstream'],
   ['notify', 1940, 'kit model upstream store replicas collectors'],
-  ['rules', 3490, 'kit model upstream store metrics scheduler replicas history collectors notify'],
+  ['rules', 3470, 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 4010, 'kit model upstream store metrics scheduler collectors notify'],
   ['http', 2110, 'kit model'],
   [
     'status',
-    6720,
+    7080,
     'kit model upstream lookup store metrics scheduler replicas history collectors notify rules auto-cancel http',
   ],
   ['config', 2820, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],
@@ -38,7 +38,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['emulator', 3900, 'kit'],
   [
     'cli',
-    5260,
+    5210,
     'kit model upstream lookup store metrics telemetry scheduler push collectors rotation rules notify auto-cancel http status config agent emulator',
   ],
   ['mixin', 4000, 'kit metrics collectors rules cli'],

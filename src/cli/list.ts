@@ -4,7 +4,6 @@ import type { AccountSettings } from '../agent/account-client.ts';
 import { kindOf } from '../collectors/dlq/kinds.ts';
 import { createRoutes } from '../collectors/routes.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { plural } from '../kit/text.ts';
 import {
   dlqList,
   eventList,
@@ -17,13 +16,15 @@ import {
   queryOf,
 } from '../lookup/lists.ts';
 import { type Quality, readAll, readNewest } from '../lookup/read.ts';
+import { describeQuality } from '../lookup/words.ts';
 import { createPrinter, type PrintedRow } from './list/print.ts';
 import { commandGroup, integerOption, repeated, timeOption } from './option-values.ts';
 import { loadAccounts, readAccounts, report, type SelectionOptions } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 const DEFAULT_LIMIT = 50;
-const TIME_HELP = 'ISO 8601, or a duration before now such as 2h';
+const TIME_HELP = 'ISO 8601, UTC without an offset, or a duration before now such as 2h';
+const WORKFLOWS_OMITTED = ', except failed workflow runs that the service lists only with source=workflow';
 const MAX_LIMIT = 1_000_000;
 /** Line length if the output is not a terminal. */
 const DEFAULT_WIDTH = 120;
@@ -91,8 +92,7 @@ async function printList<Row>(
       quality = newest;
     }
     const { isProven, rejected } = quality;
-    if (!isProven) report(`${account}: a filter is unproven: some rows are unreadable or lack the field it compares`);
-    if (rejected > 0) report(`${account}: ${plural(rejected, 'unreadable row')} missing`);
+    for (const sentence of describeQuality(isProven, rejected)) report(`${account}: ${sentence}`);
   }
 
   const failed = await readAccounts(loaded, signal, readAccount);
@@ -147,7 +147,7 @@ function createList<Row>(
 }
 
 export function listCommand(): Command {
-  const dlq = createList('dlq', 'list dead letters', (options, { collect }) => {
+  const dlq = createList('dlq', `list dead letters${WORKFLOWS_OMITTED}`, (options, { collect }) => {
     const routes = createRoutes(collect.routes);
     return dlqList(queryOf(options), { of: entry => kindOf(entry, routes), only: options.kind });
   });

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../config/schema.ts';
 import { systemClock } from '../kit/clock.ts';
-import { Duration, parseDuration } from '../kit/duration.ts';
+import { Duration, parseDuration, parseInstant } from '../kit/duration.ts';
 
 export function commandGroup(name: string, description: string, commands: readonly Command[]): Command {
   const group = new Command(name).description(description).exitOverride();
@@ -67,21 +67,10 @@ export function operatorTextOption(text: string): string {
 
 export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
-/** Reads a time such as `2026-11-18T14:00:00Z`, or a day, as milliseconds since the Unix epoch. Without an offset it is UTC. */
-export function instantOption(text: string): number {
-  const isZoned = /Z|[+-]\d\d:?\d\d$/.test(text);
-  const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(isZoned || text.length === 10 ? text : `${text}Z`) : Number.NaN;
-  if (Number.isNaN(at)) throw new InvalidArgumentError('must be a time such as 2026-11-18T14:00:00Z.');
-  return at;
-}
-
 /** Reads a time, or a duration before now, as milliseconds since the Unix epoch. Without an offset a time is UTC. */
 export function timeOption(text: string): number {
   const ago = parseDuration(text);
-  if (ago !== undefined) return systemClock.now() - ago;
-  try {
-    return instantOption(text);
-  } catch {
-    throw new InvalidArgumentError('must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
-  }
+  const at = ago === undefined ? parseInstant(text) : systemClock.now() - ago;
+  if (at !== undefined) return at;
+  throw new InvalidArgumentError('must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
 }

@@ -18,6 +18,34 @@ export function formatDuration(ms: number): string {
   return `${ms / size}${unit}`;
 }
 
+const LARGE_UNITS = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+] as const;
+
+/** Formats a duration (s) in its two largest units: `9 h 12 min`. Seconds are shown only below a minute. */
+export function durationText(seconds: number): string {
+  if (seconds < 0) return `−${durationText(-seconds)}`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  const first = LARGE_UNITS.findIndex(([, size]) => seconds >= size);
+  let rest = seconds;
+  const parts = LARGE_UNITS.slice(first, first + 2).flatMap(([unit, size]) => {
+    const number = Math.floor(rest / size);
+    rest -= number * size;
+    return number === 0 ? [] : [`${number} ${unit}`];
+  });
+  return parts.join(' ');
+}
+
+/** Parses a time such as `2026-11-18T14:00:00Z`, or a day, to milliseconds since the Unix epoch. Without an offset it is UTC. */
+export function parseInstant(text: string): number | undefined {
+  if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
+  const isZoned = /Z|[+-]\d\d:?\d\d$/.test(text);
+  const time = Date.parse(isZoned || text.length === 10 ? text : `${text}Z`);
+  return Number.isNaN(time) ? undefined : time;
+}
+
 const MAX_DURATION = 366 * 86_400_000;
 
 /** Creates the schema of a duration in the configuration, parsed to milliseconds. */

@@ -149,7 +149,7 @@ export const messageTimeline = ({ events, entry, hasMore }: Message) =>
   timelineOf(events, entry !== undefined, hasMore);
 
 /** Properties of a message from its events, else from its dead letter; undefined if neither reports them. */
-export function messageFields({ messageId, account, events, entry, traceId }: Message) {
+function messageFields({ messageId, account, events, entry, traceId }: Message) {
   const first = <K extends keyof DeliveryEvent>(key: K) => events.find(event => event[key] !== undefined)?.[key];
   return {
     messageId,
@@ -166,6 +166,21 @@ export function messageFields({ messageId, account, events, entry, traceId }: Me
   };
 }
 
+/** Properties of a message, in the order in which they are shown. */
+export const MESSAGE_FIELDS = [
+  'messageId',
+  'account',
+  'url',
+  'queue',
+  'topic',
+  'schedule',
+  'label',
+  'flowControlKey',
+  'workflowRunId',
+  'workflowUrl',
+  'traceId',
+] as const satisfies (keyof ReturnType<typeof messageFields>)[];
+
 const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
 
 function timelineJson({ steps, attempts, outcome, duration, missing }: Timeline) {
@@ -175,7 +190,7 @@ function timelineJson({ steps, attempts, outcome, duration, missing }: Timeline)
     durationSeconds: seconds(duration) ?? null,
     missing,
     events: steps.map(({ time, state, attempt, took, status, dueAt }) => ({
-      time: toIsoTime(time),
+      time: new Date(time).toISOString(),
       state,
       attempt,
       tookSeconds: seconds(took),
@@ -186,7 +201,7 @@ function timelineJson({ steps, attempts, outcome, duration, missing }: Timeline)
 }
 
 /** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. */
-export function messageJson(message: Message): object {
+export function messageJson(message: Message) {
   const { entry, callbackEvents } = message;
   return {
     ...messageFields(message),

@@ -10,6 +10,7 @@ import { LookupLimitError } from '../lookup/limit.ts';
 import { dlqList, eventList, type FilterName, type List, queryOf } from '../lookup/lists.ts';
 import { messageJson, readMessage } from '../lookup/message.ts';
 import { readNewest } from '../lookup/read.ts';
+import type { DlqEntry } from '../model/message.ts';
 import { FilterContradiction, isUnanswerable, type Reader } from '../upstream/api.ts';
 import { type Reason, UpstreamError } from '../upstream/errors.ts';
 import {
@@ -149,6 +150,11 @@ function createQueue(clock: LookupDeps['clock']) {
   };
 }
 
+function kindIn(patterns: LookupAccount['patterns']): (entry: DlqEntry) => string {
+  const routes = createRoutes(patterns);
+  return entry => kindOf(entry, routes);
+}
+
 export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE }: LookupDeps): Lookups {
   const run = createQueue(clock);
 
@@ -180,8 +186,7 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
   return {
     dlq: (account, { limit, kind, ...filters }) =>
       lookUp(account, ['dlq', limit, kind, filters], ({ reader, patterns }, signal) => {
-        const routes = createRoutes(patterns);
-        const kinds = { of: (entry: Parameters<typeof kindOf>[0]) => kindOf(entry, routes), only: kind };
+        const kinds = { of: kindIn(patterns), only: kind };
         return readRows(dlqList(filtersOf(filters, clock.now()), kinds), reader, limit, signal);
       }),
     events: (account, { limit, ...filters }) =>
@@ -189,12 +194,14 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
         readRows(eventList(filtersOf(filters, clock.now())), reader, limit, signal),
       ),
     message: (account, id) =>
-      lookUp(account, ['message', id], async ({ reader }, signal) => {
+      lookUp(account, ['message', id], async ({ reader, patterns }, signal) => {
         const bounds = { limit: MAX_EVENTS, maxPages: MAX_PAGES };
         const message = await readMessage({ account, reader, isTraced, bounds }, id, signal);
         if (!message)
           throw new LookupError(404, 'neither the event log nor the dead-letter queue contains the message');
-        return messageJson(message);
+        const { deadLetter, ...json } = messageJson(message);
+        const kind = message.entry && kindIn(patterns)(message.entry);
+        return { ...json, deadLetter: deadLetter && { ...deadLetter, kind } };
       }),
   };
 }

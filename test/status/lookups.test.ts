@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Dialect } from '../../src/emulator/dialect.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { limitLookups, MAX_PER_MINUTE } from '../../src/lookup/limit.ts';
@@ -159,6 +159,19 @@ it.each([
   expect(error.message).toMatch(message);
   expect(error.message).not.toContain(CANARY);
   if (status === 429) expect(error.retryAfter).toBe(90);
+});
+
+it('reads times without an offset as UTC', async () => {
+  vi.stubEnv('TZ', 'America/New_York');
+  const service = await serve((_request, response) => json(response, { events: [] }));
+  const { lookups } = lookupsOf(service.url);
+  await lookups.events('a', eventQuery({ since: '2026-11-24T10:00', until: '2026-11-24' }));
+  vi.unstubAllEnvs();
+  const { searchParams } = new URL(service.requests[0]?.replace('GET ', '') ?? '', service.url);
+  expect([searchParams.get('fromDate'), searchParams.get('toDate')]).toEqual([
+    String(Date.UTC(2026, 10, 24, 10)),
+    String(Date.UTC(2026, 10, 24)),
+  ]);
 });
 
 it('ends at the deadline if the service does not respond, and continues with the next look-up', async () => {

@@ -78,18 +78,19 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
 
 /**
  * Returns the URL at which the holder of an account serves a request for it, or why there is no such URL. `path`: path and
- * query of the request.
+ * query of the request. `base`: address of the holder, by default the one for other replicas.
  */
 export function holderUrl(
   { self, placeOf }: ServedReplicas,
   account: string,
   path: string,
+  base?: string,
 ): { readonly url: string } | { readonly why: string } {
   const { holder } = placeOf(account);
   const target = URL.parse(path, 'http://replica');
   if (holder && holder.id !== self.id && target && !target.searchParams.has(FORWARDED)) {
     target.searchParams.set(FORWARDED, '1');
-    return { url: holder.url.replace(/\/$/, '') + target.pathname + target.search };
+    return { url: (base ?? holder.url).replace(/\/$/, '') + target.pathname + target.search };
   }
   const why = holder ? 'it is moving to another replica' : 'no replica holds it';
   return { why: `the account is not collected now: ${why}` };

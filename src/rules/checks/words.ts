@@ -1,28 +1,10 @@
+import { durationText } from '../../kit/duration.ts';
 import { grouped } from '../../kit/text.ts';
 
 /** Formats numbers for sentences: as on pages, but rounded. */
 
+export { durationText } from '../../kit/duration.ts';
 export { grouped as count, plural } from '../../kit/text.ts';
-
-const UNITS = [
-  ['d', 86_400],
-  ['h', 3600],
-  ['min', 60],
-] as const;
-
-/** Formats a duration (s) in its two largest units: `9 h 12 min`. Seconds are shown only below a minute. */
-export function durationText(seconds: number): string {
-  if (seconds < 0) return `−${durationText(-seconds)}`;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
-  const first = UNITS.findIndex(([, size]) => seconds >= size);
-  let rest = seconds;
-  const parts = UNITS.slice(first, first + 2).flatMap(([unit, size]) => {
-    const number = Math.floor(rest / size);
-    rest -= number * size;
-    return number === 0 ? [] : [`${number} ${unit}`];
-  });
-  return parts.join(' ');
-}
 
 /** Formats a ratio as `41 %` or `2.3 %`. */
 export const share = (ratio: number) =>

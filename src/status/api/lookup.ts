@@ -1,13 +1,12 @@
 import { z } from 'zod';
-import { parseDuration } from '../../kit/duration.ts';
+import { parseDuration, parseInstant } from '../../kit/duration.ts';
 import { FILTERS, type FilterName, filterError } from '../../lookup/lists.ts';
 import { AccountName, Maybe, Num, Seconds, Time, wholeNumber } from './parts.ts';
 
-/** Converts a time or an age (`24h`) to milliseconds since the Unix epoch; undefined if the text is neither. */
+/** Converts a time (UTC without an offset) or an age (`24h`) to ms since the Unix epoch; undefined if the text is neither. */
 export function timeOrAge(text: string, now: number): number | undefined {
   const ago = parseDuration(text);
-  const time = ago === undefined ? Date.parse(text) : now - ago;
-  return Number.isFinite(time) ? time : undefined;
+  return ago === undefined ? parseInstant(text) : now - ago;
 }
 
 export const isTimeFilter = (name: FilterName): boolean => name === 'since' || name === 'until';
@@ -28,7 +27,9 @@ function filter(list: 'dlq' | 'events', name: FilterName) {
       if (message !== undefined) context.addIssue({ code: 'custom', message });
     })
     .optional()
-    .describe(`Filter: ${FILTERS[name].help}${isTime ? ', or a duration before now such as 2h' : ''}.`);
+    .describe(
+      `Filter: ${FILTERS[name].help}${isTime ? ', UTC without an offset, or a duration before now such as 2h' : ''}.`,
+    );
 }
 
 function filtersOf(list: 'dlq' | 'events') {
@@ -77,6 +78,7 @@ const FoundDeadLetter = z.object({
   failureCallbackUrl: Text,
   callbackState: Text,
   maxRetries: Maybe(Num),
+  kind: z.string().describe('Id of the kind.'),
 });
 
 const FoundEvent = z.object({
@@ -106,7 +108,7 @@ const QUALITY = {
 export const DlqLookup = z.object({
   ...FOUND,
   ...QUALITY,
-  rows: z.array(FoundDeadLetter.extend({ kind: z.string() })).describe('The newest first.'),
+  rows: z.array(FoundDeadLetter).describe('The newest first.'),
 });
 export type DlqLookup = z.output<typeof DlqLookup>;
 

@@ -3,12 +3,18 @@ import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent } from './format.ts';
 import { type Html, html } from './html.ts';
-import type { PageContext } from './layout.ts';
-import { named } from './problems.ts';
+import { accountPath, type PageContext } from './layout.ts';
+import { messageLink, named } from './problems.ts';
 import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 type Entry = DeadLetters['newestEntries'][number];
+
+/** Returns the path of the page with the newest entries of an account, or of one kind. */
+export function entriesPath(account: string, root: string, kind?: string): string {
+  const query = kind === undefined ? '' : `?kind=${encodeURIComponent(kind.toWellFormed())}`;
+  return `${root}${accountPath(account)}/dlq${query}`;
+}
 
 /** Display names of dimensions that differ from their keys. */
 const DIMENSIONS: Readonly<Record<string, string>> = {
@@ -18,7 +24,7 @@ const DIMENSIONS: Readonly<Record<string, string>> = {
   workflowUrl: 'workflow',
   callbackState: 'state of the failure callback',
 };
-const dimensionWords = (of: string) =>
+export const dimensionWords = (of: string) =>
   DIMENSIONS[of] ?? of.replace(/[A-Z]|_[a-z]/g, found => ` ${found.replace('_', '').toLowerCase()}`);
 
 const STANDING = new Map([
@@ -36,7 +42,7 @@ const leftBy = (of: DeadLetters['left']) =>
     ? name(null)
     : html`${count(of.expired)} expired · ${count(of.removed)} removed · ${count(of.unknown)} unknown`;
 
-const statusValue = (value: string): Html =>
+export const statusValue = (value: string): Html =>
   value === '0' ? html`0 <span class="soft">(no response)</span>` : labelValue(value);
 
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
@@ -106,12 +112,12 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
   });
 }
 
-function kinds({ kinds }: DeadLetters): Html {
+function kinds({ kinds }: DeadLetters, account: string, root: string): Html {
   const columns: Column<(typeof kinds.largest)[number]>[] = [
     {
       head: 'destination',
       cell: ({ urlHost, route, id }) =>
-        html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono">kind ${named(id)}</small>`,
+        html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono"><a href="${entriesPath(account, root, id)}">kind ${named(id)}</a></small>`,
     },
     { head: 'status', cell: ({ responseStatus }) => statusValue(responseStatus) },
     { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
@@ -152,22 +158,29 @@ function filters({ filters }: DeadLetters, now: number): Html {
   return table('Filters', columns, filters);
 }
 
-function origin({ queue, topic, schedule, label }: Entry): Html {
+type Origin = Pick<Entry, 'queue' | 'topic' | 'schedule' | 'label'>;
+
+export function origin({ queue, topic, schedule, label }: Origin): Html {
   const parts = Object.entries({ queue, topic, schedule, label }).filter(([, value]) => value !== null);
   return html`<small>${parts.map(([what, value], index) => html`${index > 0 && ' · '}${what} ${name(value)}`)}</small>`;
 }
 
-function status({ responseStatus, callbackState }: Entry): Html {
+export function status({ responseStatus, callbackState }: Pick<Entry, 'responseStatus' | 'callbackState'>): Html {
   const written = responseStatus === 0 ? 'no response' : (responseStatus ?? '—');
   return html`<data value="${responseStatus}">${written}</data>${callbackState !== null && html`<small>callback ${callbackState.replaceAll('_', ' ')}</small>`}`;
 }
 
-function entries(caption: string, rows: readonly Entry[], now: number): Html {
+/** Renders entries of an account. `most`: rows above this number are collapsed. */
+export function entries(
+  caption: string,
+  rows: readonly Entry[],
+  { account, now, root, most = 20 }: { account: string; now: number; root: string; most?: number },
+): Html {
   const columns: Column<Entry>[] = [
     {
       head: 'id',
       cell: row =>
-        html`<span class="mono">${name(row.dlqId)}</span>${row.messageId !== null && html`<small class="mono">${name(row.messageId)}</small>`}`,
+        html`<span class="mono">${name(row.dlqId)}</span>${row.messageId !== null && html`<small class="mono">${messageLink(account, row.messageId, { root })}</small>`}`,
     },
     {
       head: 'destination',
@@ -178,15 +191,15 @@ function entries(caption: string, rows: readonly Entry[], now: number): Html {
     { head: 'entered', cell: row => ago(row.enteredAt, now) },
     { head: 'created', cell: row => ago(row.createdAt, now) },
   ];
-  return table(caption, columns, rows);
+  return table(caption, columns, rows, { most });
 }
 
-const details = (of: DeadLetters, now: number, root: string): Html =>
-  html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of)}`}
+const details = (of: DeadLetters, account: string, now: number, root: string): Html =>
+  html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of, account, root)}`}
 ${filters(of, now)}
 ${callbacks(of, now, root)}
-${entries('The ten newest entries', of.newestEntries, now)}
-${entries('The ten longest-queued entries', of.longestEntries, now)}`;
+${entries('The ten newest entries', of.newestEntries, { account, now, root })}${of.newestEntries.length > 0 && html`<p><a href="${entriesPath(account, root)}">More new entries</a></p>`}
+${entries('The ten longest-queued entries', of.longestEntries, { account, now, root })}`;
 
 const SIZE: Chart = { kind: 'level', lines: [line('delivery_dlq_messages', 'dead letters', 'calm')] };
 const FLOW: Chart = {
@@ -206,6 +219,6 @@ export function deadLettersSection(view: AnyAccountView, { root }: PageContext):
   const body = html`${dataNote(of.data, 'dlq', view, root)}
 ${tilePanel(...(whole ? numbers(whole, now) : [sizeTile(of), enteredTile(of, now)]))}
 <div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and removed', FLOW)}</div>
-${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${whole && details(whole, now, root)}`;
+${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${whole && details(whole, view.account, now, root)}`;
   return section('dead-letters', 'Dead letters', of.enabled ? body : notEnabled('Not read', 'collect.dlq.enabled'));
 }

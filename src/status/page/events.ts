@@ -3,7 +3,7 @@ import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, count, grouped, lasting, percent, ratio, span } from './format.ts';
 import { type Html, html } from './html.ts';
-import type { PageContext } from './layout.ts';
+import { accountPath, type PageContext } from './layout.ts';
 import { type Column, name, section, table, tile, tilePanel, tiles } from './tile.ts';
 
 type Events = AccountView['events'];
@@ -114,6 +114,11 @@ function totals(of: Events, now: number): Html {
 </details>`;
 }
 
+const recentLinks = (account: string, root: string): Html => {
+  const path = `${root}${accountPath(account)}/events`;
+  return html`<p><a href="${path}">Newest events</a> · <a href="${path}?state=FAILED">Newest failed messages</a></p>`;
+};
+
 const OUTCOMES: Chart = {
   kind: 'stack',
   lines: [
@@ -138,7 +143,7 @@ export function eventsSection(view: AnyAccountView, { root }: PageContext): Html
 ${view.complete ? numbers(view.events, now) : summary(view.events)}
 <div class="grid" id="event-charts">${figure('outcomes', 'Messages that ended', OUTCOMES)}${figure('time-to-deliver', 'Time to deliver', TIME_TO_DELIVER)}</div>
 <div class="grid" id="flight-charts">${figure('in-flight', 'In flight', IN_FLIGHT)}${figure('overdue', 'Became overdue', OVERDUE)}</div>
-${view.complete && html`${tables(view.events)}\n${totals(view.events, now)}`}`;
+${view.complete && html`${recentLinks(view.account, root)}\n${tables(view.events)}\n${totals(view.events, now)}`}`;
   const none = notEnabled('The event log is not read', 'collect.events.enabled');
   return section('events', 'Events', of.enabled ? body : none);
 }

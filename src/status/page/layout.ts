@@ -2,7 +2,7 @@ import { Html, html } from './html.ts';
 
 export interface PageContext {
   /**
-   * Path from the page to the server's root: '' or '../'. Links are relative, because a proxy may serve the agent below a
+   * Path from the page to the server's root: '', '../' and so on. Links are relative, because a proxy may serve the agent below a
    * path.
    */
   readonly root: string;

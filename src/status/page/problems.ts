@@ -1,4 +1,5 @@
 import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../../rules/checks/alerts.ts';
+import { isSaneId } from '../../upstream/api.ts';
 import type { ReloadErrorView } from '../api/agent.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
 import { ago, at } from './format.ts';
@@ -64,6 +65,10 @@ export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
+
+/** Renders a message id as a link to the page of the message, unless the service could not look it up. */
+export const messageLink = (account: string, id: string, { root }: Pick<PageContext, 'root'>) =>
+  isSaneId(id) ? html`<a href="${root + accountPath(account)}/messages/${id}">${named(id)}</a>` : named(id);
 
 /** Renders the newest problem above `info` and its start: an old problem must not hide a new one. */
 export function newestOf(problems: readonly Problem[], now: number): Html {

@@ -4,7 +4,7 @@ import { named } from './problems.ts';
 
 type Content = Html | string | false | undefined;
 
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export const tile = (what: string | Html, value: Html, ...more: readonly Content[]): Html =>
   html`<div class="tile"><dt>${typeof what === 'string' ? capital(what) : what}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;

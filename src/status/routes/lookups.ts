@@ -8,7 +8,7 @@ import { isSaneId } from '../../upstream/api.ts';
 import { DlqLookupQuery, EventLookupQuery, MessageLookupQuery } from '../api/lookup.ts';
 import { LookupError, type Lookups } from '../lookups.ts';
 import type { Served } from '../served.ts';
-import { refuse, validQuery } from './query.ts';
+import { INVALID_ID, refuse, validQuery } from './query.ts';
 
 /** Redirects to the replica that holds the account, or responds with 503. */
 function redirect(replicas: ServedReplicas, account: string, path: string, response: Response): void {
@@ -30,8 +30,7 @@ export function addLookups(router: Router, served: Served): void {
       const query = validQuery(schema, given, response);
       if (!query) return;
       const { id = '' } = request.params;
-      if (path.endsWith(':id') && !isSaneId(id))
-        return refuse(response, 400, 'the message id must be 1 to 200 of A-Z a-z 0-9 _ -');
+      if (path.endsWith(':id') && !isSaneId(id)) return refuse(response, 400, INVALID_ID);
       const [only, ...more] = served.accounts;
       const { account = more.length === 0 ? only : undefined, ...rest } = query as { readonly account?: string };
       if (account === undefined) return refuse(response, 400, 'account is required, because several are configured');

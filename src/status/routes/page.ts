@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type NextFunction, type Request, type Response, Router } from 'express';
@@ -15,6 +14,7 @@ import { layout, type PageContext } from '../page/layout.ts';
 import { overviewPage } from '../page/overview.ts';
 import { readRunbook, runbookHtml } from '../page/runbooks.ts';
 import type { Served } from '../served.ts';
+import { addLookupPages, type PathRequest } from './lookup-pages.ts';
 
 /** Allows only the page's own origin. Saving a chart as a picture needs `data:`. */
 const POLICY = [
@@ -57,6 +57,9 @@ function queryOf(given: Request['query']): OverviewQuery {
   return OverviewQuery.parse(Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))));
 }
 
+/** Path from a page to the server's root. */
+const rootOf = ({ path }: Request) => '../'.repeat(path.split('/').length - 2);
+
 const missing = (what: Html, context: PageContext) =>
   layout({
     title: 'Not found',
@@ -71,8 +74,8 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   const serially = createSerially();
   // A trailing slash would change the base of relative links.
   const router = Router({ strict: true });
-  const contextOf = (request: IncomingMessage, root: PageContext['root']): PageContext => ({
-    root,
+  const contextOf = (request: Request): PageContext => ({
+    root: rootOf(request),
     assets: assets.folder(),
     version: served.version,
     now: served.clock.now(),
@@ -82,46 +85,44 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     databaseAway: served.replicas?.unavailableSince(),
   });
 
-  function add(
-    path: string,
-    handle: (request: Request<{ name: string; hash: string }>, response: Response) => unknown,
-  ) {
+  function add(path: string, handle: (request: PathRequest, response: Response) => unknown) {
     router.route(path).get(handle).all(onlyAllow(READ));
   }
 
-  /** Adds a page. `root`: path from the page to the server's root. `make` returns undefined for an unknown name. */
+  /** Adds a page. `make` returns undefined for an unknown name. */
   function addPage(
     path: string,
-    root: PageContext['root'],
-    make: (context: PageContext, request: Request<{ name: string }>) => Promise<Html | undefined>,
+    make: (context: PageContext, request: PathRequest) => Promise<Html | undefined>,
   ): void {
     add(path, (request, response) =>
       serially(async () => {
         if (response.destroyed) return;
-        const page = await make(contextOf(request, root), request);
+        const page = await make(contextOf(request), request);
         await (page ? send(response, page) : noAccount(request, response));
       }),
     );
   }
 
-  const noAccount = (request: IncomingMessage, response: Response) =>
-    send(response, missing(html`No account with that name is configured.`, contextOf(request, '../')), 404);
+  function noAccount(request: Request, response: Response): Promise<void> {
+    return send(response, missing(html`No account with that name is configured.`, contextOf(request)), 404);
+  }
 
-  addPage('/', '', async (context, request) => {
+  addPage('/', async (context, request) => {
     const query = queryOf(request.query);
     return overviewPage(await served.overview(query), context, { query, faults: served.reloadErrors() });
   });
-  addPage('/accounts/:name', '../', async (context, { params: { name } }) => {
+  addPage('/accounts/:name', async (context, { params: { name } }) => {
     if (!served.accounts.includes(name)) return undefined;
     await served.replicas?.refresh();
     const view = served.account(name);
     return view && accountPage(view, context);
   });
-  addPage('/auto-cancel', '', async context => autoCancelPage(await served.autoCancel(undefined), context));
-  addPage('/agent', '', async context => agentPage(await served.agent(), context));
+  addPage('/auto-cancel', async context => autoCancelPage(await served.autoCancel(undefined), context));
+  addPage('/agent', async context => agentPage(await served.agent(), context));
+  addLookupPages({ add, send, contextOf, noAccount, serially }, served);
   add('/runbooks/:name', (request, response) => {
     const { name } = request.params;
-    const context = contextOf(request, '../');
+    const context = contextOf(request);
     const text = readRunbook(name);
     if (text === undefined) return send(response, missing(html`There is no runbook with that name.`, context), 404);
     return send(response, layout({ title: name, context, nav: 'overview', body: runbookHtml(text) }));

@@ -1,6 +1,8 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 
+export const INVALID_ID = 'the message id must be 1 to 200 of A-Z a-z 0-9 _ -';
+
 export const refuse = (response: Response, status: number, error: string) =>
   void response.status(status).json({ error });
 
@@ -16,7 +18,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: read
 }
 
 /** Returns one sentence with each invalid parameter and its allowed values. */
-function errorsOf({ issues }: z.ZodError, given: Request['query'], { shape }: z.ZodObject): string {
+export function errorsOf({ issues }: z.ZodError, given: Request['query'], { shape }: z.ZodObject): string {
   const words = issues.map(issue => wordsOf(issue, given, Object.keys(shape)));
   return [...new Set(words)].join('; ');
 }

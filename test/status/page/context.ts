@@ -80,7 +80,7 @@ export function strange(page: string): string[] {
       name !== undefined &&
       OURS.includes(name.toLowerCase()) &&
       !/\s(on\w+|style)\b(?==)/.test(attributes.replace(/"[^"]*"/g, '""'));
-    const isOwnScript = name !== 'script' || attributes === '' || /src="(\.\.\/)?assets\//.test(attributes);
+    const isOwnScript = name !== 'script' || attributes === '' || /src="(\.\.\/)*assets\//.test(attributes);
     const isSafeLink = !/(href|src)="\s*(javascript|data:text)/i.test(attributes);
     return isOurs && isOwnScript && isSafeLink ? [] : [text];
   });

@@ -9,6 +9,7 @@ import { eventually } from '../../support/eventually.ts';
 import { account, hostile } from './fixtures/account.ts';
 import { hostileAgent } from './fixtures/agent.ts';
 import { autoCancel, hostileAutoCancel } from './fixtures/auto-cancel.ts';
+import { found, lookupsThat } from './fixtures/lookup.ts';
 import { HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
 
 const httpCredentials = { username: 'alice', password: PASSWORD };
@@ -35,6 +36,23 @@ const alertOf = (text: string) => ({
   labels: { alertname: text, account: text, severity: text, [text]: text },
   annotations: { summary: text, runbook_url: text },
   value: 1,
+});
+
+const [deadLetter] = found.dlq.rows;
+const withText = (row: object | undefined, text: string) =>
+  Object.fromEntries(
+    Object.entries(row ?? {}).map(([key, value]) => [
+      key,
+      typeof value === 'string' && !/At$|time/.test(key) ? text : value,
+    ]),
+  );
+/** Look-ups whose texts are hostile, with one row for each. */
+const hostileLookups = lookupsThat(kind => {
+  const all = MORE.join(' ');
+  if (kind === 'message')
+    return { ...found.message, url: all, queue: all, label: all, deadLetter: withText(deadLetter, all) };
+  const { rows } = found[kind];
+  return { ...found[kind], rows: MORE.map(text => withText(rows[0], text)) };
 });
 
 /** Returns a history with two samples of series with these names. */
@@ -96,6 +114,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
           ...hostileAgent,
           notifiers: MORE.map(name => ({ name, kind: name, outcomes: { [name]: 3 } })),
         }),
+        lookups: hostileLookups,
         reloadErrors: () => MORE.map(message => ({ file: message, message })),
       },
       LIFECYCLE,
@@ -105,6 +124,9 @@ describe.skipIf(!hasChromium)('in a browser', () => {
       '/accounts/a',
       '/auto-cancel',
       '/agent',
+      `/accounts/a/dlq?${new URLSearchParams({ kind: MORE[1] ?? '', queue: MORE.join('') })}`,
+      '/accounts/a/events',
+      '/accounts/a/messages/m1',
       `/?q=${encodeURIComponent('"><script>alert(7)</script>')}`,
     ]) {
       const { page, complaints, foreign } = await visit(browser, server.url + path, { httpCredentials });

@@ -1,0 +1,97 @@
+import { durationText } from '../kit/duration.ts';
+import { plural, printable } from '../kit/text.ts';
+import type { Missing } from './message.ts';
+
+/** Describes messages in their JSON form (`messageJson`), for the command line and the pages. */
+
+type Maybe<T> = T | null | undefined;
+
+export interface DescribedStep {
+  /** ISO 8601, UTC. */
+  readonly time: string;
+  readonly state: string;
+  readonly attempt?: Maybe<number>;
+  readonly tookSeconds?: Maybe<number>;
+  readonly responseStatus?: Maybe<number>;
+  readonly nextDeliveryAt?: Maybe<string>;
+}
+
+interface DescribedMessage {
+  readonly outcome: Maybe<string>;
+  readonly attempts: number;
+  readonly durationSeconds: Maybe<number>;
+  readonly missing: readonly Missing[];
+  readonly events: readonly DescribedStep[];
+  readonly deadLetter: Maybe<{
+    readonly dlqId?: Maybe<string>;
+    readonly enteredAt?: Maybe<string>;
+    readonly responseStatus?: Maybe<number>;
+    readonly callbackState?: Maybe<string>;
+  }>;
+}
+
+/** Formats a time (ISO 8601, UTC) as `2026-11-23 23:20:00.084`. */
+export const utcText = (iso: string) => iso.replace('T', ' ').replace('Z', '');
+
+/** Formats a duration (ms): `85 ms`, `8.5 s`, `3 min`, `1 h 12 min`. */
+const elapsed = (ms: number) =>
+  ms < 1000 ? `${ms} ms` : ms < 10_000 ? `${Math.floor(ms / 100) / 10} s` : durationText(ms / 1000);
+
+const between = (from: string, to: string) => elapsed(Date.parse(to) - Date.parse(from));
+
+const inSeconds = (seconds: number) => elapsed(Math.round(seconds * 1000));
+
+const response = (status: number) => (status === 0 ? 'no response' : `status ${status}`);
+
+const part = <T>(value: Maybe<T>, toText: (value: T) => string): string[] =>
+  value === undefined || value === null ? [] : [toText(value)];
+
+/** Returns the time since the first step, and the details of a step: attempt, status, duration and next delivery. */
+export function describeStep(
+  { time, attempt, responseStatus, tookSeconds, nextDeliveryAt }: DescribedStep,
+  [first]: readonly DescribedStep[],
+): { readonly after: string; readonly details: string } {
+  const details = [
+    ...part(attempt, number => `attempt ${number}`),
+    ...part(responseStatus, response),
+    ...part(tookSeconds, seconds => `took ${inSeconds(seconds)}`),
+    ...part(nextDeliveryAt, due => `next delivery ${utcText(due)} (${between(time, due)} later)`),
+  ];
+  return { after: between(first?.time ?? time, time), details: details.join(', ') };
+}
+
+const MISSING: Readonly<Record<Missing, string>> = {
+  all: 'The event log no longer contains any event of this message.',
+  creation: 'The event log no longer contains the creation of this message. Earlier attempts are unknown.',
+  end: 'The event log no longer contains the end of this message.',
+  unread: 'The message has too many events. Only the newest were read.',
+};
+
+function result({ outcome, durationSeconds, attempts, events, missing }: DescribedMessage): string[] {
+  if (events.length === 0 || missing.includes('end')) return [];
+  const next = part(events.at(-1)?.nextDeliveryAt, due => `; the next delivery is due at ${utcText(due)}`).join('');
+  const count = `${missing.length > 0 ? 'at least ' : ''}${plural(attempts, 'attempt')}`;
+  const after = part(durationSeconds, seconds => `${inSeconds(seconds)} and `).join('');
+  return [outcome ? `Result: ${outcome} after ${after}${count}.` : `In flight after ${count}${next}.`];
+}
+
+function deadLetter({ deadLetter: entry }: DescribedMessage): string[] {
+  if (!entry) return ['Not in the dead-letter queue.'];
+  const since = part(entry.enteredAt, time => ` since ${utcText(time)}`).join('');
+  const id = part(entry.dlqId, id => `, dlqId ${id}`).join('');
+  const last = part(entry.responseStatus, status => `, last attempt: ${response(status)}`).join('');
+  return [
+    `In the dead-letter queue${since}${id}${last}.`,
+    ...part(entry.callbackState, state => `Failure callback: ${state}.`),
+  ];
+}
+
+/** Returns sentences about the result, the dead letter and missing events. */
+export const describeMessage = (message: DescribedMessage): string[] =>
+  [...result(message), ...deadLetter(message), ...message.missing.map(missing => MISSING[missing])].map(printable);
+
+/** Returns sentences about doubtful or missing rows of a list. */
+export const describeQuality = (isProven: boolean, rejected: number): string[] => [
+  ...(isProven ? [] : ['a filter is unproven: some rows are unreadable or lack the field it compares']),
+  ...(rejected === 0 ? [] : [`${plural(rejected, 'unreadable row')} missing`]),
+];

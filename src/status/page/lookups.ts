@@ -1,0 +1,208 @@
+import { MESSAGE_FIELDS } from '../../lookup/message.ts';
+import { describeMessage, describeQuality, describeStep, utcText } from '../../lookup/words.ts';
+import type { AccountView, ReducedAccountView } from '../api/account.ts';
+import type { DlqLookup, EventLookup, MessageLookup } from '../api/lookup.ts';
+import { LookupError } from '../lookups.ts';
+import { duration } from './assets/age.js';
+import { dataNote, notEnabled } from './data-state.ts';
+import { dimensionWords, entries, entriesPath, labelValue, origin, status, statusValue } from './dead-letters.ts';
+import { ago, count } from './format.ts';
+import { type Html, html } from './html.ts';
+import { layout, type PageContext } from './layout.ts';
+import { accountLink, messageLink, named, verdict } from './problems.ts';
+import { heldNote } from './replicas.ts';
+import { type Column, capital, name, table } from './tile.ts';
+
+/** Pages that read from the service on request. They have no live sections, because each update would be another look-up. */
+
+/** A result, or the reason why there is none, with the current view of the account. */
+export interface Shown<T> {
+  readonly found: T | LookupError;
+  readonly view: AccountView;
+}
+
+/** Valid filters of a list. */
+export type ShownFilters = Readonly<Record<string, unknown>>;
+
+/** Number of rows on a page. */
+export const ROWS = 50;
+
+const accountBack = (account: string, context: PageContext) => html`Account ${accountLink(account, context)}`;
+
+function page(title: string, context: PageContext, links: readonly Html[], body: Html): Html {
+  const back = html`<nav aria-label="Back">${links.map(link => html`<span>${link}</span> `)}</nav>`;
+  return layout({ title, context, nav: 'overview', body: html`${back}\n${body}` });
+}
+
+function freshness({ found }: Shown<{ readonly now: string }>, { now }: PageContext): Html {
+  if (!(found instanceof LookupError)) return html`read from the service ${ago(found.now, now)}`;
+  return found.status === 404 ? html`not found` : html`not read from the service`;
+}
+
+function failureNote({ status: code, message, retryAfter }: LookupError): Html {
+  const when = retryAfter !== undefined && ` Try again in ${duration(retryAfter)}.`;
+  return html`<p class="note warning">The look-up failed with status ${code}: ${named(message)}.${when}</p>\n`;
+}
+
+/** Renders entries of the last round, in place of a failed look-up. */
+function lastRound(view: AccountView, context: PageContext, messageId?: string): Html {
+  const { account, deadLetters: of, rounds } = view;
+  const { now, root } = context;
+  if (!of.enabled) return notEnabled('Dead letters are not read', 'collect.dlq.enabled');
+  const all = [...of.newestEntries, ...of.longestEntries];
+  const own = all.find(entry => entry.messageId === messageId);
+  const rows = messageId === undefined ? of.newestEntries : own ? [own] : [];
+  const readAt = rounds.find(({ collector }) => collector === 'dlq')?.dataAt ?? null;
+  const caption = messageId === undefined ? 'The ten newest entries of any kind' : 'Dead letter';
+  const none = html`<p class="soft">The last round has no details about this.</p>`;
+  return html`<h2>Data of the last round</h2>
+${dataNote(of.data, 'dlq', view, root)}<p class="soft">The queue was last read ${ago(readAt, now)}.</p>
+${rows.length > 0 ? entries(caption, rows, { account, now, root }) : none}`;
+}
+
+interface ListTexts {
+  readonly title: string;
+  readonly heading: Html;
+  readonly filters: ShownFilters;
+  readonly none: string;
+}
+
+function listPage<T extends DlqLookup | EventLookup>(
+  shown: Shown<T>,
+  context: PageContext,
+  { title, heading, filters, none }: ListTexts,
+  rowsOf: (found: T) => Html,
+  instead: Html,
+): Html {
+  const { found, view } = shown;
+  const isFailed = found instanceof LookupError;
+  const given = Object.entries(filters).map(
+    ([what, value]) => html` · ${dimensionWords(what)} <b>${named(String(value))}</b>`,
+  );
+  const words = html`${freshness(shown, context)}${given}`;
+  const notes = isFailed
+    ? []
+    : [
+        ...(found.hasMore ? [`More rows may exist: a look-up reads at most four pages, and shows ${ROWS} rows`] : []),
+        ...(found.mayMissNewer ? ['newer rows may be missing, because the service ignores the order'] : []),
+        ...describeQuality(found.proven, found.rejected),
+      ];
+  const rows = isFailed ? instead : found.rows.length > 0 ? rowsOf(found) : html`<p class="panel">${none}</p>`;
+  const body = html`${verdict(isFailed ? 'warning' : 'unknown', heading, words)}
+${isFailed && failureNote(found)}${notes.map(note => html`<p class="note">${capital(note)}.</p>\n`)}${rows}`;
+  return page(title, context, [accountBack(view.account, context)], body);
+}
+
+/** Renders `/accounts/NAME/dlq`. */
+export function entriesPage(shown: Shown<DlqLookup>, filters: ShownFilters, context: PageContext): Html {
+  const { account, deadLetters } = shown.view;
+  const { kind: id, ...others } = filters;
+  const kind = deadLetters.kinds.largest.find(each => each.id === id);
+  const about =
+    kind &&
+    html`<p class="note">${labelValue(kind.urlHost)} ${kind.route !== '' && labelValue(kind.route)} · status ${statusValue(kind.responseStatus)} · ${count(kind.messages)} dead letters in the last complete walk (full scan of the queue)</p>`;
+  const texts = {
+    title: id === undefined ? 'Dead letters' : `Dead letters of kind ${id}`,
+    heading: html`Dead letters${id !== undefined && html` of kind <span class="mono">${named(String(id))}</span>`}`,
+    filters: others,
+    none: 'No entries were found. They may have left the queue, or are workflow runs that the service lists separately.',
+  };
+  const instead = html`${about}${lastRound(shown.view, context)}`;
+  return listPage(
+    shown,
+    context,
+    texts,
+    ({ rows }) => {
+      const { now, root } = context;
+      const labelled = rows.map(({ labels, ...row }) => ({ ...row, label: labels.join(', ') || null }));
+      return html`${about}${entries('Newest entries', labelled, { account, now, root, most: ROWS })}`;
+    },
+    instead,
+  );
+}
+
+const LOOKS = new Map([
+  ['delivered', 'ok'],
+  ['failed', 'critical'],
+  ['error', 'warning'],
+]);
+
+const stateWord = (state: string) =>
+  html`<span class="state ${LOOKS.get(state) ?? 'unknown'}">${state.replaceAll('_', ' ')}</span>`;
+
+/** Renders `/accounts/NAME/events`. */
+export function eventsPage(shown: Shown<EventLookup>, filters: ShownFilters, context: PageContext): Html {
+  const { account } = shown.view;
+  const columns: Column<EventLookup['rows'][number]>[] = [
+    { head: 'message', cell: row => html`<span class="mono">${messageLink(account, row.messageId, context)}</span>` },
+    { head: 'event', cell: row => stateWord(row.state) },
+    { head: 'status', cell: row => status({ ...row, callbackState: null }) },
+    { head: 'time', cell: row => ago(row.time, context.now) },
+    { head: 'destination', isWide: true, cell: row => html`${name(row.url)}${origin(row)}` },
+  ];
+  const heading = html`Newest events`;
+  const texts = { title: 'Newest events', heading, filters, none: 'No events were found.' };
+  return listPage(shown, context, texts, ({ rows }) => table('Events', columns, rows, { most: ROWS }), html``);
+}
+
+type Steps = MessageLookup['events'];
+
+function timeline(caption: string, steps: Steps): Html {
+  const columns: Column<Steps[number]>[] = [
+    { head: 'time (UTC)', cell: ({ time }) => html`<time datetime="${time}">${utcText(time)}</time>` },
+    { head: 'after', cell: step => describeStep(step, steps).after },
+    { head: 'event', cell: ({ state }) => stateWord(state) },
+    { head: 'details', isWide: true, cell: step => describeStep(step, steps).details },
+  ];
+  return table(caption, columns, steps, { most: 100 });
+}
+
+type Property = string | number | readonly string[] | null;
+
+function properties(values: Readonly<Record<string, Property>>): Html {
+  const rows = Object.entries(values).flatMap(([key, value]) => {
+    if (value === null || (typeof value === 'object' && value.length === 0)) return [];
+    const text = typeof value === 'object' ? value.join(', ') : String(value);
+    return [html`<dt>${dimensionWords(key)}</dt><dd>${named(text)}</dd>`];
+  });
+  return html`<div class="panel"><dl class="facts">${rows}</dl></div>`;
+}
+
+/** Renders a message. Its sentences already contain the times, the status and the state of the failure callback. */
+function messageBody(view: MessageLookup): Html {
+  const { deadLetter, callback, events } = view;
+  const { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries } = deadLetter ?? {};
+  const more = { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries };
+  const fields = [...MESSAGE_FIELDS.map(key => [key, view[key]]), ...Object.entries(more)];
+  const known = fields.filter(([, value]) => value !== undefined);
+  return html`${timeline('Timeline', events)}
+<h2>Properties</h2>
+${properties(Object.fromEntries(known))}
+${callback && html`<h2>Failure callback</h2>\n${timeline('Events of the failure callback', callback.events)}`}`;
+}
+
+/** Renders `/accounts/NAME/messages/ID`. */
+export function messagePage(shown: Shown<MessageLookup>, id: string, context: PageContext): Html {
+  const { found, view } = shown;
+  const { account } = view;
+  const isFailed = found instanceof LookupError;
+  const kind = isFailed ? undefined : found.deadLetter?.kind;
+  const words = kind === undefined ? 'Newest dead letters' : 'Dead letters of the same kind';
+  const links = [
+    accountBack(account, context),
+    html`<a href="${entriesPath(account, context.root, kind)}">${words}</a>`,
+  ];
+  const look = isFailed ? 'warning' : found.deadLetter ? 'critical' : (LOOKS.get(found.outcome ?? '') ?? 'unknown');
+  const sentences = isFailed ? [] : describeMessage(found).map(sentence => html`<p>${named(sentence)}</p>\n`);
+  const heading = html`Message <span class="mono">${named(id)}</span>`;
+  const body = html`${verdict(look, heading, freshness(shown, context))}
+${isFailed ? html`${failureNote(found)}${lastRound(view, context, id)}` : html`<div class="note">${sentences}</div>${messageBody(found)}`}`;
+  return page(`Message ${id}`, context, links, body);
+}
+
+/** Renders the page of an account that another replica holds. */
+export function elsewherePage(view: ReducedAccountView, context: PageContext): Html {
+  const words = 'A look-up runs on the replica that holds the account.';
+  const body = html`${verdict('unknown', html`Not available on this replica`, words)}${heldNote(view, context)}`;
+  return page('Not available', context, [accountBack(view.account, context)], body);
+}

@@ -1,0 +1,121 @@
+import type { Request, Response } from 'express';
+import type { z } from 'zod';
+import { holderUrl } from '../../http/routes/metrics.ts';
+import type { Serially } from '../../kit/serially.ts';
+import { isSaneId } from '../../upstream/api.ts';
+import type { ReducedAccountView } from '../api/account.ts';
+import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
+import { LookupError } from '../lookups.ts';
+import type { Html } from '../page/html.ts';
+import type { PageContext } from '../page/layout.ts';
+import {
+  elsewherePage,
+  entriesPage,
+  eventsPage,
+  messagePage,
+  ROWS,
+  type Shown,
+  type ShownFilters,
+} from '../page/lookups.ts';
+import type { Served } from '../served.ts';
+import { errorsOf, INVALID_ID } from './query.ts';
+
+export type PathRequest = Request<{ name: string; hash: string; id: string }>;
+
+/** Functions that all pages share. */
+interface Pages {
+  add(path: string, handle: (request: PathRequest, response: Response) => unknown): void;
+  contextOf(request: Request): PageContext;
+  noAccount(request: Request, response: Response): Promise<void>;
+  send(response: Response, page: Html, status?: number): Promise<void>;
+  readonly serially: Serially;
+}
+
+interface LookupSteps<T> {
+  find(account: string): Promise<T>;
+  render(shown: Shown<T>, context: PageContext): Html;
+}
+
+/** Returns the filters of a list, or an error that names the invalid ones. Pages ignore unknown parameters. */
+function filtersOf<T extends z.ZodObject>(schema: T, given: Request['query']): z.output<T> | LookupError {
+  const { data, error } = schema.safeParse(given);
+  return error ? new LookupError(400, errorsOf(error, given, schema)) : data;
+}
+
+const lookupOf = <F extends ShownFilters, T>(
+  filters: F | LookupError,
+  find: (account: string, filters: F) => Promise<T>,
+  render: (shown: Shown<T>, filters: ShownFilters, context: PageContext) => Html,
+): LookupSteps<T> => ({
+  find: async account => {
+    if (filters instanceof LookupError) throw filters;
+    return find(account, filters);
+  },
+  render: (shown, context) => render(shown, filters instanceof LookupError ? {} : filters, context),
+});
+
+const OWN = { account: true, limit: true } as const;
+const DLQ_FILTERS = DlqLookupQuery.omit(OWN);
+const EVENT_FILTERS = EventLookupQuery.omit(OWN);
+
+/** Adds the pages of dead letters, events and messages of an account. */
+export function addLookupPages(pages: Pages, served: Served): void {
+  /** Redirects to the holder's address for browsers. Without one, shows which replica is the holder. */
+  function sendElsewhere(view: ReducedAccountView, request: Request, response: Response): unknown {
+    const { replicas } = served;
+    const holder =
+      replicas && view.publicUrl !== null && holderUrl(replicas, view.account, request.originalUrl, view.publicUrl);
+    if (holder && 'url' in holder) return response.set('Cache-Control', 'no-store').redirect(307, holder.url);
+    return pages.send(response.set('Retry-After', '5'), elsewherePage(view, pages.contextOf(request)), 503);
+  }
+
+  /** Adds a page of an account with data of the service. A failed look-up is shown on the page. */
+  function add<T>(path: string, lookUp: (request: PathRequest) => LookupSteps<T>): void {
+    pages.add(`/accounts/:name/${path}`, async (request, response) => {
+      const { name } = request.params;
+      if (!served.accounts.includes(name)) return pages.noAccount(request, response);
+      await served.replicas?.refresh();
+      const { find, render } = lookUp(request);
+      const before = served.account(name);
+      if (!before) return pages.noAccount(request, response);
+      if (!before.complete) return sendElsewhere(before, request, response);
+      // A look-up may take 10 s: other pages are rendered concurrently.
+      const found = await find(name).catch(error => {
+        if (error instanceof LookupError) return error;
+        throw error;
+      });
+      const { status, retryAfter } = found instanceof LookupError ? found : { status: 200 };
+      if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
+      await pages.serially(async () => {
+        if (response.destroyed) return;
+        // The account may have moved to another replica or been removed in the interim.
+        const view = served.account(name);
+        if (!view) return pages.noAccount(request, response);
+        if (!view.complete) return sendElsewhere(view, request, response);
+        await pages.send(response, render({ found, view }, pages.contextOf(request)), status);
+      });
+    });
+  }
+
+  add('dlq', ({ query }) =>
+    lookupOf(
+      filtersOf(DLQ_FILTERS, query),
+      (account, filters) => served.lookups.dlq(account, { ...filters, limit: ROWS }),
+      entriesPage,
+    ),
+  );
+  add('events', ({ query }) =>
+    lookupOf(
+      filtersOf(EVENT_FILTERS, query),
+      (account, filters) => served.lookups.events(account, { ...filters, limit: ROWS }),
+      eventsPage,
+    ),
+  );
+  add('messages/:id', ({ params: { id } }) => ({
+    find: async account => {
+      if (!isSaneId(id)) throw new LookupError(400, INVALID_ID);
+      return served.lookups.message(account, id);
+    },
+    render: (shown, context) => messagePage(shown, id, context),
+  }));
+}

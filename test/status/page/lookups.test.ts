@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import type { DlqLookup, MessageLookup } from '../../../src/status/api/lookup.ts';
+import { LookupError } from '../../../src/status/lookups.ts';
+import type { PageContext } from '../../../src/status/page/layout.ts';
+import { elsewherePage, entriesPage, eventsPage, messagePage } from '../../../src/status/page/lookups.ts';
+import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
+import { context as common, read, strange } from './context.ts';
+import { account, hostile, LONG, reduced, withdrawn } from './fixtures/account.ts';
+import { found } from './fixtures/lookup.ts';
+import { HOSTILE, NOW } from './fixtures/overview.ts';
+
+const context: PageContext = { ...common, root: '../../' };
+const deeper: PageContext = { ...common, root: '../../../' };
+const now = new Date(NOW).toISOString();
+const dlq: DlqLookup = { ...found.dlq, now, hasMore: false, mayMissNewer: false, proven: true, rejected: 0 };
+const message: MessageLookup = { ...found.message, now };
+
+const entries = (result: DlqLookup | LookupError, filters = {}, view = account) =>
+  entriesPage({ found: result, view }, filters, context).text;
+const messageOf = (result: MessageLookup | LookupError, id = 'msg_1', view = account) =>
+  messagePage({ found: result, view }, id, deeper).text;
+
+const main = (page: string) => page.replace(/^.*<main/s, '<main').replace(/<\/main>.*$/s, '</main>\n');
+
+describe('page of dead letters', () => {
+  it('shows all times and numbers of each entry, and links its message', () => {
+    const view = distinct(dlq);
+    const page = entries(view);
+    expect(unshownFacts(page, view).filter(path => !path.endsWith('maxRetries'))).toEqual([]);
+    expect(foreignValues(page, [view, account])).toEqual([]);
+    expect(page).toContain('<a href="../../accounts/production/messages/msg_1">');
+    expect(page).toContain('<a href="../../accounts/production">');
+  });
+
+  it('describes a kind with the numbers of the last walk, and lists the other filters', () => {
+    const [kind] = account.deadLetters.kinds.largest;
+    const text = read(entries(dlq, { kind: kind?.id, queue: 'mail' }));
+    expect(text).toContain(`Dead letters of kind ${kind?.id}`);
+    expect(text).toContain('1,090 dead letters in the last complete walk');
+    expect(text).toContain('queue mail');
+    expect(read(entries(dlq, { kind: 'unknown' }))).not.toContain('last complete walk');
+  });
+
+  it('reports rows that are doubtful or missing', () => {
+    expect(entries(dlq)).not.toContain('class="note"');
+    const text = read(entries({ ...found.dlq, rejected: 2 }));
+    for (const note of [
+      'More rows may exist',
+      'Newer rows may be missing',
+      'A filter is unproven',
+      '2 unreadable rows',
+    ])
+      expect(text).toContain(note);
+    expect(read(entries({ ...dlq, rows: [] }))).toContain('No entries were found.');
+  });
+
+  it('shows the reason and the entries of the last round if the look-up fails', () => {
+    const page = entries(new LookupError(429, 'too many', 90_000), { kind: 'x' });
+    const text = read(page);
+    expect(text).toContain('The look-up failed with status 429: too many . Try again in 1 min 30 s.');
+    expect(text).toContain('The queue was last read 12 s ago');
+    const [newest] = account.deadLetters.newestEntries;
+    expect(page).toContain(`<bdi class="name">${newest?.dlqId}</bdi>`);
+    expect(foreignValues(page, account)).toEqual([]);
+    expect(read(entries(new LookupError(503, 'down'), {}, withdrawn))).toContain('withdrawn The last complete read');
+    const off = { ...account, deadLetters: { ...account.deadLetters, enabled: false } };
+    expect(read(entries(new LookupError(503, 'down'), {}, off))).toContain('collect.dlq.enabled is false');
+  });
+});
+
+describe('page of events', () => {
+  const events = { ...found.events, now };
+
+  it('shows state, status, time and destination of each event, and links its message', () => {
+    const page = eventsPage({ found: events, view: account }, { state: 'FAILED' }, context).text;
+    expect(read(page)).toMatch(/state FAILED .* msg_1 error 500 .* https:\/\/api.example.com\/orders queue mail/);
+    expect(page).toContain('<a href="../../accounts/production/messages/msg_1">');
+    expect(foreignValues(page, events)).toEqual([]);
+  });
+
+  it('shows the reason if the look-up fails', () => {
+    const failed = eventsPage({ found: new LookupError(502, 'no'), view: account }, {}, context).text;
+    expect(read(failed)).toContain('The look-up failed with status 502: no');
+  });
+});
+
+describe('page of a message', () => {
+  it('shows the timeline in the words of the command line, and links the entries of the same kind', () => {
+    const page = messageOf(message);
+    const text = read(page);
+    for (const words of [
+      'Result: failed after 1 min and 1 attempt.',
+      'In the dead-letter queue since 2026-01-01 11:59:00.000, dlqId 1767268800000-0, last attempt: status 500.',
+      'Failure callback: success.',
+      '2026-01-01 11:59:00.000 1 min error attempt 1, status 500, took 1 min, next delivery 2026-01-01 12:05:00.000 (6 min later)',
+      'flow control key key',
+      'trace id 0123456789abcdef0123456789abcdef',
+      'Events of the failure callback',
+    ])
+      expect(text).toContain(words);
+    expect(page).toContain('<a href="../../../accounts/production/dlq?kind=abcdef012345">');
+    expect(foreignValues(page, message)).toEqual([]);
+  });
+
+  it('shows every property that the API returns', () => {
+    const view: MessageLookup = { ...message, callback: null };
+    const text = read(messageOf(view));
+    const { kind: _, state: _state, workflowUrl: _url, ...shown } = view.deadLetter ?? {};
+    for (const [key, value] of Object.entries({ ...view, ...shown }))
+      if (typeof value === 'string' && !/^(now|account|createdAt|enteredAt)$/.test(key))
+        expect([key, text]).toEqual([key, expect.stringContaining(value)]);
+  });
+
+  it.each([
+    ['delivered', null, 'ok'],
+    ['failed', null, 'critical'],
+    ['cancelled', null, 'unknown'],
+    [null, null, 'unknown'],
+    [null, message.deadLetter, 'critical'],
+  ] as const)('a message with outcome %s and dead letter %j looks %s', (outcome, deadLetter, look) => {
+    expect(messageOf({ ...message, outcome, deadLetter })).toContain(`<div class="verdict ${look}">`);
+  });
+
+  it('shows the dead letter of the last round if the look-up fails', () => {
+    const [entry] = account.deadLetters.newestEntries;
+    const page = messageOf(new LookupError(503, 'the service cannot be reached'), entry?.messageId ?? '');
+    expect(read(page)).toContain('The look-up failed with status 503: the service cannot be reached');
+    expect(page).toContain(`<bdi class="name">${entry?.dlqId}</bdi>`);
+    expect(foreignValues(page, account)).toEqual([]);
+    const unknown = read(messageOf(new LookupError(404, 'neither the event log'), 'other'));
+    expect(unknown).toContain('not found');
+    expect(unknown).toContain('The last round has no details about this.');
+  });
+
+  it('matches the golden file', async () => {
+    await expect(main(messageOf(message))).toMatchFileSnapshot('golden/message.txt');
+  });
+});
+
+it('names the holder of an account of another replica', () => {
+  const page = elsewherePage(reduced, { ...context, replica: 'http://watch-2:10922' }).text;
+  expect(read(page)).toMatch(/A look-up runs on the replica that holds the account\. .*Collected by watch-1:10922/);
+});
+
+describe('values from outside', () => {
+  const [script = ''] = HOSTILE;
+  const texts = [...HOSTILE, LONG, 'a\nb', '\u202etxt', '"><img src=x onerror=alert(1)>'];
+  const [row] = dlq.rows;
+  if (!row) throw new Error('the fixture has no row');
+
+  it.each(texts)('are shown as text: %j', text => {
+    const of = { ...row, dlqId: text, messageId: text, url: text, queue: text, labels: [text], method: text };
+    const event = { ...found.events.rows[0], messageId: text, state: text, url: text };
+    const pages = [
+      entries({ ...dlq, rows: [of] }, { kind: text, queue: text }),
+      eventsPage({ found: { ...found.events, rows: [event as never] }, view: account }, { url: text }, context).text,
+      messageOf({
+        ...message,
+        ...Object.fromEntries(['url', 'queue', 'label'].map(key => [key, text])),
+        deadLetter: of,
+      }),
+      messageOf(new LookupError(502, text), text, hostile),
+    ];
+    for (const page of pages) {
+      expect(strange(page)).toEqual([]);
+      expect(page).not.toMatch(/undefined|NaN|\[object/);
+    }
+  });
+
+  it('only valid message ids are links', () => {
+    expect(entries({ ...dlq, rows: [{ ...row, messageId: script }] })).not.toContain('/messages/');
+    expect(entries({ ...dlq, rows: [{ ...row, messageId: '../../agent' }] })).not.toContain('/messages/');
+  });
+});
