@@ -90,7 +90,7 @@ async function throughEverything(url: string): Promise<{ ms: number; longest: nu
       log,
       tracer: NO_TRACER,
     });
-    // Measures the longest delay of other work in the process, such as a scrape.
+    // Measure the longest delay of other work in the process, such as a scrape.
     const delay = monitorEventLoopDelay({ resolution: 1 });
     delay.enable();
     const start = processorTime();

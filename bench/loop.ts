@@ -9,7 +9,7 @@ import { measureAgent } from './loop-agent.ts';
 import { table, targets, timingsOf } from './measure.ts';
 
 const REPEATS = 5;
-/** Limits of a block of the main thread (ms): in ordinary use, and for any body within the size limit. */
+/** Maximum duration of a block of the main thread (ms): in ordinary use, and for any body within the size limit. */
 const LONGEST = { ordinary: 50, any: 250 };
 /** Maximum memory that a response may add (MiB). */
 const MAX_ADDED = 200;
@@ -62,7 +62,7 @@ async function watched(work: () => Promise<unknown>) {
   return { ms, longest: largest, p99: timingsOf(waits).p99, added: (peak - before) / MIB };
 }
 
-/** Measures large responses from the socket to folded facts, and how long they block other work. */
+/** Measures the processing of large responses, from the socket to the collector's facts, and how long it blocks other work. */
 export async function run(): Promise<string> {
   let body = Buffer.alloc(0);
   const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');

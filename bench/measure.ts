@@ -46,7 +46,7 @@ export function timeGet(
   });
 }
 
-/** Describes the machine and its load in the previous minute; other load lowers the ratios. */
+/** Describes the machine and its load in the previous minute, because other load lowers the measured ratios. */
 export function machine(): string {
   const load = loadavg()[0]?.toFixed(1);
   return `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.version}, load average ${load} at the start`;

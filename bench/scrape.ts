@@ -9,7 +9,7 @@ interface Row {
   readonly name: string;
   readonly url: string;
   readonly gzip: boolean;
-  /** Default: text. */
+  /** Whether to request protobuf instead of text. */
   readonly protobuf?: boolean;
   /** Request that precedes each measured request and is not timed. */
   readonly before?: string;

@@ -9,7 +9,7 @@ const inFolder = (folder: string, files: Readonly<Record<string, string>>) =>
 
 const dashboards = Object.entries(shippedDashboards({ objectives: DEFAULT_OBJECTIVES }, dashboardsTemplate));
 
-/** Files generated from the metric families, by path in the repository. */
+/** Returns the generated files about metrics, rules and dashboards, by path in the repository. */
 export const generatedFiles = (): Readonly<Record<string, string>> => ({
   'docs/metrics.md': metricsReference(),
   'docs/dashboards.md': dashboardsReference(),

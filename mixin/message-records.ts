@@ -14,7 +14,7 @@ type Objective = (typeof OBJECTIVES)[number];
 const ofObjective = (record: string, objective: Objective) =>
   series({ name: record, labels: ['objective'] }, { objective });
 
-/** 1 if a replica counted events in real time at any time in the last five minutes, else 0. Absent if the account is blind. */
+/** 1 if a replica counted events in real time within the last five minutes, else 0. Absent if the account is blind. */
 const counting = 'account:delivery_counting:max';
 /** Replicas that were catching up with the event log in the last five minutes while another replica counted in real time. */
 const behind = 'replica:delivery_behind:min5m';
@@ -29,7 +29,7 @@ export const finishedInMinute = 'account:delivery_ended:increase1m';
 /** Number of bad messages in each minute by objective: failed messages, or overdue ones, which may never end. */
 export const badInMinute = 'account:delivery_bad:increase1m';
 
-/** Increases per minute. Windows sum these records: so no increase is lost, and series by destination are read only once. */
+/** Increases per minute. Windows sum these records, so that no increase is lost, and series by destination are read only once. */
 const minuteRecords: readonly RecordingRule[] = [
   {
     record: counting,
@@ -64,7 +64,7 @@ const isComplete = (window: Window) => `${counting} == 1 and ${counting} offset 
 /** Name of the record with the share of bad messages in a window. Absent if unknown, 0 without messages. */
 export const badRatio = (window: Window) => `account:delivery_bad:ratio${window}`;
 
-/** Overdue messages may outnumber finished ones: then the ratio is 1. */
+/** Overdue messages may outnumber finished ones, so the ratio is limited to 1. */
 const ratioRecord = (window: Window): RecordingRule => ({
   record: badRatio(window),
   expr: `clamp_max(${sum(badInMinute, window)} / ignoring (objective) group_left clamp_min(${sum(finishedInMinute, window)}, 1), 1)\nand ignoring (objective) (${isComplete(window)})`,
@@ -121,7 +121,10 @@ function paceRecord(pace: Pace): RecordingRule {
 
 /** Name of the record with the number of messages that ended in half an hour. */
 const ended = 'account:delivery_ended:increase30m';
-/** Name of the record with the messages that became overdue in half an hour in which none ended; 0 if some ended or none is overdue. */
+/**
+ * Name of the record with the number of messages that became overdue in half an hour, if none ended in that time. 0 if some
+ * ended or none is overdue.
+ */
 export const stalled = 'account:delivery_stalled:increase30m';
 export const stalledKnown = `(${stalled} ${unlessPartial()})`;
 

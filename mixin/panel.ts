@@ -54,7 +54,7 @@ export interface PanelLink {
 
 interface Base {
   readonly title: string;
-  /** The question that the panel answers, and how to read it. */
+  /** The question that the panel answers, and how to read the panel. */
   readonly description: string;
   /** Default `count`. */
   readonly unit?: Unit;
@@ -94,7 +94,7 @@ export interface StatesSpec extends Base {
   readonly words: Words;
 }
 
-/** Counts by size over time. */
+/** Counts of histogram buckets over time. */
 export interface HeatmapSpec extends Base {
   readonly kind: 'heatmap';
   readonly queries: readonly [Query];

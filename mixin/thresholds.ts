@@ -24,7 +24,7 @@ export interface Burn {
   readonly short: Window;
 }
 
-/** Burns by alert. An alert on an error budget fires if the budget burns too fast in both windows of one of its pairs. */
+/** Pairs of windows by alert. An alert on an error budget fires if the budget burns too fast in both windows of a pair. */
 export const BURNS = {
   fast: [
     { times: 14.4, long: '1h', short: '5m' },

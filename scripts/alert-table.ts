@@ -4,21 +4,21 @@ import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../src/rules/ch
 
 type Reasons = Readonly<Record<string, string>>;
 
-const HOUR_ONLY = 'Evaluates the last hour and its last minutes only, so it detects no slower burns.';
+const HOUR_ONLY = 'Evaluates only the last hour and its last minutes, so it does not detect slower burns.';
 
 /** Differences between the conditions or times of built-in alerts and of the shipped alerts with the same name. */
 export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
-  DeliveryBlind: 'Without the label `collector` if no collector can be read: one alert instead of three.',
+  DeliveryBlind: 'If no collector can read, one alert without the label `collector` fires instead of three.',
   DeliveryCollectorStale: 'Also fires if only a filter fails.',
   DeliveryErrorBudgetFastBurn: HOUR_ONLY,
   DeliveryErrorBudgetSlowBurn: HOUR_ONLY,
   DeliveryOnTimeBudgetFastBurn: HOUR_ONLY,
   DeliveryOnTimeBudgetSlowBurn: HOUR_ONLY,
   DeliveryDlqGrowing:
-    'Evaluates 75 minutes, so it detects no growth over six hours. Compares with the smallest size an hour ago instead of the largest.',
+    'Evaluates 75 minutes, so it does not detect growth over six hours. Compares with the smallest size an hour ago instead of the largest.',
   DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',
   DeliveryFlowControlBacklogGrowing:
-    'Evaluates one hour, from 50 messages; the shipped alert evaluates two hours, from 100.',
+    'Evaluates one hour, and waitlists of at least 50 messages; the shipped alert evaluates two hours, and at least 100.',
   DeliveryFlowControlGhostSlots:
     'Keeps firing while the state is unknown, so 15 minutes of `keepFiringFor` are enough.',
   DeliveryDispatchPausedWithBacklog: 'The problem is `info` for its first hour.',

@@ -273,7 +273,7 @@ const ROUTES: readonly Route[] = [
       path: `/api/v1/auto-cancel/${verb}`,
       description:
         verb === 'pause'
-          ? 'Stops all cancels until resume. Responds when no cancel can be sent any more, within 30 s.'
+          ? 'Stops all cancels until resume. Responds once no more cancels can be sent, within 30 s.'
           : 'Ends a pause.',
       body: 'Reason',
       responses: { 200: { description: 'The affected accounts.', json: 'Stopped' }, ...BODY, 409: NOT_DONE },

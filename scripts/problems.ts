@@ -32,7 +32,7 @@ export const problemsReference = () =>
       '75 dead letters entered in 18 min; the queue grew by 51 to 776 in 10 min; most: status 489 from app.example.com/api/onboarding (66).',
       '```',
     ].join('\n'),
-    'Problems are sorted by severity, then by age. `critical`: act now; `warning`: act today; `info`: no action. Checks use at most the last hour of the [history](store.md#history); each sentence states the period that it covers. Missing data is never evaluated. Stale or withdrawn data is only reported as such. An account that cannot be read has only this problem, without the resulting ones.',
+    'Problems are sorted by severity, then by age. `critical`: act now; `warning`: act today; `info`: no action. Checks use at most the last hour of the [history](store.md#history); each sentence states the period that it covers. Missing data is never evaluated. Stale or withdrawn data is only reported as such. For an account that cannot be read, only this problem is listed, without its consequences.',
     'A problem starts when its cause began, for example after the last successful read, or else when an agent first detected it. A problem that returns within five minutes counts as the same one. A growing queue, and failing or late messages, remain problems until they have been below 70 % of their threshold for five minutes.',
     '## Problems of an account',
     'A message is overdue `objectives.onTimeWithin` after it was due. An increase by a fifth (20–50) means a fifth of the earlier size, but at least 20 and at most 50 messages. If several checks of one kind find the same subject, the first is shown. *times* lists `for` and `keepFiringFor` of the [alert](#as-alerts).',

@@ -11,7 +11,7 @@ interface LockedPackage {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
-/** The used part of package-lock.json: packages by folder; '' is the package itself. */
+/** The parts of package-lock.json that are used here: packages by folder; '' is the package itself. */
 export interface Lockfile {
   readonly name: string;
   readonly version: string;

@@ -252,9 +252,9 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     name: 'limits',
     reasons: {
       cooldown: 'the last cancel with the same URL was less than `cooldown.perUrl` ago',
-      limit_run: 'this limit of cancels is used up',
-      limit_hour: 'this limit of cancels is used up',
-      limit_day: 'this limit of cancels is used up',
+      limit_run: 'this limit on cancels is reached',
+      limit_hour: 'this limit on cancels is reached',
+      limit_day: 'this limit on cancels is reached',
     },
     phases: BEFORE_INTENT,
     check: ({ options, journal, evaluated, time, usesBefore }) =>

@@ -46,7 +46,7 @@ export const ownFamilies = {
   ),
   counting: gauge(
     'delivery_event_log_counting',
-    'Whether the event log is read and stored as it happens (1), else 0: counters may then catch up with earlier events.',
+    'Whether events are read and stored as they happen (1), else 0: counters may then catch up with earlier events.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',

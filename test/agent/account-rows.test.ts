@@ -47,7 +47,7 @@ async function setUp() {
   };
 }
 
-it('immediately commits rows that must survive a crash loop, and other rows only on save', async () => {
+it('commits rows immediately if they must survive a crash loop, and other rows only on save', async () => {
   const { clock, commits, known, upkeep, stored, succeed, fail } = await setUp();
   const began = clock.now();
   await upkeep.afterRound();

@@ -12,7 +12,7 @@ import { createTestLog, createTestTracer } from '../support/silent.ts';
 
 const SECOND = 1000;
 
-/** Accounts of one process on one store, which can be opened by name. */
+/** Sets up accounts of one process that share a store. `open` opens an account by name. */
 function setUp(accounts: readonly { readonly name: string; readonly baseUrl: string }[], clock = createManualClock()) {
   const store = createMemoryStore();
   const dispatchers = createDispatchers({});
@@ -46,7 +46,7 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
     afterThisTest(() => account.close());
     return account;
   }
-  /** Runs the first rounds of the accounts. */
+  /** Starts the accounts and waits for their first rounds. */
   async function start(...accounts: Account[]): Promise<void> {
     const starting = Promise.all(accounts.map(account => account.start()));
     await clock.advance(0);
@@ -59,7 +59,7 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
 const sum = ({ sources }: Account, family: string) =>
   sources.flatMap(source => source.samples().get(family) ?? []).reduce((all, { value }) => all + value, 0);
 
-it('reopens an account while another keeps running, without resetting counters or sending requests while closed', async () => {
+it('reopens an account while another keeps running, without resetting its counters or polling it while it is closed', async () => {
   const clock = createManualClock();
   const emulator = await startEmulator({
     clock,
@@ -77,7 +77,7 @@ it('reopens an account while another keeps running, without resetting counters o
   await start(first, other);
   expect([first.status().up, other.status().up]).toEqual([true, true]);
 
-  /** Advances time and adds events until the account has counted `count`. */
+  /** Adds one event and advances time until the account has counted `events` events. */
   async function count(account: Account, events: number): Promise<void> {
     emulator.state.addEvent({ state: 'created', time: clock.now() + SECOND });
     await eventually(async () => {
@@ -151,7 +151,7 @@ it('restores the start times of an account’s problems after a restart', async 
   expect((await open('a')).problems.firstSeen(stuck)).toBe(seenAt);
 });
 
-it('closes an account immediately if its service does not respond', async () => {
+it('closes an account immediately even if the service does not respond', async () => {
   const service = await startHttpService(() => undefined);
   afterThisTest(() => service.close());
   const { open, start } = setUp([{ name: 'a', baseUrl: service.url }]);

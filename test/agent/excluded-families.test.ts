@@ -9,7 +9,7 @@ import { parseExposition } from '../support/parse-exposition.ts';
 const { signal } = new AbortController();
 const deps = { env: {}, clock: systemClock, random: () => 0, onRefused: () => undefined };
 
-/** Starts a service with one key, and an account that excludes these families. */
+/** Starts a service with one key and returns the configuration of an account that excludes these families. */
 async function setUp(exclude: string[]) {
   const service = await serve((_, response) => json(response, [{ flowControlKey: 'k', waitListSize: 7 }]));
   const config = {
@@ -39,7 +39,7 @@ it('omits excluded families from a Prometheus snapshot, but not from JSON', asyn
   });
 });
 
-it('plan does not count series of excluded families', async () => {
+it('the plan command does not count series of excluded families', async () => {
   const seriesOf = async (exclude: string[]) => (await planCosts(await setUp(exclude), deps, signal))[0]?.series ?? 0;
   const whole = await seriesOf([]);
   expect(await seriesOf(['delivery_token_rejected', 'delivery_watch_api_budget_remaining'])).toBe(whole - 2);

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { newFolder } from '../support/folder.ts';
 import { requireProgram } from '../support/prometheus.ts';
 
-/** `alerting.test.ts` compares the golden file with the output. */
+/** Golden file of the printed rules. `test/rules/alerting.test.ts` compares it with the output. */
 const RULES = 'test/rules/golden/alert-rules.yaml';
 
 describe.skipIf(!requireProgram('promtool'))('printed rules', () => {
@@ -24,7 +24,7 @@ describe.skipIf(!requireProgram('promtool'))('printed rules', () => {
       interval: '1h',
       input_series: [
         { series: oldest('one'), values: '0x40' },
-        // This replica started an hour ago without the other's stored state.
+        // This replica started an hour before the evaluation, without the stored state of the other one.
         { series: oldest('two'), values: '_x36 129600x4' },
       ],
       promql_expr_test: [

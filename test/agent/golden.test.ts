@@ -13,10 +13,10 @@ const FORMATS = [
   ['openmetrics', 'application/openmetrics-text', 'metrics.openmetrics'],
 ] as const;
 
-/** Starts the agent and the emulator at a fixed time, and runs each round once. */
+/** Starts the emulator and the agent at a fixed time and waits for the first result of each round. */
 async function startBoth(more: object[] = []): Promise<Agent> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
-  // No workload, so that changes of the emulator do not affect the golden files.
+  // Without history and dead letters, changes of the emulated workload do not affect the golden files.
   const emulator = await startEmulator({ clock, token: 'golden-token', history: 0, dlqEntries: 0 });
   afterThisTest(() => emulator.close());
   for (const [index, responseStatus] of [500, 404, 500].entries()) {
@@ -51,7 +51,7 @@ async function startBoth(more: object[] = []): Promise<Agent> {
   return agent;
 }
 
-/** Removes values that differ between runs: runtime metrics, and sizes of the emulator's responses. */
+/** Removes runtime metrics and response sizes, and replaces version numbers, so that the text is the same in every run. */
 function withoutRuntime(text: string): string {
   const lines = text
     .split('\n')
@@ -59,14 +59,14 @@ function withoutRuntime(text: string): string {
   return lines.join('\n').replaceAll(process.version, 'vX').replaceAll(`version="${version}"`, 'version="X"');
 }
 
-it.each(FORMATS)('the exposition matches the golden file in format %s', async (format, accept, file) => {
+it.each(FORMATS)('the exposition in the %s format matches the golden file', async (format, accept, file) => {
   const agent = await startBoth();
   const text = await (await fetch(`${agent.url}/metrics`, { headers: { accept } })).text();
   parseExposition(text, format);
   await expect(withoutRuntime(text)).toMatchFileSnapshot(`golden/${file}`);
 });
 
-it('the probes of all accounts and of the agent together contain all families of /metrics', async () => {
+it('/probe and /metrics/agent together expose all families of /metrics', async () => {
   const agent = await startBoth([{ name: 'refused', token: 'another-token' }]);
   const families = async (path: string) => {
     const text = await (await fetch(agent.url + path)).text();

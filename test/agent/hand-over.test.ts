@@ -9,7 +9,7 @@ const INTERVAL = LEASE / 5;
 const MINUTE = 60_000;
 
 interface Options {
-  /** Interval of the rounds of all accounts. */
+  /** Interval of the flow-control rounds. */
   readonly every?: string;
 }
 
@@ -62,7 +62,7 @@ async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
     inFlight,
     config,
     running: () => supervisor.state().running.map(({ name }) => name),
-    /** Returns openings and stops of accounts in order. */
+    /** Returns the `open` and `stop` lines of all accounts in order. */
     changes: () => rest('open', 'stop'),
     requests: (name: string) => course.filter(line => line === `request ${name}`).length,
     commits: (name: string) => database.course.filter(line => line === `one committed ${name}`).length,
@@ -110,7 +110,7 @@ it('a replica runs the accounts it owns and logs gained and lost accounts in one
   ]);
 });
 
-it('saves an account before it releases its lease, and closes lost accounts before it opens gained ones', async () => {
+it('saves an account before releasing its lease, and closes lost accounts before opening gained ones', async () => {
   const { clock, database, supervisor, changes, commits } = await setUp(['a', 'b']);
   database.place('b', 'two');
   supervisor.start();
@@ -142,7 +142,7 @@ it('closes a lost account immediately while another account is being opened', as
   database.place('a', 'two');
   await database.join('two').replicas.renew(['a']);
   await clock.advance(INTERVAL);
-  // Closing the supervisor waits for the account that is being opened.
+  // The supervisor removes `a` only after `c` is open, but `a` no longer sends requests or commits rows.
   expect(running()).toEqual(['a', 'b']);
   const [a] = openings;
   expect(inFlight.get('a')).toBe(0);
@@ -160,7 +160,7 @@ it('closes a lost account immediately while another account is being opened', as
   expect(scene.errors().filter(({ level }) => level === 'error')).toEqual([]);
 });
 
-it('if an account is lost while another is being closed, closes the account before releasing its lease', async () => {
+it('closes an account before releasing its lease if the lease is lost while another account is being closed', async () => {
   const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
   supervisor.start();
   await clock.advance(1000);
@@ -192,7 +192,7 @@ it('if an account is lost while another is being closed, closes the account befo
   expect(requests('a')).toBeGreaterThan(before);
 });
 
-it('does not resolve alerts of an account lost during a reload, but leaves them to the next holder', async () => {
+it('leaves the alerts of an account that is lost during a reload to the next holder, without resolving them', async () => {
   const { clock, database, supervisor, config, hold } = await setUp(['a', 'b']);
   const when = { above: { metric: 'delivery_flow_control_keys', value: 0 } };
   const alerts = { enabled: true, evaluateEvery: '1s', rules: [{ name: 'Keys', when }] };
@@ -219,14 +219,14 @@ it('does not resolve alerts of an account lost during a reload, but leaves them 
   expect(supervisor.alerting.evaluations).toHaveLength(1);
 });
 
-it('releases an account that fails to open, keeps the others running and retries it with increasing delays', async () => {
+it('releases accounts that fail to open and retries them with increasing delays while the others keep running', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
   const { clock, damaged, database, supervisor, running, changes, log } = await setUp(names, { every: '1h' });
   for (const name of ['n2', 'n5']) damaged.add(name);
   supervisor.start();
   await clock.advance(0);
   expect(running()).toEqual(names.filter(name => !damaged.has(name)));
-  // There is one attempt per account: damaged ones do not affect others.
+  // Each account was opened once: a failure does not cause another attempt for other accounts.
   expect(changes()).toHaveLength(8);
   expect(database.holders().has('n2')).toBe(false);
   const failures = () => log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields);
@@ -247,7 +247,7 @@ it('releases an account that fails to open, keeps the others running and retries
   expect(new Set(changes()).size).toBe(8);
 });
 
-it('keeps the leases of accounts that failed to open while the database was unavailable, and opens them once it is available', async () => {
+it('keeps the leases of accounts that failed to open while the database was unavailable, and opens the accounts once it is available again', async () => {
   const { clock, database, damaged, supervisor, hold, running, errors } = await setUp(['a', 'b']);
   for (const name of ['a', 'b']) damaged.add(name);
   const open = ['open a', 'open b'].map(hold);
@@ -294,7 +294,7 @@ it.each([
   expect(errors()).toEqual([]);
 });
 
-it('a handover waits for a reload in progress, and a reload waits for a handover', async () => {
+it('a handover waits for a running reload, and a reload waits for a running handover', async () => {
   const { clock, database, supervisor, config, hold, running, changes } = await setUp(['a', 'b']);
   database.place('b', 'two');
   const port = Promise.withResolvers<void>();
@@ -323,7 +323,7 @@ it('a handover waits for a reload in progress, and a reload waits for a handover
   expect(running()).toEqual(['a', 'b']);
 });
 
-it('opens no further account after a stop, and waits for the account that is being opened', async () => {
+it('opens no further account once stopped, and waits for the account that is being opened', async () => {
   const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
   database.place('b', 'two');
   const open = hold('open a');

@@ -14,8 +14,9 @@ import { accountNamed, configOf, type Opening, openSupervised } from '../support
 /** An account of the service has one of two names or is not configured. The account `b` is always configured. */
 interface Configured {
   readonly one: 'a' | 'renamed' | undefined;
-  /** Settings that affect polling, and an alert rule. */
+  /** Value of an account label. A change reopens the accounts. */
   readonly reading: number;
+  /** Threshold of the alert rule. */
   readonly rule: number;
 }
 
@@ -70,7 +71,7 @@ const life = fc.record({
   steps: fc.array(step, { minLength: 4, maxLength: 16 }),
 });
 
-/** Conditions changed by steps. */
+/** Conditions that steps change. */
 interface World {
   readonly damaged: Set<string>;
   opening: number;
@@ -80,7 +81,7 @@ interface World {
 
 const createWorld = (): World => ({ damaged: new Set(), opening: 0, stopping: 0, refusesCommits: false });
 
-/** The store of the process. The witness tracks its leases. */
+/** Wraps the store of the process. The witness records gained and released leases. */
 function watched(store: Store, world: World, witness: Witness): Store {
   const { replicas } = store;
   const commit: Store['commit'] = (account, changes, guard) => {
@@ -120,7 +121,7 @@ const following = (holding: Leases, witness: Witness): Leases => ({
     }),
 });
 
-/** Another replica acquires an account immediately, or returns it. */
+/** Creates another replica, which can acquire an account immediately or return it. */
 function createRival(shared: SharedStore | undefined) {
   const rival = shared?.join('two').replicas;
   return {
@@ -170,7 +171,7 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
             return account.start();
           },
           async stop() {
-            // Simulates a cancel in flight, which is recorded before the account stops.
+            // Simulates a cancel in flight, whose result must be recorded before the account stops.
             ending ??= witness.during(born, 'lingering request', () => clock.sleep(world.stopping));
             await Promise.all([account.stop(), ending]);
             born.isStopped = true;
@@ -217,7 +218,7 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
   return clock.sleepers > 0 ? [...witness.violations, `${clock.sleepers} sleepers are left`] : witness.violations;
 }
 
-/** Receives the notifications of the current run. */
+/** Witness of the current run. It records notifications. */
 let current: Witness | undefined;
 
 beforeEach(() => {

@@ -9,12 +9,12 @@ import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const RELOADS = 200;
-/** Number of reloads until all one-time allocations are made. */
+/** Number of reloads after which all one-time allocations have been made. */
 const WARM = 40;
 
 type Series = ReadonlyMap<string, number>;
 
-/** Returns values of counters by series. */
+/** Returns the values of counters and histograms by series. */
 function risingIn(text: string): Series {
   const families = parseExposition(text, 'text').filter(({ type }) => type === 'counter' || type === 'histogram');
   return new Map(
@@ -60,7 +60,7 @@ it(`serves every scrape, resets no counter and leaks no handles during ${RELOADS
   const own = JSON.parse(readFileSync(agent.configFile, 'utf8'));
   const url = await agent.start();
   const { pid } = agent.process;
-  // Rename the file into place: the watch may start a reload at any moment and would read half a file.
+  // Rename the file into place: the file watch may start a reload at any time and could read a partially written file.
   const use = (config: object) => {
     writeFileSync(`${agent.configFile}.new`, JSON.stringify({ ...own, ...config }));
     renameSync(`${agent.configFile}.new`, agent.configFile);
@@ -75,7 +75,7 @@ it(`serves every scrape, resets no counter and leaks no handles during ${RELOADS
       const response = await fetch(`${url}/metrics`);
       if (response.status !== 200) throw new Error(`a scrape failed: ${response.status}`);
       const now = risingIn(await response.text());
-      // Counters of accounts removed and added between two scrapes restart.
+      // Counters of an account restart if it is removed and added again between two scrapes.
       const isKept = (series: string) => /"account":"(kept|changed)"/.test(series);
       for (const [series, value] of before) {
         if (isKept(series) && !((now.get(series) ?? -1) >= value)) fallen.push(series);
@@ -91,7 +91,7 @@ it(`serves every scrape, resets no counter and leaks no handles during ${RELOADS
     const before = reloads();
     use(number % 2 === 0 ? second : first);
     agent.process.kill('SIGHUP');
-    // The watch may trigger one more reload.
+    // The file watch may trigger an additional reload.
     await eventually(() => expect(reloads()).toBeGreaterThan(before));
   }
   async function usage() {
@@ -115,7 +115,7 @@ it(`serves every scrape, resets no counter and leaks no handles during ${RELOADS
   // The number of open connections varies by one or two.
   expect(last.descriptors).toBeLessThanOrEqual(warm.descriptors + 5);
   expect(last.timers).toBeLessThanOrEqual(warm.timers + 10);
-  // Compare kilobytes. Retaining earlier configurations would take more than 1,000 per reload.
+  // RSS is in kB. Retaining earlier configurations would add more than 1,000 kB per reload.
   expect(last.rss - middle.rss).toBeLessThan(half * 500);
   expect(
     agent.process

@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
-/** Starts an agent, and a service with one key per account. Accounts in `waits` get no response before `release`. */
+/** Starts a service with one key per account. Accounts in `waits` get no response until `release` is called. */
 async function setUp(options: Partial<AgentDeps> = {}) {
   const waits = new Set<string>();
   const held: (() => void)[] = [];
@@ -41,7 +41,7 @@ async function setUp(options: Partial<AgentDeps> = {}) {
     log: { level: 'silent' },
     store: { kind: 'memory' },
     collect: { flowControl: { every: '20ms' }, dlq: { enabled: false }, events: { enabled: false } },
-    // A busy machine may exceed intervals of 20 ms: data must not become stale.
+    // On a busy machine a round may take longer than its interval of 20 ms. Its data must not become stale.
     staleness: { markAfter: 1000, withdrawAfter: 1000 },
   };
   const textOf = (config: object) => JSON.stringify({ ...common, ...config }, null, 1);
@@ -70,7 +70,7 @@ it('opens added, reopens changed and closes removed accounts without affecting o
   for (const name of ['kept', 'changed', 'gone']) await eventually(async () => expect(await waiting(name)).toBe(7));
   const hash = (await scrape(agent.url)).samples('delivery_watch_config_info')[0]?.labels.hash;
   const before = [await reads('kept'), await reads('changed')] as const;
-  // The shown data cannot come from a new round.
+  // Block new rounds, so that the shown data must come from before the reload.
   waits.add('changed').add('added');
   write({ accounts: [account('kept'), account('changed', { labels: { team: 'x' } }), account('added')] });
   expect(await agent.reload()).toEqual({ changed: ['accounts: changed changed, gone removed, added added'] });
@@ -157,7 +157,7 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
     /store\.schema: can't change while the agent runs/,
   ],
   [
-    'configures another URL of the replica',
+    'configures another replica URL',
     ({ write, account }) =>
       write({ accounts: [account('a')], server: { listen: '127.0.0.1:0', replicaUrl: 'http://x.example' } }),
     /server\.replicaUrl: can't change while the agent runs/,
@@ -186,7 +186,7 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
   expect(await reads('a')).toBeGreaterThan(before);
 });
 
-it('polls an account with a damaged auto-cancel journal, reports the damage, and opens the repaired journal', async () => {
+it('polls an account with a damaged auto-cancel journal, and starts its auto-cancel at the first reload after the repair', async () => {
   const { account, folder, write, start } = await setUp();
   const path = join(folder, 'store.db');
   const common = {
@@ -217,7 +217,7 @@ it('polls an account with a damaged auto-cancel journal, reports the damage, and
   expect(await paused('c')).toBe(0);
 });
 
-it('runs all accounts except one with a damaged row, reports it, and opens it once the row is repaired', async () => {
+it('runs all accounts except one with a damaged row, reports that account, and opens it once the row is repaired', async () => {
   const { account, folder, write, start } = await setUp();
   const path = join(folder, 'store.db');
   const spent = (value: string | null) => [{ key: 'budget/spent', value }];
@@ -270,7 +270,7 @@ it('reports the line of a configuration error', async () => {
   expect(await agent.reload()).toEqual({ faults: [fault] });
 });
 
-it('concurrent requests share one reload, and reloads are rejected once the agent is stopping', async () => {
+it('concurrent reload requests share one reload, and reloads are rejected once the agent is stopping', async () => {
   const { account, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   const running = agent.reload();
@@ -288,7 +288,7 @@ it('concurrent requests share one reload, and reloads are rejected once the agen
   expect(await agent.reload()).toMatchObject({ faults: [{ message: 'the agent is stopping' }] });
 });
 
-it('switches to another port, and keeps the old port if the new one is unavailable', async () => {
+it('switches to another listen address and closes the previous one', async () => {
   const { account, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   const before = agent.url;
@@ -339,7 +339,7 @@ const FORMATS = [
   'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited',
 ];
 
-it('applies excluded families to /metrics and /probe in every format without affecting accounts and alerts', async () => {
+it('applies excluded families to /metrics and /probe in every format without affecting polling and alerts', async () => {
   const { account, write, start, waits } = await setUp();
   const alerts = {
     enabled: true,
@@ -374,7 +374,7 @@ it('applies excluded families to /metrics and /probe in every format without aff
   await eventually(async () => expect(await reads('a')).toBeGreaterThan(before + 2));
   expect(await firing('a')).toBe(1);
 
-  // Families included again are shown without a new read.
+  // Families that are no longer excluded are shown without a new read.
   waits.add('a');
   write({ accounts: accounts([]), alerts });
   expect(await agent.reload()).toEqual({ changed: ['accounts: a changed'] });

@@ -8,7 +8,7 @@ import {
   watchCounters,
 } from '../support/replica-checks.ts';
 
-/** `a@0-10 b@20-30`: requests of replicas for one account. */
+/** Parses requests for one account, such as `a@0-10 b@20-30`: replica, start and end of each request. */
 const polls = (text: string, more: Partial<Poll> = {}): Poll[] =>
   text.split(' ').map(each => {
     const [, replica = '', start, end] = /^(\w)@(\d+)-(\d+)$/.exec(each) ?? [];
@@ -22,7 +22,7 @@ describe('checks of replica requests', () => {
   it.each([
     ['a@0-10 a@5-20 b@30-40 b@50-60', 2, []],
     ['a@0-10 b@9-20', 2, ['x: b asked 1 ms before the last request of a ended']],
-    // The replicas alternate, although they never poll simultaneously.
+    // The replicas never poll simultaneously, but the poller changes more often than the lease was gained.
     ['a@0-10 b@20-30 a@40-50', 2, ['x: gained 2 times, polled in turns by a,b,a']],
     ['a@0-10 b@20-30 a@40-50', 3, []],
     ['a@0-10', 0, ['x: gained 0 times, polled in turns by a']],
@@ -38,7 +38,7 @@ describe('checks of replica requests', () => {
     expect(checkOneAtATime(both, epochs(2), [{ ...isolation, from: 0, to: 60 }]).faults).toHaveLength(2);
   });
 
-  it('finds the longest gaps between requests, including at the start and end, and for accounts without any request', () => {
+  it('finds the longest gaps between requests, including those at the start and end and those of accounts without requests', () => {
     expect(gapsOf(polls('a@10-11 a@40-41 a@60-61'), ['x', 'y'], 0, 100)).toEqual([
       { account: 'y', from: 0, to: 100 },
       { account: 'x', from: 60, to: 100 },
@@ -48,13 +48,13 @@ describe('checks of replica requests', () => {
     ]);
   });
 
-  it('finds a DELETE sent twice by any replica', () => {
+  it('finds a DELETE that is sent more than once, even by different replicas', () => {
     const del = (text: string, path: string) => polls(text, { method: 'DELETE', path });
     expect(checkDeletes([...del('a@0-1', '/1'), ...del('b@0-1', '/2'), ...polls('a@0-1 b@0-1')])).toEqual([]);
     expect(checkDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
   });
 
-  it('finds duplicate notifications, except those of a replica that was interrupted at the time', () => {
+  it('finds duplicate notifications, except repetitions of a notification whose sender was interrupted', () => {
     const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
     expect(checkNotifications([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
     expect(checkNotifications([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
@@ -72,7 +72,7 @@ describe('checks of replica requests', () => {
       watch.saw(replica, new Map([['x', value]]), known);
     see('a', 5);
     see('b', 5);
-    // The replica is isolated: it shows its last values.
+    // A replica that already exposes the series may lag behind another one, so only its own last value counts.
     see('b', 7);
     see('a', 5);
     expect(watch.faults).toEqual([]);

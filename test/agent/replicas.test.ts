@@ -5,9 +5,9 @@ import { eventually } from '../support/eventually.ts';
 import { json, serve } from '../support/http-service.ts';
 import { createReplicas, LEASE, type StartedReplica } from '../support/replicas.ts';
 
-/** Starts a service with one key per account, and replicas that poll it. */
+/** Starts a service with one key per account. `start` starts a replica that polls it. */
 async function setUp() {
-  /** `replica account` of every request, in order. */
+  /** One `replica account` entry per request, in order. */
   const calls: string[] = [];
   const arrivals = new Map<string, () => void>();
   const service = await serve((request, response) => {
@@ -16,7 +16,7 @@ async function setUp() {
     json(response, { flowControls: [{ flowControlKey: account, waitListSize: 7 }] });
     arrivals.get(`${replica} ${account}`)?.();
   });
-  /** Calls `act` when the next such request gets its response, so that none is in flight, and resolves afterwards. */
+  /** Calls `act` right after the response to the next such request, when none is in flight. */
   const atNext = (call: string, act: () => void) =>
     new Promise<void>(resolve =>
       arrivals.set(call, () => {
@@ -101,7 +101,7 @@ it('completes a reload and a handover that run concurrently', async () => {
     for (const answer of answers) expect(answer).toMatchObject({ changed: [expect.stringMatching('a changed')] });
     const expected = { [giver]: giver === 'one' ? ['c', 'd'] : [], [taker]: taker === 'one' ? names : ['a', 'b'] };
     await eventually(async () => expect(await shown(one, two)).toEqual([expected.one, expected.two]));
-    // A busy process may renew leases of half a second late and then briefly show no data.
+    // On a busy machine, leases of half a second may be renewed late. The replica then briefly shows no data.
     await eventually(async () => {
       const infos = (await Promise.all([one.scrape(), two.scrape()])).flatMap(({ samples }) =>
         samples('delivery_account_info', { time: String(time) }),
@@ -111,7 +111,7 @@ it('completes a reload and a handover that run concurrently', async () => {
   }
 });
 
-it('releases all accounts after saving them when it is stopped', async () => {
+it('saves all accounts at shutdown and then releases them', async () => {
   const { database, start, shown } = await setUp();
   const one = await start('one', ['a', 'b']);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
@@ -135,7 +135,7 @@ it('sends no request for an account that moved to another replica while this pro
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + paused };
   const one = await start('one', ['a', 'b'], clock);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
-  // When a stopped process continues, its clocks have advanced, and responses arrive a moment later.
+  // When a paused process continues, its clocks have advanced, and responses arrive a moment later.
   let goOn: (() => void) | undefined;
   let since = 0;
   await atNext('one a', () => {
@@ -151,7 +151,7 @@ it('sends no request for an account that moved to another replica while this pro
   await eventually(async () => expect(await shown(one, two)).toEqual([['b'], ['a']]));
   await eventually(() => expect(calls.slice(since).filter(call => call === 'one b').length).toBeGreaterThan(5));
   expect(calls.slice(since)).not.toContain('one a');
-  // Later commits were not for this account.
+  // The first replica commits nothing for the account after the second one has gained it.
   const gained = database.course.lastIndexOf('two gained a');
   expect(database.course.slice(gained)).not.toContain('one committed a');
 });
@@ -166,7 +166,7 @@ it('keeps its accounts and keeps polling during and after a database outage that
   await eventually(() => expect(systemClock.monotonic()).toBeGreaterThan(until));
   const since = calls.length;
   await eventually(() => expect(new Set(calls.slice(since))).toEqual(new Set(['one a', 'one b'])));
-  // On a busy machine, data with an interval of 20 ms may be stale for a moment.
+  // On a busy machine, data that is read every 20 ms may be stale for a moment.
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
   expect(database.course.slice(course)).toEqual([]);
   database.isUnavailable = false;

@@ -11,8 +11,8 @@ import { loadedFrom } from '../support/view-scene.ts';
 const commit = async () => undefined;
 
 /**
- * Starts an agent with one account. Reads of alert states fail while `isBroken`, and then wait for `until`; commits fail while
- * `isFull`. If `isLabelled`, labels of the account also depend on `enabled`.
+ * Starts a supervisor with one account. Reads of alert states fail while `isBroken` and otherwise wait for `until`. Commits
+ * fail while `isFull`. If `isLabelled`, the labels of the account also depend on `enabled`.
  */
 async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
   const clock = createManualClock();
@@ -48,7 +48,7 @@ async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
   return { clock, broken, supervisor, loaded };
 }
 
-/** Returns a configuration in which an alert pauses auto-cancel. `enabled`: whether alerts are evaluated. */
+/** Returns a configuration with auto-cancel. If `enabled`, alerts are evaluated and can pause auto-cancel. */
 const pausedByAlerts = (enabled: boolean) => ({
   alerts: {
     enabled,
@@ -75,7 +75,7 @@ it('starts auto-cancel with changed rules only after loading the alert states th
   expect([...supervisor.alerting.states('a')]).toEqual([['Pausing', 'unknown']]);
 });
 
-it('does not start auto-cancel if the agent stops while auto-cancel is being opened', async () => {
+it('does not start auto-cancel if the agent is stopped while auto-cancel is being opened', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
   broken.isBroken = true;
   await supervisor.reload(loaded(true), commit);
@@ -88,7 +88,7 @@ it('does not start auto-cancel if the agent stops while auto-cancel is being ope
   expect(clock.sleepers).toBe(0);
 });
 
-it('resumes auto-cancel of an account that could not be saved when a reload reverts its change', async () => {
+it('resumes auto-cancel of an account that could not be saved when a reload reverts its configuration change', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(() => pausedByAlerts(false), true);
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   broken.isFull = true;

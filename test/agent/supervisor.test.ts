@@ -13,7 +13,7 @@ const commit = async () => undefined;
 const MINUTE = 60_000;
 const broken = () => Promise.reject(new StoreError('io', 'the disk'));
 
-/** Starts a supervisor without replicas. The store refuses commits of `unwritable` accounts and reads of `unreadable` ones. */
+/** Sets up a supervisor without replicas. The store rejects commits of `unwritable` and reads of `unreadable` accounts. */
 async function setUp(names: readonly string[]) {
   const clock = createManualClock();
   const inner = createMemoryStore();
@@ -80,7 +80,7 @@ it('keeps the connections of an account that could not be saved until the accoun
   await eventually(() => expect(isClosed()).toBe(true));
 });
 
-it('shows a failed account while a reload retries it, and resolves its alerts when it is removed', async () => {
+it('shows an account that failed to open while a reload retries it, and resolves its alerts when it is removed', async () => {
   const clock = createManualClock();
   const inner = createMemoryStore();
   const shown: unknown[] = [];
@@ -123,7 +123,7 @@ it('shows a failed account while a reload retries it, and resolves its alerts wh
   expect([...rows.values()].map(text => JSON.parse(text).state.phase)).toEqual(['resolved']);
 });
 
-it('retries agent-wide rows that could not be read', async () => {
+it('retries reading agent-wide rows after a failure', async () => {
   const { clock, unreadable, start } = await setUp(['a']);
   unreadable.add(NO_ACCOUNT);
   const parts = await start();
@@ -136,7 +136,7 @@ it('retries agent-wide rows that could not be read', async () => {
   expect(failures()).toHaveLength(before);
 });
 
-it('does not leak memory of earlier configurations and sessions', async () => {
+it('does not retain earlier configurations and sessions in memory', async () => {
   const { clock, start } = await setUp(['a']);
   const { supervisor, log } = await start();
   const above = (value: number) => ({ above: { metric: 'delivery_flow_control_keys', value } });

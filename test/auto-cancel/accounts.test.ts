@@ -36,7 +36,7 @@ interface Agent {
 }
 
 /**
- * Creates agents in plan mode on one store. `rows`: dead letters of each account, whose callbacks have been in progress
+ * Sets up agents in plan mode that share a store. `rows`: dead letters of each account, whose callbacks have been in progress
  * for days.
  */
 function setUp(...rows: object[]) {
@@ -178,7 +178,7 @@ it('an agent starts with a read-only store and obeys a pause that is not yet in 
   expect(await readJournal(store, 'a')).toMatchObject([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
 });
 
-it('auto-cancel opens one reader with priority look and one with priority action', async () => {
+it('auto-cancel opens one reader with the priority `look` and one with the priority `action`', async () => {
   const { start, priorities } = setUp();
   await start(['a']);
   expect([...priorities].sort()).toEqual(['action', 'look']);
@@ -192,7 +192,7 @@ it('candidates are skipped while the stop file exists', async () => {
   expect([left(), await readJournal(store, 'a')]).toEqual([['stop_file'], []]);
 });
 
-it('logs, journal and explanations contain neither the user nor the query of a URL', async () => {
+it('logs, journal and explanations omit credentials, query and fragment of URLs', async () => {
   const secret = 'https://user:PASSWORD@a.example/x?token=TOKEN#FRAGMENT';
   const { log, start, store } = setUp({ url: secret, workflowUrl: secret });
   const agent = await start(['a']);
@@ -234,7 +234,7 @@ describe('configuration changes', () => {
       ?.map(({ value }) => value);
   }
 
-  it('a reload reuses accounts with unchanged settings, and keeps journal and counts when rules change', async () => {
+  it('a reload reuses accounts with unchanged settings, and keeps journal and counters when limits change', async () => {
     const { store, stopFile, start } = setUp();
     writeFileSync(stopFile, '');
     const first = await start(['a', 'b']);

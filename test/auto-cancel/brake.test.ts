@@ -35,7 +35,7 @@ function setUp(store: Store = createMemoryStore()) {
 }
 
 describe('brake', () => {
-  it('the brake is created as running at the first start, and later starts do not overwrite a pause', async () => {
+  it('the first start creates the brake as running, and later starts do not overwrite a pause', async () => {
     const { brakeOf, pause, row } = setUp();
     const first = brakeOf();
     expect([first.isKnown, first.guard().value]).toEqual([false, '']);
@@ -57,7 +57,7 @@ describe('brake', () => {
     expect([second.pause, (await row()).state]).toEqual([expect.objectContaining(ANN), 'paused']);
   });
 
-  it('the brake is created as paused if an older journal ends with a pause', async () => {
+  it('the first start creates the brake as paused if a journal already ends with a pause', async () => {
     const { store, brakeOf } = setUp();
     const journal = await openJournal(store, 'a');
     await journal.append([{ at: 1, step: 'paused', ...ANN }]);
@@ -100,7 +100,7 @@ describe('brake', () => {
 });
 
 describe('concurrent reads of the brake', () => {
-  /** Makes each read wait until `end` or `fail` is called. */
+  /** `begin` starts a read that waits until `end` or `fail` is called. */
   async function setUpReads() {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
@@ -172,9 +172,9 @@ describe('pause and resume commands', () => {
   });
 
   it.each([
-    ['a pause', true],
-    ['no row', false],
-  ])('a resume after %s fails if another operator pauses concurrently', async (_what, exists) => {
+    ['already paused', true],
+    ['no row yet', false],
+  ])('a resume fails if another operator pauses concurrently (%s)', async (_what, exists) => {
     const store = createMemoryStore();
     const { pause, row } = setUp(store);
     if (exists) await pause();
@@ -206,7 +206,7 @@ describe('pause and resume commands', () => {
 describe('pauses with requests in flight', () => {
   const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
 
-  it('a pause does not wait for a request that is a day old', async () => {
+  it('a pause does not wait for a request whose deadline passed a day ago', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() - 24 * 3_600_000));
     await pause();
@@ -266,11 +266,11 @@ describe('pauses with requests in flight', () => {
 });
 
 describe('pauses while auto-cancel acts', () => {
-  it('a pause rejects every later intent even if the agent has not read the pause yet', async () => {
+  it('a pause prevents every later intent even if the agent has not read the pause yet', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.events.set('m-a', scene.clock.now() - 3 * 3_600_000);
     let looks = 0;
-    // The brake was last read before the pause.
+    // The agent last read the brake before this pause.
     scene.onEvents = async () => {
       looks += 1;
       if (looks === 2) await scene.store.commit('', [{ key: BRAKE, value: 'paused by another process' }]);
@@ -279,7 +279,7 @@ describe('pauses while auto-cancel acts', () => {
     expect([scene.sent, (await scene.lines()).filter(({ step }) => step === 'intent')]).toEqual([[], []]);
   });
 
-  it('a request is recorded as in flight before it is sent, until its response is stored', async () => {
+  it('a request is recorded as in flight from before it is sent until its response is stored', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     const inFlight = async () => (await scene.store.valuesOf('auto-cancel/sending')).size;
     const seen: number[] = [];
@@ -293,7 +293,7 @@ describe('audit lines of pauses and resumes', () => {
   const steps = async (store: Store, account: string) =>
     (await readJournal(store, account)).flatMap(line => ('reason' in line ? [`${line.step} ${line.reason}`] : []));
 
-  it('audit lines of pauses are appended to every journal once, even if no agent was running', async () => {
+  it('audit lines of pauses and resumes are appended to every journal once, even if no agent was running', async () => {
     const { store, clock, brakeOf, pause, resume } = setUp();
     for (const [n, order] of [ANN, BOB].entries()) {
       await pause({ ...order, reason: `p${n}` });
@@ -354,7 +354,7 @@ describe('audit lines of pauses and resumes', () => {
     expect(await steps(store, 'a')).toEqual(['paused incident']);
   });
 
-  it('audit lines of pauses are never dated later than the agent’s clock', async () => {
+  it('audit lines are never dated later than the agent’s clock', async () => {
     const { store, clock, brakeOf } = setUp();
     const ahead = { now: () => clock.now() + 86_400_000 };
     await resumeAutoCancel(store, BOB, ahead);

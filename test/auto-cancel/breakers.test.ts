@@ -13,7 +13,7 @@ const NOW = Date.UTC(2026, 5, 1);
 const accountReason = (moment: AccountContext) =>
   ACCOUNT_STAGES.map(stage => stage.check(moment)).find(reason => reason !== undefined);
 
-/** Returns the words of a walk with this many entries. */
+/** Returns a walk with `count` callbacks in the syntax of the scene. */
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
 
@@ -187,9 +187,9 @@ describe('error breaker', () => {
   it.each([
     ['two', [0, 0], undefined],
     ['three', [0, 0, 0], 'errors'],
-    ['three, the first a moment less than 15 minutes ago', [15 * MINUTE - 1, 0, 0], 'errors'],
+    ['three, the first just under 15 minutes ago', [15 * MINUTE - 1, 0, 0], 'errors'],
     ['three, the first 15 minutes ago', [15 * MINUTE, 0, 0], undefined],
-    ['three, by a clock that was ahead', [-HOUR, -HOUR, -HOUR], 'errors'],
+    ['three, recorded while the clock was ahead', [-HOUR, -HOUR, -HOUR], 'errors'],
   ])('after failed cancels (%s; ages %j ms), the breaker to open is: %s', (_, ago, expected) =>
     expect(breakerToOpen(breaker, stateWith(...ago), NOW)?.breaker).toBe(expected),
   );

@@ -10,7 +10,7 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
   return scene;
 }
 
-/** Advances the clock without running due work. */
+/** Advances time without an auto-cancel run. */
 const pass = (scene: Scene, ms: number) => scene.clock.sleep(ms);
 
 describe('time since the last event', () => {
@@ -39,7 +39,7 @@ describe('time since the last event', () => {
     let looks = 0;
     scene.onEvents = () => {
       looks += 1;
-      // This happens during the first look-up.
+      // Change the state during the first look-up.
       if (looks === 1) happens(scene);
     };
     expect(await scene.walk('a:asks_events')).toBe(`left a ${reason}`);
@@ -137,7 +137,7 @@ describe('unreadable rows', () => {
 });
 
 const EXPIRES = '2026-06-01T01:00:00Z';
-/** Events that still prevent a cancel before its request is written. */
+/** Changes that prevent a cancel at any time before its request is sent: reason, settings, change. */
 const STOPS: [string, object, (scene: Scene) => unknown][] = [
   ['newer_walk', {}, scene => pass(scene, SECOND).then(() => scene.list('a'))],
   ['stale', {}, scene => Object.assign(scene, { isFresh: false })],
@@ -267,7 +267,7 @@ describe('grace periods and approvals of an action', () => {
       'approved a ann\ncleared a rule_changed\nawaiting_approval a other',
     );
     expect(scene.sent).toEqual([]);
-    // The discarded approval does not return.
+    // The discarded approval is not restored.
     expect(await scene.walk('a:ask=stuck,other=no_match')).toBe('cleared a rule_changed\nawaiting_approval a ask');
     expect(scene.sent).toEqual([]);
   });
@@ -373,7 +373,7 @@ describe('clock steps', () => {
 });
 
 describe('cancels of one callback', () => {
-  it('a callback is not cancelled again under its other id', async () => {
+  it('a callback is not cancelled again under another id after idFrom changes', async () => {
     const scene = await warmScene();
     scene.answers = ['302', '302'];
     await scene.walk('a');
@@ -384,7 +384,7 @@ describe('cancels of one callback', () => {
     expect(scene.sent).toEqual(['a', 'm-a']);
   });
 
-  it('a cancel is retried with increasing delays after responses with 429', async () => {
+  it('a cancel is retried with increasing delays after 429 responses', async () => {
     const scene = await warmScene();
     scene.answers = Array.from({ length: 99 }, () => '429');
     const times: number[] = [];

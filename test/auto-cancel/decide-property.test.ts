@@ -94,7 +94,7 @@ async function happen(
   { kind, count, ms, back, id, state }: typeof step extends fc.Arbitrary<infer T> ? T : never,
   words: string,
 ) {
-  // A run fails if its store fails.
+  // A run rejects if its store fails.
   const walkOn = () => scene.walk(words).catch(() => undefined);
   const journal = scene.journal();
   if (kind === 'walk') for (let walks = 0; walks <= count; walks += 1) await walkOn();
@@ -154,7 +154,7 @@ it('cancels are sent only for stuck callbacks, after an intent and within limits
       }
       for (const { reason } of scene.autoCancel().numbers().skips) expect(REASONS).toContain(reason);
       second += [...reached.values()].filter(count => count === 2).length;
-      // The two states were pruned at different times.
+      // The states were pruned at different times, so prune both before comparing them.
       const states = [scene.journal().state, (await openJournal(scene.store, 'production')).state] as const;
       for (const state of states) prune(state, Math.max(state.lastAt, scene.clock.now()) + 400 * DAY);
       expect(states[1]).toEqual(states[0]);

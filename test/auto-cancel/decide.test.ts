@@ -58,7 +58,7 @@ describe('decisions', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('a rule only plans cancels from the millisecond at which it expires', async () => {
+  it('from the millisecond at which it expires, a rule only plans cancels', async () => {
     const expires = '2026-06-01T01:00:00Z';
     const scene = await warmScene({ rules: [rule('jobs', { expires })] });
     await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);
@@ -128,7 +128,7 @@ describe('decisions', () => {
     expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_label', count: 1 }]);
   });
 
-  it('a second cancel waits for the configured spacing', async () => {
+  it('each further cancel waits for the configured spacing', async () => {
     const scene = await warmScene({ limits: { spacing: '7s', perRun: 9 }, rules: [rule('jobs')] });
     const times: number[] = [];
     scene.onSend = () => times.push(scene.clock.monotonic());
@@ -192,13 +192,12 @@ describe('failed runs', () => {
     await expect(scene.walk('a b')).rejects.toThrow('disk full');
     expect(scene.sent).toEqual([]);
     scene.failCommitsAfter(undefined);
-    // A failed run is retried after 30 s.
     expect(await scene.wait(29 * SECOND)).toBe('');
     expect(await scene.wait(SECOND)).toMatch(/^intent a/);
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
-  it('an intent that was stored by a failed commit is read back before another cancel is sent', async () => {
+  it('if a rejected commit stored an intent, the callback is read back before a cancel is sent', async () => {
     const scene = await warmScene();
     scene.failedCommitsAreWritten = true;
     scene.failCommitsAfter(0);

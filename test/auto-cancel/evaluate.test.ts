@@ -81,7 +81,7 @@ describe('rules', () => {
     expect(JSON.stringify(finding)).not.toContain('canary');
   });
 
-  it('a rule shows hostile text as one short line without control characters', () => {
+  it('hostile text from the service is shown as one short line without control characters', () => {
     const { predicates } = evaluate(usual, seenFor(1, { labels: [`\u001b[2J\n\u202e${'x'.repeat(5000)}`] }));
     expect(predicates[0]?.found).toMatch(/^\ufffd\[2J\ufffd\ufffdx{100,200}…$/);
   });
@@ -125,7 +125,7 @@ describe('rules', () => {
     ['unknown: no_id', blind, seenFor(73, { callbackState: undefined }, { id: undefined })],
   ])('a rule evaluates the callback as %s', (expected, rule, seen) => expect(said(rule, seen)).toBe(expected));
 
-  it('a rule measures the time since the last event at the event look-up', () => {
+  it('a rule measures the time since the last event up to the event look-up', () => {
     const asked = { lastEventAt: START + 48.5 * HOUR, askedAt: START + 48.6 * HOUR };
     expect(said(everything, seenFor(60, {}, asked))).toBe('not_stuck: idle_for');
   });
@@ -175,7 +175,9 @@ describe('match and except', () => {
     ['unknown: unknown_queue', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8193) }],
     ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8192) }],
     ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(8193) }],
-  ])('match and except evaluate to %s for %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
+  ])('a rule evaluates to %s with match %j and the fields %j', (expected, ways, entry) =>
+    expect(match(ways, entry)).toBe(expected),
+  );
 
   it('except with failureCallbackUrl excludes matching callbacks, is unknown without a reported URL, and shows no query', () => {
     const rule = ruleOf({ except: { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } } });
@@ -205,7 +207,7 @@ describe('requirements of rules for walks', () => {
     expect(tracksUnreported({ ...blind, except: { responseStatus: { in: ['504'] } } }, unreported)).toBe(false);
   });
 
-  it('the shortest maxGap of all rules applies, and the queue is walked twice within it', () => {
+  it('the shortest maxGap of all rules applies, and the queue is walked at least twice within it', () => {
     const gap = (maxGap: string) => ruleOf({ stuckWhen: { maxGap } });
     const rescanEvery = 600_000;
     expect(allowedGap([], rescanEvery)).toBe(1_800_000);

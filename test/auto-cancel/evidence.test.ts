@@ -96,7 +96,7 @@ describe('event look-ups', () => {
     ['old event', 3 * HOUR, 'intent a jobs 1\nanswered a 1 accepted'],
     ['recent event', MINUTE, 'left a idle_for'],
   ])(
-    'an event look-up decides whether a callback is cancelled if all other predicates hold: %s',
+    'if all other predicates hold, the event look-up decides whether a callback is cancelled: %s',
     async (_, age, expected) => {
       const scene = await warmScene();
       scene.events.set('m-a', scene.clock.now() - age);

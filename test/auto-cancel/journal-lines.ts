@@ -15,8 +15,8 @@ export const TARGET: JournalTarget = {
 const about = { action: 'x', rule: 'jobs', target: TARGET, evidence: [] };
 
 /**
- * Parses a line: `marked 30`, `intent 1`, `intent 2 blind`, `answered 1 unknown`, `ended confirmed`. `at`: the line's
- * number in the journal.
+ * Parses a line: `marked 30`, `intent 1`, `intent 2 blind`, `answered 1 unknown`, `ended confirmed`. `at`: time of
+ * the line.
  */
 export function line(words: string, at: number): JournalEntry {
   const [step, one = '', two = ''] = words.split(' ');
@@ -53,6 +53,7 @@ export function line(words: string, at: number): JournalEntry {
   }
 }
 
+/** Parses comma-separated lines. The time of each line is its number, starting at 1. */
 export const linesOf = (text: string) => text.split(', ').map((words, index) => line(words, index + 1));
 
 /** Returns the state of an action as text. */

@@ -67,7 +67,7 @@ describe('folding of lines', () => {
     expect(state.paused).toBeUndefined();
   });
 
-  it('a fold counts outcomes by rule and mode, with a start time shortly before the first outcome', () => {
+  it('a fold counts outcomes by rule and mode, with a start time 5 s before the first outcome', () => {
     const state = emptyJournal();
     for (const each of linesOf('ended gone, ended gone, ended confirmed')) foldEntry(state, each);
     expect([...state.outcomes.values()].map(({ outcome, count, since }) => `${outcome} ${count} ${since}`)).toEqual([

@@ -51,7 +51,7 @@ describe('journals', () => {
 
   describe('stored lines whose commit rejected', () => {
     /**
-     * Creates a store that scripts the results of the next commits. `late`: the commit is stored only after the journal
+     * Opens a journal on a store that scripts the results of the next commits. `late`: the commit is stored only after the journal
      * has read its lines back.
      */
     async function openUnsure() {
@@ -156,7 +156,7 @@ describe('journals', () => {
   });
 
   describe('journals read backwards', () => {
-    /** Creates a journal with `count` lines, one per minute. `scanned`: prefixes read from the store. */
+    /** Creates a journal with `count` lines, one per millisecond. `scanned`: prefixes read from the store since then. */
     async function longJournal(count: number) {
       const memory = createMemoryStore();
       const scanned: string[] = [];

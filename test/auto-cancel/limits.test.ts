@@ -19,7 +19,7 @@ describe('limits', () => {
     ['hour', HOUR, 'limit_hour', { limits: { perRun: 9, perHour: 2, perDay: 99, spacing: '0s' } }],
     ['day', DAY, 'limit_day', { limits: { perRun: 9, perHour: 9, perDay: 2, spacing: '0s' } }],
     ['hour of the rule', HOUR, 'limit_hour', {}],
-  ])('a limit per %s is counted from the journal, to the millisecond', async (name, ms, reason, more) => {
+  ])('a limit per %s is computed from the journal and is exact to the millisecond', async (name, ms, reason, more) => {
     const ofRule = name.endsWith('rule') ? { limits: { perRun: 9, perHour: 2 } } : {};
     const section = { ...more, rules: [rule('jobs', ofRule)] };
     const scene = await warmScene(section);

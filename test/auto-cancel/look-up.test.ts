@@ -80,7 +80,7 @@ describe('look-up of events, by how the service applies messageId', () => {
     ['not at all, without the message', undefined],
     ['as a prefix, without the message', undefined],
     ['in another case', undefined],
-  ] as const)('if the service applies messageId %s, the look-up returns a newest event of %s', async (way, time) => {
+  ] as const)('if the service applies messageId %s, the time of the newest event is %s', async (way, time) => {
     const entry = { messageId: WANTED.messageId } as DlqEntry;
     const silence = await lookUpEvents(reader(way), entry, { now: () => NOW, log: createTestLog() }, signal);
     expect(silence).toEqual({ lastEventAt: time, askedAt: NOW });

@@ -17,7 +17,7 @@ const START = Date.UTC(2026, 2, 1);
 const FREEZE = { from: START + 13 * DAY, to: START + 14 * DAY };
 
 const EAGER = 'inProgressFor: 7h, pastRetryWindow: 1, assumeMaxRetries: 4, assumeTimeout: 1s';
-/** Wide breaker limits: after an event that resets all episodes, all stuck callbacks become due at once. */
+/** Wide breaker limits, because all stuck callbacks become due at once after an event that resets all episodes. */
 const WIDE = 'max: 100, percent: 80, minPopulation: 10';
 /** Thresholds of the example configuration. */
 const CAREFUL =
@@ -179,7 +179,7 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
         time += ms * SECOND;
         await agent.act();
       }
-      // The operator resets a breaker some hours later.
+      // The operator resets a breaker two hours after it has opened.
       openSince = agent.isOpen('errors') ? (openSince ?? time) : undefined;
       if (openSince !== undefined && time > openSince + 2 * HOUR && !guillotine.isDead) {
         await agent.tell({
@@ -251,28 +251,25 @@ it.each([
   [1, 10],
   [2, 30],
   [3, 30],
-])(
-  'ends a month with every stuck callback cancelled and no healthy one (seed %i, maxGap %im)',
-  async (seed, minutes) => {
-    const { result, missed, wrongly, opened, intents } = await simulate(seed, {
-      days: 30,
-      count: 2500,
-      stuckWhen: CAREFUL,
-      maxGap: minutes * MINUTE,
-      candidates: WIDE,
-    });
-    process.stdout.write(`${JSON.stringify(result)}\n`);
-    expect(wrongly, `seed ${seed}`).toEqual([]);
-    expect(missed, `seed ${seed}`).toEqual([]);
-    expect(result['healthy cancelled']).toBe(0);
-    expect(opened).toEqual([]);
-    // Check that the simulation exercised the rules.
-    expect(result['stuck, meant and long enough']).toBeGreaterThan(20);
-    expect(result.restarts).toBeGreaterThan(20);
-    // There is at most one DELETE per intent.
-    expect(result.DELETEs).toBeLessThanOrEqual(intents);
-  },
-);
+])('cancels every stuck callback and no healthy one during a month (seed %i, maxGap %im)', async (seed, minutes) => {
+  const { result, missed, wrongly, opened, intents } = await simulate(seed, {
+    days: 30,
+    count: 2500,
+    stuckWhen: CAREFUL,
+    maxGap: minutes * MINUTE,
+    candidates: WIDE,
+  });
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+  expect(wrongly, `seed ${seed}`).toEqual([]);
+  expect(missed, `seed ${seed}`).toEqual([]);
+  expect(result['healthy cancelled']).toBe(0);
+  expect(opened).toEqual([]);
+  // Check that the simulation exercised the rules.
+  expect(result['stuck, meant and long enough']).toBeGreaterThan(20);
+  expect(result.restarts).toBeGreaterThan(20);
+  // There is at most one DELETE per intent.
+  expect(result.DELETEs).toBeLessThanOrEqual(intents);
+});
 
 describe('overeager rules', () => {
   const eager = { days: 5, count: 420, stuckWhen: EAGER, maxGap: 30 * MINUTE };

@@ -109,7 +109,7 @@ describe('approvals', () => {
     expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
   });
 
-  it('an approval is rejected if the action no longer waits when the agent executes the order', async () => {
+  it('an approval is rejected if the action no longer waits for approval when the agent executes the order', async () => {
     const { hold, store, clock, operator, approve, waits } = setUp();
     await waits('a', 'action-a', '1-0');
     const found = await orderApproval(approve('action-a'), operator());
@@ -222,7 +222,7 @@ describe('orders', () => {
   });
 
   it.each(['garbage', '{}', '{"kind":"cancel-all","at":1,"account":"a","by":"x"}'])(
-    'an order that this version cannot parse is ignored with one log line: %s',
+    'an order that this version cannot parse is ignored and logged once: %s',
     async value => {
       const { hold, store, log, orders, opens, give } = setUp();
       await store.commit('', [{ key: 'auto-cancel/orders/x', value }]);

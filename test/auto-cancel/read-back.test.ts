@@ -11,7 +11,7 @@ const BLIND = {
   ],
 };
 
-/** Sends a cancel and scripts its response. */
+/** Scripts the response to a cancel and completes a walk that sends it. */
 async function answered(answer: string, section: object = REPORTED) {
   const scene = await createScene(section);
   await scene.warm();
@@ -19,7 +19,7 @@ async function answered(answer: string, section: object = REPORTED) {
   return { scene, result: await scene.walk('a') };
 }
 
-/** Returns the journal words of the read-backs at these times after the response (seconds). */
+/** Returns the journal lines added by runs at these times after the response (seconds). */
 async function looks(scene: Awaited<ReturnType<typeof createScene>>, ...seconds: number[]) {
   const from = scene.clock.monotonic();
   const result: string[] = [];
@@ -136,7 +136,7 @@ describe('open cancels', () => {
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
   });
 
-  it('an open cancel is given up if its episode has ended after the last read-back', async () => {
+  it('an open cancel is given up if its episode ends after the last read-back', async () => {
     const { scene } = await answered('500');
     await looks(scene, 0, 5, 15, 60);
     expect(await scene.walk('b:idle_for')).toContain('ended a gave_up not_tracked');
@@ -222,7 +222,7 @@ describe('blind cancels', () => {
     ['500', 'answered a 1 unknown\nended a unknown_final answer_unknown'],
     ['timeout', 'answered a 1 unknown\nended a unknown_final answer_unknown'],
     ['404', 'answered a 1 missing\nended a gone answer_missing'],
-  ])('a blind cancel is final with the response %s', async (answer, expected) => {
+  ])('with the response %s, a blind cancel is final', async (answer, expected) => {
     const { scene, result } = await blind(answer);
     expect(result).toBe(`intent a jobs 1\n${expected}`);
     for (let day = 0; day < 3; day += 1) {

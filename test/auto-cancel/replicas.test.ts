@@ -14,7 +14,7 @@ async function warmScene() {
   return scene;
 }
 
-/** Pauses the newest process right before it writes a request. `wake` resumes it; `run` is the result of its run. */
+/** Pauses the newest process right before it sends a request. `wake` resumes it; `run` is the result of its run. */
 async function stopBeforeRequest(scene: Awaited<ReturnType<typeof warmScene>>) {
   const reached = Promise.withResolvers<void>();
   const woken = Promise.withResolvers<void>();
@@ -45,7 +45,7 @@ describe('replicas', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('a replica sends nothing if its lease has expired between intent and request', async () => {
+  it('a replica sends nothing if too little of its lease remains after the intent is stored', async () => {
     const scene = await warmScene();
     scene.onTurn = () => {
       scene.lease = { ...HELD, left: HELD.needed };
@@ -85,7 +85,7 @@ describe('replicas', () => {
   it('a replica sends nothing if it is paused after its intent and continues after a takeover', async () => {
     const scene = await warmScene();
     const { wake, run } = await stopBeforeRequest(scene);
-    // The new holder first performs the read-back of the open intent.
+    // The new holder first reads back the open intent.
     await scene.restart();
     wake();
     expect(await run).toContain('belongs to another replica now');

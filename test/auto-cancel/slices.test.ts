@@ -12,8 +12,8 @@ const NOON = Date.UTC(2027, 0, 1, 12);
 const END = new Date(NOON + 1000).toISOString();
 
 /**
- * Creates an account with this many callbacks in progress and ten rules. Each rule matches all callbacks and becomes
- * due for all of them at the same time.
+ * Creates auto-cancel for an account with `count` callbacks in progress and ten rules. Each rule matches all callbacks,
+ * which become stuck at the same time.
  */
 async function manyCallbacks(count: number, firstSeenAt: number) {
   const names = Array.from({ length: 10 }, (_, index) => `r${index}`);
@@ -100,7 +100,7 @@ it('all callbacks of a walk are evaluated as of the same time, even if time pass
   expect(new Set(lines().map(({ mode }) => mode))).toEqual(new Set(['approve']));
 });
 
-it('a decision is dropped if a newer walk completes between slices', async () => {
+it('a decision is discarded if a newer walk completes between slices', async () => {
   const { autoCancel, lines, nextWalk } = await manyCallbacks(2000, NOON - HOUR);
   await turnsOf(autoCancel.run(running()), turn => (turn === 3 ? nextWalk() : undefined));
   expect(lines()).toEqual([]);

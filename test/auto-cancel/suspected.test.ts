@@ -9,7 +9,7 @@ import { dlqFacts } from '../support/shown-facts.ts';
 
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 6, 1);
-/** Default minimum age of a stuck callback: 1.5 times the sum of 30.7 h of waits and 6 attempts of 15 minutes. */
+/** Just above the default minimum age of a stuck callback: 1.5 × (30.7 h of waits + 6 attempts of 15 min) = 48.2 h. */
 const LONG = 49 * HOUR;
 
 /** Returns the facts after complete walks at these times. */

@@ -13,7 +13,7 @@ describe('allow and deny windows', () => {
   it('windows are always open if none is configured', () =>
     expect(at({ allow: [], deny: [] }, '2027-03-01T03:00:00Z')).toBe('open'));
 
-  // In the test's time zone, clocks change from UTC+1 to UTC+2 on Sunday 2027-03-28, and back on Sunday 2027-10-31.
+  // In Europe/Amsterdam, clocks change from UTC+1 to UTC+2 on Sunday 2027-03-28, and back on Sunday 2027-10-31.
   it.each([
     ['2027-03-26T06:59:59.999Z', 'window_closed'],
     ['2027-03-26T07:00:00.000Z', 'open'],

@@ -6,7 +6,7 @@ it.each([
   ['resume', '--reason', '--by'],
   ['reset-breaker errors', '--reason', '--by'],
   ['approve action', '--by'],
-])('%s rejects texts of more than 200 characters before it reads the store', async (command, ...options) => {
+])('%s rejects texts of more than 200 characters before it reads the configuration', async (command, ...options) => {
   const run = (lengthOf: (option: string) => number) => {
     const texts = options.flatMap(option => [option, 'x'.repeat(lengthOf(option))]);
     const args = [...command.split(' '), '--config', '/nowhere/config.yaml', ...texts];

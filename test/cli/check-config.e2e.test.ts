@@ -39,7 +39,7 @@ function configFile(config: object): string {
 }
 
 describe('checks without secrets', () => {
-  it('check-config --no-secrets accepts missing variables and files of secrets', async () => {
+  it('check-config --no-secrets accepts secrets whose environment variable or file is missing', async () => {
     const file = configFile(withoutSecrets);
     const strict = await runCli(['check-config', file]);
     expect(strict.code).toBe(2);

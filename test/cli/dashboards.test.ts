@@ -51,7 +51,7 @@ describe('dashboards print', () => {
     expect(said).toMatch(why);
   });
 
-  it('prints dashboards with the configured objectives, names and links', async () => {
+  it('prints dashboards with the configured objectives and the given job and links', async () => {
     const folder = newFolder();
     const config = join(folder, 'config.yaml');
     writeFileSync(

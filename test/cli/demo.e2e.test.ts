@@ -7,7 +7,7 @@ import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** A server that counts connections and never responds. */
+/** Starts a server that counts connections and closes them without a response. */
 async function startCanary() {
   let connections = 0;
   const server = createServer(socket => {

@@ -21,7 +21,7 @@ it('docs/log.md explains only messages that occur in the source', () => {
 });
 
 it('docs/log.md explains exactly the reasons of failed rounds', () => {
-  // Rounds also fail when the store does.
+  // A failure of the store also fails a round.
   const reasons = [...REQUEST_OUTCOMES.filter(outcome => outcome !== 'ok'), 'store'];
   expect(codeInFirstCells('Reasons').toSorted()).toEqual(reasons.toSorted());
 });

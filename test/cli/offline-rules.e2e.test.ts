@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** A case with one entry, walked every 5 minutes for 60 hours, with this expected verdict. */
+/** Writes a case with one entry, listed every 5 minutes for 60 hours, and this expected verdict. Returns its path. */
 function stuck(verdict: string): string {
   const file = join(newFolder(), 'case.yaml');
   const dlq = '[{ dlqId: 1-0, messageId: m1, label: x, failureFunctionState: CALLBACK_INPROGRESS }]';
@@ -45,7 +45,7 @@ describe('offline tests of rules', () => {
     expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2d2h; required: at least 2d\n');
   });
 
-  it('rules test exits with 2 on an invalid case, an invalid configuration or a missing file, and needs no secrets', async () => {
+  it('rules test exits with 2 on a missing file, a missing argument or an invalid configuration, and needs no secrets', async () => {
     expect((await runCli(['rules', 'test', 'nowhere.yaml'])).code).toBe(2);
     expect((await runCli(['rules', 'test'])).code).toBe(2);
     expect((await runCli(['rules', 'test', 'x', '--config', 'test/config/bad/rule-blind.yaml'])).code).toBe(2);

@@ -15,7 +15,7 @@ function write(text: string): string {
   return file;
 }
 
-/** A case with one entry, walked every 5 minutes for 60 hours. `more` is appended. */
+/** Returns a case with one entry, listed every 5 minutes for 60 hours. `more` is appended. */
 const one = (more: string, rule = '') => `
 autoCancel:
   rules: [{ name: r, match: { label: { in: [x] } }${rule} }]
@@ -58,7 +58,7 @@ describe('examples', () => {
   it('the examples cover both results of each predicate', () => {
     const coverage = coverageOf(checks.flatMap(({ checks }) => checks));
     expect(coverage.size).toBe(config.autoCancel.rules.length);
-    // Always true: a longer pause begins another episode.
+    // Always true, because a longer gap starts another episode.
     const always = ['stuckWhen.maxGap'];
     for (const [, predicates] of coverage) {
       for (const [name, seen] of predicates) {
@@ -107,14 +107,14 @@ describe('cases of rules', () => {
     expect(found(callback)).toEqual(['wrong: not_stuck idle_for']);
   });
 
-  it('a case uses the id field that the rules configure', () => {
+  it('a case uses the id field configured as autoCancel.idFrom', () => {
     const stuck = expected('{ at: +50h, dlqId: m1, rule: r, verdict: stuck }');
     const text = one(stuck).replace('dlqId: 1-0, messageId', 'messageId');
     expect(found(text)).toEqual(['wrong: unknown no_id']);
     expect(found(text.replace('autoCancel:', 'autoCancel:\n  idFrom: messageId'))).toEqual(['ok: stuck stuck']);
   });
 
-  it('a case starts another episode after a pause longer than the allowed gap, which depends on rescanEvery', () => {
+  it('a case starts another episode after a gap longer than the allowed one, which depends on rescanEvery', () => {
     const stuck = expected('{ at: +59h, dlqId: 1-0, rule: r, verdict: stuck }');
     const slow = (every: string, more = '') => one(stuck).replace('every: 5m', `every: ${every}`) + more;
     expect(found(slow('30m'))).toEqual(['ok: stuck stuck']);

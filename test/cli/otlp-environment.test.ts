@@ -25,7 +25,7 @@ it('reports unsupported OpenTelemetry variables of each enabled signal', () => {
   ]);
 });
 
-it('reports no variables for disabled signals and supported values', () => {
+it('reports no variables of disabled signals or with supported values', () => {
   expect(faults({}, GRPC)).toEqual([]);
   expect(faults({ tracing, push }, {})).toEqual([]);
   expect(faults({ tracing, push }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);

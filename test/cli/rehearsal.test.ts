@@ -8,7 +8,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 
 const CANARY = 'canary.example';
 
-/** All keys that contain an address, a file or a secret. */
+/** Configuration with every key that can contain an address, a file or a secret. */
 const everything = {
   server: { listen: '127.0.0.1:1', externalUrl: `https://${CANARY}`, allowedHosts: [CANARY], webConfigFile: CANARY },
   upstream: { proxy: `http://user:canary@${CANARY}`, caFile: CANARY },
@@ -106,7 +106,7 @@ it('the clock of a rehearsal starts fast and slows down to at most 60 times real
   expect(elapsed()).toBe(0);
   real = 5;
   await Promise.resolve();
-  // A minute before 73 hours, because the rule may act for six hours.
+  // The clock runs slowly for six hours, from a minute before the rule may first act (72 h + 1 h grace).
   const from = 73 * HOUR - 60_000;
   await rehearsed.sleep(from);
   await rehearsed.sleep(from + 6 * HOUR);

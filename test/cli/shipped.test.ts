@@ -6,7 +6,7 @@ const links = { runbooks: 'https://w.example', grafana: 'https://g.example', tra
 
 describe('placeholders', () => {
   it.each([{}, links, { ...links, job: 'dw' }])(
-    'shipped rules and dashboards contain no placeholder with %j',
+    'shipped rules and dashboards contain no placeholder with the settings %j',
     settings => {
       expect(JSON.stringify(shippedRules({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
       expect(JSON.stringify(shippedDashboards({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);

@@ -171,7 +171,7 @@ describe('client certificates', () => {
     ['VerifyClientCertIfGiven', { client_ca_file: 'authority.pem' }, [true, true, false]],
     ['RequireAndVerifyClientCert', { client_ca_file: 'authority.pem' }, [false, true, false]],
   ])(
-    'client_auth_type %s accepts no certificate, a trusted one, an untrusted one: %j',
+    'client_auth_type %s: clients without, with a trusted and with an untrusted certificate are accepted: %j',
     async (client_auth_type, more, expected) => {
       const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
       const isAccepted = (tls: SecureContextOptions) =>
@@ -243,7 +243,7 @@ describe('client certificates', () => {
     const slow = connect(Number(new URL(server.url).port), '127.0.0.1');
     afterThisTest(async () => void slow.destroy());
     await once(slow, 'connect');
-    // The server has accepted the connection once it has responded to a later one.
+    // Once the server has responded to a later connection, it has also accepted this one.
     expect(await status('/', { tls: CLIENT })).toBe(200);
     put('authority.pem', pem('other-authority.pem'));
     later();

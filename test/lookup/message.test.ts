@@ -77,7 +77,7 @@ const { signal } = new AbortController();
 
 describe('readMessage', () => {
   it.each(['included', 'separate'] as const)(
-    'finds a failed workflow run if workflow runs are %s in the dialect of the DLQ list',
+    'finds a failed workflow run with the dialect dlqWorkflows=%s',
     async way => {
       const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { dlqWorkflows: way } });
       state.addFailedRun({ messageId: 'run' });

@@ -53,7 +53,7 @@ function caughtUp({ each, withHealth }: Scene, span: number, step: number | unde
   ];
 }
 
-/** Reads start to fail when the alert becomes pending, or one minute before it would fire. */
+/** Reads start to fail when the alert becomes pending, or shortly before it would fire. */
 function pending({ each, withHealth }: Scene): RuleTest[] {
   const { alert, fires: cause, at, step = 1 } = each;
   const pendingFor = minutesOf(alertNamed(alert).for);

@@ -37,7 +37,7 @@ const tests = ofLog.flatMap((each): RuleTest[] => {
   ];
 });
 
-/** In no half-hour enough messages become overdue to fire. While the agent catches up, it counts those of several hours. */
+/** Each half-hour has too few overdue messages to fire. While the agent catches up, it counts those of several hours at once. */
 function fewOverdue(): RuleTest {
   const each = ofLog.find(({ alert }) => alert === 'DeliveryStalled');
   if (!each) throw new Error('there is no such case');

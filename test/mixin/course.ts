@@ -23,7 +23,7 @@ const isWithdrawn = (series: string) => ofService.get(familyOf(series)) === 'gau
 const mapped = (input: Input, change: (values: Values, series: string) => Values): Input =>
   Object.fromEntries(Object.entries(input).map(([series, values]) => [series, change(values, series)]));
 
-/** Delays the input by `by` minutes. There are no samples before. */
+/** Delays the input by `by` minutes. There are no earlier samples. */
 export const delayed = (input: Input, by: number): Input =>
   mapped(input, (values, series) => minute => {
     const value = minute < by ? undefined : values(minute - by);

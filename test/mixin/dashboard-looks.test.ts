@@ -18,7 +18,7 @@ function valuesOf(json: unknown, keys: readonly string[]): unknown[] {
   ]);
 }
 
-/** Named colours of Grafana's palette, which has a shade of each for each theme. */
+/** Named colours of Grafana's palette. Each has a shade for each theme. */
 const NAMED = /^((super-light|light|semi-dark|dark)-)?(red|orange|yellow|green|blue|purple)$|^(gray|text|transparent)$/;
 
 const SHOWS_LINES = ['timeseries', 'state-timeline'];

@@ -82,7 +82,7 @@ describe('printed rules', () => {
     const [first] = groupsIn(stdout);
     expect(first).toMatchObject({ name: 'delivery-watch', interval: '20s' });
     expect(first?.rules.at(-1)?.alert).toBe('Many');
-    // The alert's own label `cluster` replaces that of the target, so the hold must not match on it.
+    // The alert's own label `cluster` replaces that of the target, so the expression must not match on it.
     expect(first?.rules.at(-1)?.expr).toContain('and on (namespace, job, account) (');
     const rule = (name: string) => rulesIn(stdout).find(({ alert, record }) => alert === name || record === name);
     expect(rule('DeliveryAgentDown')?.expr).toBe('absent(up{job="dw"} == 1)');

@@ -28,7 +28,7 @@ const dark = (before: number, came: number) =>
     ...unseen(course({ [DLQ]: flat(before) }, [100, { [DLQ]: flat(before + came) }]), DARK),
   });
 
-/** Operators let almost all entries expire: the oldest entry expires in ten minutes, and 60 have expired every hour. */
+/** Operators let almost all entries expire: 60 expire every hour, and the oldest one always expires in ten minutes. */
 const leftToExpire: Input = {
   delivery_dlq_oldest_entered_timestamp_seconds: minute => 60 * minute - 3 * 86_400 + 600,
   delivery_dlq_retention_seconds: flat(3 * 86_400),

@@ -16,7 +16,7 @@ export interface Target {
   readonly datasource: { readonly uid: string };
 }
 
-/** The used part of a panel's JSON. */
+/** The parts of a panel's JSON that tests use. */
 export interface Panel {
   readonly id: number;
   readonly type: string;

@@ -11,7 +11,7 @@ const isKnown = (series: string) => knownSeries.has(series.replace(/\{.*/, ''));
 /** Time that tests wait, in addition to an alert's windows, to cover its keep_firing_for (minutes). */
 export const KEPT = 20;
 export const HOUR = 60;
-/** Sampling interval of tests with long blindness (minutes). It must be shorter than the lookback of Prometheus (5). */
+/** Sampling interval of tests with long blindness (minutes). It must be shorter than the lookback of Prometheus, five minutes. */
 export const COARSE = 4;
 export const coarse = (minute: number) => Math.ceil(minute / COARSE) * COARSE;
 

@@ -86,7 +86,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
     ).toBe('');
   });
 
-  it('the description of an alert that keeps firing on stale data states this; the alert resolves when its account is removed', () => {
+  it('an alert that keeps firing on stale data states this in its description, and resolves when its account is removed', () => {
     const alert = 'DeliveryFailureCallbackStuck';
     const input: Input = {
       ...state,

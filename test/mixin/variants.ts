@@ -258,7 +258,7 @@ function quiet({ each: { alert, at, step }, withHealth }: Scene, why: string, in
   return { name, input: replica(withHealth(input)), minutes, step, queries: [neverFired(alert, minutes)] };
 }
 
-/** Expects that the alert does not fire in two replicas, if one loses its store or if the account moves there and back. */
+/** Expects that the alert does not fire if one of two replicas loses its store, or if the account moves to a replica and back. */
 function quietInReplicas({ each: { alert, at, step }, withHealth }: Scene, why: string, input: Input): RuleTest[] {
   const minutes = at + HOUR;
   const seen = withHealth(input);

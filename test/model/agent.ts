@@ -107,7 +107,7 @@ export interface HostHooks {
 
 /**
  * The agent's intervals (ms), longer than by default, so that a run takes fewer steps and more events occur between two
- * checks. The history is hardly sampled, because the oracles do not check it.
+ * checks. The history is rarely sampled, because the oracles do not check it.
  */
 const INTERVALS = { save: 60 * SECOND, act: 10 * SECOND, orders: 5 * SECOND, sample: 3600 * SECOND, retry: 5 * SECOND };
 
@@ -202,8 +202,8 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const holding = replicas && createLeaseHolder({ replicas, accounts: [ACCOUNT], clock, random, log });
   const store: Store = holding ? withLeaseCheck(opened, holding) : opened;
 
-  /** The tracer, which also observes rounds and alert evaluations by their spans. */
   const quiet = createQuietTracer(write);
+  /** Observes rounds and alert evaluations by their spans. */
   const tracer: Tracer & { use(): void } = {
     ...quiet,
     use: () => undefined,

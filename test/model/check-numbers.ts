@@ -96,7 +96,7 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
       // A walk is discarded if it did not read the queue, but not if a filter failed.
       (round.round === 'new' || isReadable(round.parts.get('all') as never)),
   );
-  // A failed walk also discards new entries that another round found concurrently, so reads that overlap replace nothing.
+  // A failed walk also discards new entries that another round found concurrently, so overlapping reads may not replace others.
   const overlaps = (one: Round) =>
     own.some(
       other =>
@@ -260,7 +260,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
         answers.filter(answer => answer.key === key && answer.quality === 'whole').map(({ trueAt }) => trueAt),
       );
     const sizes = truth.keys.get(key) ?? [];
-    // A watched key without an entry has no waiting messages.
+    // A watched key that the service does not list (-1) is exposed as 0.
     const moments = [...watched, ...before, ...(listAt === undefined ? [] : [listAt])];
     if (!moments.some(at => Math.max(0, sizeAt(sizes, at)) === value)) {
       into.wrong.push(

@@ -85,7 +85,7 @@ export function checkSending(id: string, process: Process, now: number, world: O
   return wrong;
 }
 
-/** Returns the situations of a DELETE, which the tally counts. */
+/** Returns the situations that the tally counts for a DELETE. */
 export function situationsOf(process: Process, now: number, { orders, lines }: OrderWorld): string[] {
   const isTakenOver = lines.some(line => line.process !== process);
   return [

@@ -1,6 +1,6 @@
 /** The faulty responses of the simulated service. */
 
-/** Creators of bodies that are not the requested list. `rows`: the rows of the correct response. */
+/** Functions that return bodies without the requested list. `rows`: the rows of the correct response. */
 const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) => string>> = {
   error_beside_empty: list => JSON.stringify({ [list]: [], error: 'backend unavailable' }),
   error_beside_rows: (list, rows) => JSON.stringify({ [list]: rows, error: 'shard unavailable' }),
@@ -16,7 +16,7 @@ const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) =>
   number: () => '5',
 };
 
-/** Faults that consist of a status. */
+/** Faults that only change the status. */
 const STATUSES = { s500: 500, s503: 503, s429: 429, s401: 401, s403: 403, s302: 302 } as const;
 
 export const FAULTS = [

@@ -13,7 +13,7 @@ export interface Line {
   /** Position of the commit's response in the sequence of events; undefined until it arrives. */
   returned: number | undefined;
   readonly process: Process;
-  /** Configuration of auto-cancel of the process at that time (JSON). */
+  /** The process's configuration of auto-cancel at that time (JSON). */
   readonly policy: string;
 }
 

@@ -12,7 +12,7 @@ export const PLACES = [
 export type Place = (typeof PLACES)[number];
 
 export interface Meddling<What> {
-  /** Place after which `what` happens. */
+  /** Place that triggers `what`. */
   readonly place: Place;
   /** Number of times that the place is reached without effect. */
   readonly skip: number;

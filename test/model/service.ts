@@ -186,8 +186,8 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       if (size < 0)
         return { status: 404, body: '{"error":"none"}', answered: { ...told, quality: 'whole', status: 404 } };
       const isBroken = fault !== undefined && fault !== 'slow';
+      // A broken response must not just lack `waitlistSize`, because the agent may treat that as a size of zero.
       const body = isBroken ? '{"message":"maintenance"}' : JSON.stringify({ flowControlKey: key, waitlistSize: size });
-      // A response without `waitlistSize` would be valid and mean zero, so a broken response needs another content.
       return { status: 200, body, answered: { ...told, quality: isBroken ? 'broken' : 'whole', status: 200 } };
     }
     if (question === 'workflows' && shape.source === 'unknown') {

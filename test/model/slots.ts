@@ -11,7 +11,7 @@ export interface Slot {
   settings: Settings;
   /** The process; undefined while none runs. */
   readonly host: Host | undefined;
-  /** Number of actions, which call `step`, after which the process is killed. */
+  /** Number of further calls of `step` after which the process is killed. */
   deathIn: number;
   /** Time until the next start after the process ends (ms). */
   downFor: number;

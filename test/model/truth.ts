@@ -4,7 +4,7 @@
  */
 import { CANARY, MAX_HEALTHY, MINUTE, START } from './settings.ts';
 
-/** One run of a failure callback, which is a message. */
+/** One run of a failure callback. Each run is a separate message. */
 export interface Run {
   readonly messageId: string;
   readonly from: number;

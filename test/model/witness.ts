@@ -1,4 +1,4 @@
-/** Types of observers of a process's requests and of the responses. */
+/** Types for observing a process's requests and their responses. */
 import type { Question } from './lists.ts';
 import type { Entry, LoggedEvent, Run } from './truth.ts';
 
@@ -37,7 +37,7 @@ export interface Witness {
   connecting(what: Question | 'cancel'): number;
   /** Called when a DELETE is sent. */
   sent(id: string): void;
-  /** Called before the process receives a status of a DELETE; undefined if the response is lost. */
+  /** Called before the process receives the response to a DELETE. `status` is undefined if the response is lost. */
   cancelAnswered(id: string, status: number | undefined): void;
 }
 

@@ -231,7 +231,7 @@ describe('groups', () => {
   });
 });
 
-/** Random actions, in any order. */
+/** Actions that the test runs in random order. */
 type Step = 'begin' | 'end' | 'tell' | 'wait' | 'kill' | 'kill at commit' | 'full' | 'down' | 'die before the answer';
 const STEPS: readonly Step[] = [
   'begin',
@@ -323,7 +323,7 @@ it('every start and end of an alert is sent at least once, even if the process d
       for (const { key, content } of took) {
         expect(took.filter(each => each.key === key).every(each => each.content === content)).toBe(true);
       }
-      // Notifications with different keys have different contents, unless the store failed: then alerts may be sent again.
+      // Notifications with different keys have different contents, unless the store was full: then alerts may be sent again.
       const byKey = [...new Map(took.map(each => [each.key, each])).values()];
       const isStoring = steps.every(({ step }) => step !== 'full');
       if (isStoring) expect(new Set(byKey.map(({ content }) => content)).size).toBe(byKey.length);

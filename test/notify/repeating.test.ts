@@ -51,7 +51,7 @@ describe('repeated notices', () => {
     expect(counts).toEqual({ 'ops sent': 6 });
   });
 
-  it('immediately sends an alert that fires again, as a new alert', async () => {
+  it('sends an alert immediately and as a new alert if it fires again', async () => {
     const { tell } = createScene();
     await tell(0, notice('1'));
     expect(await tell(SECOND, notice('1', { startsAt: 5 }))).toEqual(['firing 1']);

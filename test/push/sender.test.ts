@@ -179,13 +179,10 @@ describe('push targets', () => {
       { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://there' },
       { 'x-key': 'theirs', 'x-more': 'theirs' },
     ],
-  ])(
-    'configured headers are sent only if the endpoint is the configured one: the environment sets %s',
-    (_what, env, headers) => {
-      const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
-      expect(targetOf(options, all).headers).toEqual(headers);
-    },
-  );
+  ])('configured headers are sent only to the configured endpoint (the environment sets %s)', (_what, env, headers) => {
+    const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
+    expect(targetOf(options, all).headers).toEqual(headers);
+  });
 
   it('a push target with an unsupported protocol is rejected', () => {
     expect(() => targetOf(options, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toThrow(

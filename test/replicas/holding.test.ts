@@ -186,7 +186,7 @@ it.each([
   },
 );
 
-it('does not reacquire an account that it could not open before a delay, so that other replicas can acquire it', async () => {
+it('after failing to open an account, waits before reacquiring it, so that other replicas can acquire it', async () => {
   const { clock, join } = setUp('a', 'b');
   const { holding, held } = join('one');
   await clock.advance(0);

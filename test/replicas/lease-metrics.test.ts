@@ -47,7 +47,7 @@ function scene(turns: (RenewalResult | undefined)[]) {
   return { replicas: store.replicas, shown };
 }
 
-it('exposes held accounts, but not the number of replicas or the last renewal before the first renewal', () => {
+it('before the first renewal, exposes held accounts, but neither the number of replicas nor the time of the last renewal', () => {
   expect(scene([]).shown()).toEqual([
     'delivery_watch_leader{account="a"} 1',
     'delivery_watch_leader{account="b"} 0',

@@ -101,15 +101,15 @@ export interface ReplayOptions {
   /** Prometheus's data folder. */
   readonly data: string;
   readonly folder: string;
-  /** Rule files. */
+  /** Paths of the rule files. */
   readonly recording: string;
   readonly alerting: string;
-  /** Milliseconds since the Unix epoch. */
+  /** Start of the evaluation (ms since the Unix epoch). */
   readonly since: number;
 }
 
 /**
- * Evaluates the rules for the time since `since` and imports their results. promtool cannot do this: it evaluates recording rules
+ * Evaluates the rules from `since` until now and imports their results. promtool cannot do this: it evaluates recording rules
  * independently of each other, and no alerting rules. Limitation: expressions that use ALERTS find no replayed alerts.
  */
 export async function replayRules({ data, folder, recording, alerting, since }: ReplayOptions): Promise<void> {

@@ -116,7 +116,7 @@ export const flowControl = defineKind({
     ),
     timeToDrain: gauge(
       'delivery_flow_control_time_to_drain_seconds',
-      'Time until the waitlist of the flow-control key is empty, estimated in the background. Absent unless the waitlist falls evenly.',
+      'Time until the waitlist of the flow-control key is empty, estimated in the background. Absent unless the waitlist shrinks steadily.',
       ['flow_control_key'],
     ),
     seriesDropped,

@@ -53,11 +53,13 @@ function lastRound(view: AccountView, context: PageContext, messageId?: string):
   const own = all.find(entry => entry.messageId === messageId);
   const rows = messageId === undefined ? of.newestEntries : own ? [own] : [];
   const readAt = rounds.find(({ collector }) => collector === 'dlq')?.dataAt ?? null;
-  const caption = messageId === undefined ? 'The ten newest entries of any kind' : 'Dead letter';
-  const none = html`<p class="soft">The last round has no details about this.</p>`;
+  const [caption, none] =
+    messageId === undefined
+      ? ['The ten newest entries of any kind', 'No entries are available.']
+      : ['Dead letter', 'None of the newest and longest-queued entries has this message id.'];
   return html`<h2>Data of the last round</h2>
 ${dataNote(of.data, 'dlq', view, root)}<p class="soft">The queue was last read ${ago(readAt, now)}.</p>
-${rows.length > 0 ? entries(caption, rows, { account, now, root }) : none}`;
+${rows.length > 0 ? entries(caption, rows, { account, now, root }) : html`<p class="soft">${none}</p>`}`;
 }
 
 interface ListTexts {

@@ -17,7 +17,7 @@ const HOUR = 60 * MINUTE;
 const INF: Readonly<Record<string, string>> = { le: '+Inf' };
 const mark = (time: number) => Math.ceil(time / MINUTE) * MINUTE;
 
-/** Returns the events of one message, which take three seconds. */
+/** Returns the three events of a message, one second apart. */
 const life = (messageId: string, time: number, host: string): EventSeed[] =>
   (['created', 'active', 'delivered'] as const).map((state, index) => ({
     messageId,
@@ -61,7 +61,7 @@ async function setUp(account: object = {}) {
   return { emulator, path, fill };
 }
 
-/** Returns values by time of the series with this prefix. */
+/** Returns the points of the series with this prefix as [time (ms), value]. */
 const pointsOf = (text: string, series: string) =>
   text
     .split('\n')
@@ -76,7 +76,7 @@ it('writes a point for each minute, and starts the series of new destinations at
   emulator.state.addEvents([
     ...life('before', from - MINUTE, 'one'),
     ...life('first', from + 10 * SECOND, 'one'),
-    // This minute no longer fits into memory with the earlier ones.
+    // Only 64 points fit into memory: the first point of this series is the last one of the first block.
     ...life('late', from + 63 * MINUTE + 10 * SECOND, 'two'),
     ...life('over', from + 70 * MINUTE - 2 * SECOND, 'two'),
   ]);
@@ -88,7 +88,7 @@ it('writes a point for each minute, and starts the series of new destinations at
     ([, name]) => name,
   );
   const runs = names.filter((name, index) => name !== names[index - 1]);
-  // All samples of a family are together.
+  // All samples of a family are contiguous.
   expect(new Set(runs).size).toBe(runs.length);
   expect(text.endsWith('\n# EOF\n')).toBe(true);
   const delivered = (host: string) =>
@@ -103,7 +103,7 @@ it('writes a point for each minute, and starts the series of new destinations at
     [from + 63 * MINUTE, 0],
     [from + 64 * MINUTE, 1],
   ]);
-  // A message in flight at one mark has ended by the next.
+  // The message `over` ends exactly at this point.
   expect(delivered('two').find(([time]) => time === from + 70 * MINUTE)?.[1]).toBe(2);
 });
 
@@ -125,7 +125,7 @@ it('starts at the first listed event if the retention is unknown', async () => {
   expect(results).toMatchObject([{ written: { from: from + HOUR, to: from + 2 * HOUR } }]);
 });
 
-it('rejects times at which the agent was already counting events, and ends when the agent started counting', async () => {
+it('rejects a range in which the agent was already counting events, and ends an open range when counting started', async () => {
   const { emulator, path, fill } = await setUp();
   const floor = Date.now() - 2 * HOUR;
   emulator.state.addEvents(life('only', floor - HOUR, 'one'));
@@ -139,7 +139,7 @@ it('rejects times at which the agent was already counting events, and ends when 
   expect(refused.results.map(({ refusal }) => refusal)).toEqual([
     expect.stringContaining(`the agent counts events since ${new Date(floor).toISOString()}`),
   ]);
-  // The range is exact to the millisecond.
+  // The range ends at the exact millisecond.
   expect((await fill({ from: floor - 2 * HOUR, to: undefined })).results).toMatchObject([{ written: { to: floor } }]);
 });
 

@@ -18,7 +18,7 @@ const HOUR = 60 * MINUTE;
 
 const failed = { metric: 'delivery_messages_finished_total', labels: { outcome: 'failed' } };
 
-/** Messages that fail, one a minute. */
+/** Returns the events of messages that fail, one message per minute. */
 const failures = (from: number, minutes: number): EventSeed[] =>
   Array.from({ length: minutes }, (_, minute) =>
     (['created', 'active', 'error', 'failed'] as const).map((state, index) => ({
@@ -90,13 +90,13 @@ it('reports each alert that fires and resolves, with its labels, value and start
     { account: 'a', rule: 'Failing', labels: { outcome: 'failed' }, state: 'resolved', startedAt: changes[0]?.at },
   ]);
   const [firing, resolved] = changes.map(({ at }) => (at - from) / MINUTE) as [number, number];
-  // A message counts when no earlier event can follow, an overlap of a minute later.
+  // A message is counted one overlap (1 min) later, when no earlier event can follow.
   expect([firing, resolved]).toEqual([36, 47]);
   expect(result).toMatchObject({ range: { from }, events: 48 });
   expect(result?.rules).toEqual([{ rule: 'Failing', fired: 1, firingFor: 11 * MINUTE, unknownFor: 10 * MINUTE }]);
 });
 
-it('reports rules on data outside the event log as unknown', async () => {
+it('reports a rule as unknown if the event log does not contain its data', async () => {
   const { emulator, run } = await setUp([
     { name: 'Dlq', when: { above: { metric: 'delivery_dlq_messages', value: 1 } } },
     { name: 'Waiting', when: { absent: { metric: 'delivery_flow_control_waitlist_size' } } },
@@ -142,7 +142,7 @@ it('evaluates built-in alerts on event data and reports the others as unknown', 
   expect(unknown.has('DeliveryRetryRatioHigh')).toBe(false);
 });
 
-it('evaluates no rule if the event log is not read', async () => {
+it('evaluates no rule if collect.events is disabled', async () => {
   const { run } = await setUp([QUIET], { events: { enabled: false } });
   expect((await run(Date.now() - HOUR)).result).toMatchObject({
     range: undefined,
@@ -151,7 +151,7 @@ it('evaluates no rule if the event log is not read', async () => {
   });
 });
 
-it('treats an empty log as silence only within the retention of the log', async () => {
+it('treats an empty log as an absence of events only if its retention is configured, and only within it', async () => {
   const unknown = await setUp([QUIET]);
   expect((await unknown.run(Date.now() - HOUR)).result).toMatchObject({
     range: undefined,
@@ -187,7 +187,7 @@ it.each([
   [['--account', 'nobody'], 'there is no account called nobody in config.yaml\n'],
   [['--since', '2999-01-01T00:00:00Z'], '--since must be before now\n'],
   [['--since', 'yesterday'], expect.stringContaining('must be a time such as 2026-11-22T06:00:00Z')],
-])('rejects the options %j before it reads anything', async (options, text) => {
+])('rejects the options %j before it queries the service', async (options, text) => {
   const config = join(newFolder(), 'config.yaml');
   writeFileSync(
     config,

@@ -1,4 +1,4 @@
-/** Runs an agent on an emulated service in simulated time, then a backtest on the log of that time. */
+/** Runs an agent on an emulated service in simulated time, then backtests the resulting event log. */
 import { openBase } from '../../../src/agent/parts.ts';
 import { Supervisor } from '../../../src/agent/supervisor.ts';
 import { type AccountResult, type AlertChange, backtest } from '../../../src/cli/backtest/run.ts';
@@ -38,7 +38,7 @@ function watchAlerts({ alerting }: Supervisor) {
     });
 }
 
-/** Returns the changes of alerts of an agent that runs for `length` milliseconds and of a backtest. */
+/** Returns the alert changes of an agent that runs for `length` (ms), and those of a backtest of the same period. */
 export async function compare({ scenario, length, every, destinations, config }: ComparisonOptions): Promise<{
   readonly live: readonly string[];
   readonly past: readonly string[];

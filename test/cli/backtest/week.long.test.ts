@@ -11,7 +11,7 @@ it('fires and resolves alerts during a week at the same evaluations as an agent 
     scenario: 'flow-control-pileup',
     length: WEEK,
     every: MINUTE,
-    // Use few messages: most of the time goes into sending each event over HTTP twice.
+    // Use few messages: the test spends most of its time sending each event over HTTP twice.
     destinations: destinations.filter(({ everyMs }) => everyMs >= 40_000 && everyMs !== 200_000),
     config: { alerts: { enabled: true, evaluateEvery: '1m', rules: RULES } },
   });

@@ -77,7 +77,7 @@ it('prints only ids, and nothing for a row without one', async () => {
   expect(await printed([ROW, { ...ROW, id: undefined }], { format: 'ids' })).toBe('1763650000000-7\n');
 });
 
-it('waits until the reader of the output continues', async () => {
+it('waits until the output stream has drained', async () => {
   const out = new PassThrough({ highWaterMark: 1 });
   const print = createPrinter('dlq', { format: 'ids', width: 80, withAccount: false }, out);
   let isPrinted = false;

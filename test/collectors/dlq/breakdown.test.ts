@@ -32,7 +32,7 @@ it('evicts a value beyond the cap after the same number of walks, regardless of 
   };
   counts = { 500: 40, 404: 20, 410: 10 };
   expect(await walk()).toEqual(['500', '__other__']);
-  // Two counts now exceed the shown ones by more than the margin.
+  // Two values now exceed the shown one by more than the margin.
   counts = { 500: 10, 404: 40, 410: 20 };
   expect(await walk()).toEqual(['500', '__other__']);
   expect(await walk()).toEqual(['500', '__other__']);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 
-it('restarts an episode after a default gap of half an hour or three walk intervals', async () => {
+it('by default, restarts an episode after a gap of more than half an hour or three walk intervals, whichever is longer', async () => {
   const row = { id: 'x', callbackState: 'in_progress', labels: [] } as unknown as DlqEntry;
   const snapshots = (rescanEvery: string, gap: number) => {
     const { callbacks } = createDlq(dlq.options.parse({ rescanEvery })).restore(new Map());

@@ -130,7 +130,7 @@ describe('tracker', () => {
     expect(other.tracker().facts()?.sightings[0]?.episode).not.toBe(first?.episode);
   });
 
-  it('restarts all episodes after too long a gap and when time goes backwards', () => {
+  it('restarts all episodes after a gap that is too long and when time goes backwards', () => {
     const agent = createAgent();
     agent.walk(0, 'a b');
     expect(agent.walk(30, 'a b')).toBe('a@0x2 b@0x2');
@@ -245,7 +245,7 @@ describe('tracker', () => {
     expect([third?.isPartial, third?.sightings.length]).toEqual([true, MAX_SIGHTINGS]);
     agent.walk(30, 'e1');
     expect(agent.tracker().facts()).toMatchObject({ isPartial: false, sightings: [{ snapshots: 4 }] });
-    // A row with a state replaces the previous one.
+    // A row with a state replaces the row of the same entry without one.
     agent.walk(40, `e1 ${many(2, MAX_SIGHTINGS - 2)} z:blind z`);
     expect(agent.tracker().facts()?.isPartial).toBe(false);
   });
@@ -324,7 +324,7 @@ function naive(walks: readonly Seen[]) {
   });
 }
 
-it('matches the reference despite failed walks, gaps, clock steps and kills', () => {
+it('the tracker matches the reference despite failed walks, gaps, clock steps and kills', () => {
   const state = fc.constantFrom<CallbackState | undefined>(
     ...(['in_progress', 'in_progress', 'in_progress', 'success', 'fail', 'unknown', undefined] as const),
   );

@@ -99,7 +99,7 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
     onAnswer(change: () => void) {
       onAnswer = change;
     },
-    /** Returns the queue's size on /metrics; undefined if there is no sample. */
+    /** Returns the exposed sizes of the queue and the filter, and the sum of two breakdowns of the queue. */
     gauges(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { now } = slot.visible();
       const samples = now === undefined ? undefined : dlq.samples(now);
@@ -118,7 +118,7 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
   };
 }
 
-/** Age and retry time of an entry (ms). No entry expires during the test. */
+/** Age and retry time of an entry (ms), and its queue. No entry expires during the test. */
 const letter = fc.tuple(
   fc.oneof(fc.constantFrom(0, 5, 5000), fc.nat(3_600_000), fc.nat(60 * 3_600_000)),
   fc.nat(100_000),
@@ -208,7 +208,7 @@ it('the queue size lies between the number of entries present throughout a walk 
           const [leastEmails, mostEmails] = truth.bounds('emails');
           expect(emails).toBeGreaterThanOrEqual(leastEmails);
           expect(emails).toBeLessThanOrEqual(mostEmails);
-          // Without changes, both bounds equal the emulator's count.
+          // Without changes during the round, the queue size is exact.
           if (isQuiet) expect(all).toBe(account.state.countDlq());
         }
       },

@@ -65,7 +65,7 @@ function createScene({ page = 100 } = {}) {
       memory = collector.restore(new Map(rows));
     },
     /**
-     * `failsAfter`: number of requests that succeed in the round. `killedAfter`: number of steps before the process is
+     * Runs a round. `failsAfter`: number of requests that succeed. `killedAfter`: number of steps before the process is
      * killed.
      */
     async round(round: string, { failsAfter, killedAfter }: { failsAfter?: number; killedAfter?: number } = {}) {

@@ -77,7 +77,7 @@ async function read(parameter: (typeof DLQ_FILTERS)[number], way: string) {
 }
 
 describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
-  it('shows proven numbers if the service applies the parameter of a filter exactly', async () => {
+  it('marks the numbers of a filter as proven if the service matches its parameter exactly', async () => {
     const { agent, all, matching } = await read(parameter, 'exact');
     expect(agent.shown()).toEqual({ messages: all });
     expect(agent.shown('tried')).toEqual({ messages: matching, proven: 1, entered: 0 });
@@ -91,7 +91,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     ...(otherCase ? ['any-case' as const] : []),
     ...(longer ? ['prefix' as const] : []),
   ];
-  it.each(ways)('withdraws only the filter whose parameter the service applies as %s', async way => {
+  it.each(ways)('withdraws only the filter whose parameter the service does not match exactly (%s)', async way => {
     const { agent, all } = await read(parameter, way);
     expect(agent.failures()).toEqual([expect.stringContaining(`tried: ${PROBLEMS[way](parameter)}`)]);
     expect(agent.shown()).toEqual({ messages: all });
@@ -102,7 +102,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
 
   // Numbers and times cannot differ in case or by a prefix.
   const same = (['any-case', 'prefix'] as const).filter(way => !ways.includes(way) && !parameter.endsWith('Date'));
-  it.each(same)('keeps a filter proven if the service applies its parameter as %s', async way => {
+  it.each(same)('keeps a filter proven if inexact matching cannot affect its parameter (%s)', async way => {
     const { agent, matching } = await read(parameter, way);
     expect(agent.shown('tried')).toEqual({ messages: matching, proven: 1, entered: 0 });
   });

@@ -77,8 +77,8 @@ function createScene({
       for (let at = queue.length - 1; at >= 0; at -= 1) if (match(queue[at] as Letter)) queue.splice(at, 1);
     },
     /**
-     * Runs a round and returns whether it completed. `killAfter`: number of steps before the process is killed; the
-     * last one is not committed.
+     * Runs a round and returns whether it completed. `killAfter`: number of committed steps before the process is killed.
+     * The next step is read but not committed.
      */
     async round(name: string, killAfter = Number.POSITIVE_INFINITY): Promise<boolean> {
       let walk: Parameters<typeof collector.observe>[0]['walk'];
@@ -115,7 +115,7 @@ function createScene({
   };
 }
 
-/** Returns the shown groups. */
+/** Returns the number of groups, and the numbers counted as new and as returned. */
 function shown(scene: ReturnType<typeof createScene>) {
   const { count, appeared, returned } = scene.facts().kinds;
   return { count, appeared, returned };
@@ -134,7 +134,7 @@ describe('groups of dead letters', () => {
       { error: 'f' },
     ];
     for (const letter of letters) scene.add(letter);
-    // These URLs belong to the same groups as above.
+    // These URLs belong to the groups of earlier letters.
     for (const url of [
       'https://a.example/users/2?x=3',
       'https://u:p@a.example/users/mary/',
@@ -253,7 +253,7 @@ describe('groups of dead letters', () => {
     expect([...scene.rows.keys()].filter(key => key.startsWith('groups/'))).toHaveLength(2);
   });
 
-  it('exposes the 50 largest groups and a remainder that add up to the queue', async () => {
+  it('exposes the 50 largest groups and a remainder, which add up to the size of the queue', async () => {
     const scene = createScene();
     for (let kind = 0; kind < 70; kind += 1) {
       for (let count = 0; count <= kind % 60; count += 1) scene.add({ status: 100 + kind });

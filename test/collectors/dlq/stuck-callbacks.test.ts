@@ -105,7 +105,7 @@ it.each<[Partial<Dialect>]>([
   const since = new Map<string, number>();
   const firstWalk = new Map<string, number>();
   let [walks, ended, killed, least] = [0, 0, 0, Number.POSITIVE_INFINITY];
-  /** Returns the expected result of a completed walk. */
+  /** Records a completed walk. Returns its time and the callbacks in progress. */
   function look() {
     const [now, current] = [emulator.clock.now(), inProgress(emulator)];
     walks += 1;
@@ -118,7 +118,7 @@ it.each<[Partial<Dialect>]>([
   }
   for (let walk = 1; walk <= WALKS; walk += 1) {
     if (walk % 3 === 0) {
-      // Kill the process at each request of a walk, or between two walks.
+      // Kill the process at another request of a walk each time, or between two walks.
       await agent.walk(killed % (least + 1));
       if (agent.facts()?.tracked?.at === emulator.clock.now()) look();
       await agent.kill();

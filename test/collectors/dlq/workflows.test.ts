@@ -6,7 +6,7 @@ import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 import { UpstreamError } from '../../../src/upstream/errors.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';
 
-/** Rows of a page as words, or the error of its request. */
+/** Rows of a page in the syntax of `rowsOf`, or the error of its request. */
 type Answer = string | UpstreamError;
 
 /**

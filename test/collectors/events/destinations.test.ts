@@ -19,7 +19,7 @@ const DAY = 24 * HOUR;
 
 type Destinations = ReturnType<typeof createDestinations>;
 
-/** Counts one event and returns the destinations that have their own series. */
+/** Counts one event and returns the total of each exposed destination. */
 function count(destinations: Destinations, name: string, time: number): Record<string, number> {
   destinations.of(name, time).tally.events.created += 1;
   return shown(destinations);
@@ -322,7 +322,7 @@ it('reports the last read before a destination’s first event as the start of i
   expect(Object.entries(Object.fromEntries(begins())).sort()).toEqual(expected);
 });
 
-it('limits the size of destination rows', async () => {
+it('limits the number of stored destination rows', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host', maxDestinations: 5 });
   await agent.round('tail');

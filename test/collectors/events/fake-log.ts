@@ -38,7 +38,7 @@ export interface LogShape {
   readonly tick?: number;
   /** Range bounds that the service ignores. */
   readonly ignores?: readonly ('from' | 'to')[];
-  /** Empty pages before each list. */
+  /** Number of empty pages before each list. */
   readonly empty?: number;
 }
 

@@ -55,7 +55,7 @@ describe('retention shorter than the downtime', () => {
     },
   );
 
-  it('counts no gap if unreadable rows may be the known events', async () => {
+  it('counts no gap if the known events may be among the unreadable rows', async () => {
     const { agent, clock, service, add, gaps } = await createRead();
     for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
     clock.now += 4 * HOUR;
@@ -128,7 +128,7 @@ it.each([5, 13])('counts no gap if events from before a silence are delayed by %
 
 it('counts no gap if the service does not list starts of attempts', async () => {
   const { agent, clock, add, gaps } = await createRead();
-  // A single listed start does not prove that the log is complete.
+  // `msg_before` has the only listed start. It does not prove that the service lists all starts.
   add('msg_first', ['created', 'delivered'], clock.now + SECOND);
   for (let number = 0; number < 50; number += 1) {
     await agent.run(8);

@@ -32,7 +32,7 @@ it('counts no event twice if minutes are dropped while a sweep reads them', () =
   const late = eventAt(1000, START + MINUTE + 1);
   const events = new Map([...known, late].map(event => [event.identity, event]));
   const range = { from: START, to: START + 2 * MINUTE - 1, events, twice: [], pages: 1 } as unknown as RangeRead;
-  // These messages exceed the limit, so the agent drops the minutes.
+  // These events exceed the limit, so the agent drops stored minutes.
   memory.minutes.set(START / MINUTE + 1, new BigUint64Array(2_000_000));
   boundMinutes(memory);
   expect(memory.minutes.has(START / MINUTE)).toBe(false);

@@ -86,7 +86,7 @@ describe('deduplication of events', () => {
     for (let number = 0; number < 40; number += 1) {
       service.add(`msg_${number}`, ['retry'], clock.now + 14 * SECOND);
       await agent.run(1);
-      // The newest known event was 16 seconds old before this read.
+      // The newest known event was 16 seconds old at the time of this read.
       if (number > 0) expect(asks.asked.at(-1)).toEqual({ from: clock.now - 76 * SECOND, to: clock.now });
     }
   });

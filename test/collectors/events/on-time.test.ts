@@ -51,8 +51,8 @@ it('shows open messages past the target until they end, even after a restart', a
 });
 
 /**
- * Creates a log with a message every ten seconds, each delivered after half a minute. While the log is delayed, it
- * lists no new events.
+ * Creates a log with a message every ten seconds, each delivered after half a minute. From each time in
+ * `holds`, the log lists no new events for `hold` (ms).
  */
 function createHeldBack(hold: number, holds: readonly number[]) {
   const service = createLog();

@@ -12,7 +12,7 @@ const WHOLE = ['created', 'active', 'delivered'];
 
 type Agent = ReturnType<typeof createAgent>;
 
-/** Creates an agent that has seen no delayed events for hours. */
+/** Creates an agent with a measured peak lateness of 0, so that it does not read back the whole overlap. */
 async function createLearned(service: FakeLog, options: object = {}): Promise<Agent> {
   const agent = createAgent(service, options);
   await agent.round('tail');
@@ -142,7 +142,7 @@ it('counts each event once for any delay up to lateSweep and any order of rounds
           if (fate > 8) await agent.round('sweep', fate === 9 ? 1 : undefined);
           expect(counted(agent.shown())).toBeLessThanOrEqual(log.length);
         }
-        // The previous events are only known to be old once later events are listed.
+        // The agent recognizes the previous events as old only after later events are listed.
         service.add('msg_last', ['created'], clock.now);
         for (let minute = 0; minute < 12; minute += 1) {
           await agent.run(1, MINUTE);

@@ -310,7 +310,7 @@ it('counts a fulfilled start as met even if more starts were expected before it 
   expect(missed).toBeLessThanOrEqual(72 * 60);
 });
 
-it('bounds the work after days without a read', async () => {
+it('stores one row of bounded size per schedule after a month without a read', async () => {
   const everyMinute = Array.from({ length: 200 }, (_, index) => ({
     name: `s${index}`,
     match: { scheduleId: `scd_${index}` },

@@ -85,7 +85,7 @@ it('counts events delayed by up to lateSweep once, for any order of tail and swe
         clock.now = Math.max(clock.now, ...all.map(({ listedAt }) => listedAt));
         // Complete the running rounds first.
         for (const round of ['tail', 'sweep', 'tail']) await agent.round(round);
-        // The previous events are only known to be old once later events are listed.
+        // The agent recognizes the previous events as old only after later events are listed.
         clock.now += HOUR;
         service.add('msg_last', ['retry'], clock.now - 1);
         await agent.round('tail');

@@ -5,7 +5,7 @@ import { createAgent, createLog, MINUTE, SECOND } from './fake-log.ts';
 const DELIVERED = ['created', 'active', 'delivered'];
 const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'delivered'];
 
-/** Creates a queue with a capacity. `waiting`: number of traces restored at the last startup. */
+/** Creates a queue with a capacity. `waiting`: number of queued traces. */
 function createQueue(room = Number.POSITIVE_INFINITY) {
   const queue = {
     waiting: 0,
@@ -83,7 +83,7 @@ describe('selection of traced messages', () => {
 });
 
 describe('content of traces', () => {
-  it('a trace contains the data of the rows, and only the host of the address', async () => {
+  it('a trace contains the data of the rows, but only the origin of the URL', async () => {
     const { agent, log, clock, exported } = await createTracing(0);
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     const detail = { method: 'POST', hasFlowControlKey: true, traceparent };
@@ -144,7 +144,7 @@ describe('content of traces', () => {
     const [{ events, traceId } = { events: [], traceId: '' }] = exported();
     expect(events.map(({ state }) => state).sort()).toEqual(['created', 'error', 'failed']);
     agent.rows.delete(`outbox/${traceId}`);
-    // This also applies if the end of the trace is no longer stored.
+    // The same applies after a restart, when the end of the trace is no longer stored.
     agent.kill();
     for (let minute = 0; minute < 15; minute += 1) {
       add(`other_${minute}`, DELIVERED, clock.now + 30 * SECOND);

@@ -12,7 +12,7 @@ import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
 
 const SECOND = 1000;
 
-/** Reads a key with one ghost slot every 30 s for a period. */
+/** Returns the evidence of a key with one ghost slot that was read at an interval (30 s by default) for a period. */
 function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}) {
   const watched = createEvidence(0, true);
   for (let at = 0; at <= span; at += every) {

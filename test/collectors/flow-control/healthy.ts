@@ -1,4 +1,4 @@
-/** Simulates hours of healthy flow-control keys with a faulty log, from a seed. */
+/** Simulates hours of healthy flow-control keys with a faulty log. */
 import type { Dialect } from '../../../src/emulator/dialect.ts';
 import { createRandom, type Random } from '../../../src/emulator/random.ts';
 import { type AuditedService, createAuditedService, keyed } from '../../support/audited-service.ts';
@@ -58,7 +58,7 @@ async function loseEvents(service: AuditedService, ms: number): Promise<void> {
   service.state.logView.resume(service.now() + 1);
 }
 
-/** `retrySlot`: how the service treats the slot of a message that waits for a retry. */
+/** Simulates healthy keys. `retrySlot`: how the service treats the slot of a message that waits for a retry. */
 export async function healthyHours(
   seed: number,
   hours: number,

@@ -129,7 +129,7 @@ describe('page of a message', () => {
     expect(foreignValues(page, account)).toEqual([]);
     const unknown = read(messageOf(new LookupError(404, 'neither the event log'), 'other'));
     expect(unknown).toContain('not found');
-    expect(unknown).toContain('The last round has no details about this.');
+    expect(unknown).toContain('None of the newest and longest-queued entries has this message id.');
   });
 
   it('matches the golden file', async () => {

@@ -5,7 +5,7 @@ import type { FaultSeed } from '../../../src/emulator/server.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Time by which the emulator's workload starts earlier than the emulator (ms). */
+/** Time between the start of the emulator's workload and the start of the emulator (ms). */
 const HEAD_START_MS = HOUR_MS;
 
 const isBetween = (ms: number, fromHours: number, toHours: number) =>

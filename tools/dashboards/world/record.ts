@@ -122,7 +122,7 @@ async function startEmulators(clock: CatchUpClock): Promise<Map<string, Emulator
   return emulators;
 }
 
-/** Plays `pastMs` of the accounts' past as fast as possible, then continues in real time. */
+/** Simulates a past of `pastMs` as fast as possible, and records its scrapes. The agent then continues in real time. */
 export async function recordWorld(pastMs: number, folder: string, log: (text: string) => void): Promise<World> {
   addScenarios(pastMs);
   const clock = createCatchUpClock(pastMs);
