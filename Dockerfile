@@ -2,6 +2,8 @@
 ARG NODE_IMAGE=node:24.18.0-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
 ARG BASE_IMAGE=gcr.io/distroless/cc-debian12@sha256:6e1871c34683dc9ee996d13084497783fd98ac0200213d0826625f4e9d4be1d0
 
+FROM ${BASE_IMAGE} AS base
+
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
@@ -9,9 +11,12 @@ RUN npm ci
 # .dockerignore names what the package is made of.
 COPY . .
 RUN npm run build && mkdir -p -m 700 data && cp "$(node -p process.execPath)" .
+# Adds Node.js and the base's Debian packages to the package's SBOM.
+COPY --from=base /var/lib/dpkg /etc/os-release base/
+RUN node scripts/image-sbom.ts base dist/sbom.cdx.json
 
 # No RUN from here on: the base has no shell.
-FROM ${BASE_IMAGE}
+FROM base
 ARG BASE_IMAGE
 ARG VERSION=1.0.0
 ARG REVISION=unknown

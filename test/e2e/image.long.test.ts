@@ -1,23 +1,27 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
   existsSync,
   globSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort, requireProgram } from '../support/prometheus.ts';
+import { sbomErrors } from '../support/sbom.ts';
 
 /**
  * Runtime settings of the image: https://github.com/opencontainers/image-spec, plus HEALTHCHECK, which only Docker's
@@ -36,6 +40,9 @@ interface ImageConfig {
 
 /** A different user from the image's own, as a cluster may assign. */
 const UID = 4711;
+const ELF = Buffer.from('\x7fELF');
+/** Entries of process.versions that are no libraries. */
+const NO_LIBRARIES = ['node', 'modules', 'napi', 'cldr', 'tz', 'unicode'];
 const PACKAGE: { readonly version: string } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 const hasAll = ['buildah', 'debootstrap', 'unshare', 'setpriv'].map(requireProgram).every(Boolean);
@@ -53,10 +60,26 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
     expect(status, stdout + stderr).toBe(0);
     image = JSON.parse(readFileSync(join(folder, 'image.json'), 'utf8')).Docker.config;
   });
+  beforeAll(() => {
+    for (const name of ['store', 'etc']) mkdirSync(join(folder, name));
+    // As with Kubernetes' fsGroup, the folder has a different owner but the same group.
+    chownSync(join(folder, 'store'), 0, UID);
+    chmodSync(join(folder, 'store'), 0o2775);
+  });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   const inside = (path: string) => join(folder, 'root', path);
   const found = (pattern: string) => globSync(pattern, { cwd: inside('.') });
+  const text = (path: string) => readFileSync(inside(path), 'utf8');
+  const isElf = (path: string) => readFileSync(inside(path)).subarray(0, 4).equals(ELF);
+
+  /** Returns the paths of all files, folders and links in the image, with their status. */
+  function entries() {
+    const root = realpathSync(inside('.'));
+    const all = readdirSync(root, { recursive: true, withFileTypes: true });
+    const paths = all.map(({ parentPath, name }) => relative(root, join(parentPath, name)));
+    return paths.map(path => ({ path, stats: lstatSync(join(root, path)) }));
+  }
 
   /**
    * Runs a command of the image as a container engine would: as process 1 of a new PID namespace, as an unprivileged
@@ -86,8 +109,64 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
   it('the image contains only the program: no npm, sources, development packages or shell', () => {
     const packaged = globSync('*', { cwd: dirname(mainFile()) });
     expect(found('app/*').sort()).toEqual([...packaged, 'data'].map(name => `app/${name}`).sort());
-    expect(found('**/{bin,sbin}/{npm,npx,yarn,corepack,sh,bash,dash,apt,dpkg}')).toEqual([]);
+    // The base has libraries and data only.
+    expect(found('**/{bin,sbin}/*')).toEqual(['usr/local/bin/node']);
     expect(found('app/**/{node_modules,*.ts}')).toEqual([]);
+  });
+
+  it('the image has no setuid files, and other users than root can only write to its store and to temporary folders', () => {
+    const all = entries();
+    const sizes = new Map(all.map(({ stats }) => [stats.ino, stats.isFile() ? stats.size : 0]));
+    const megabytes = [...sizes.values()].reduce((sum, size) => sum + size, 0) / 1e6;
+    process.stdout.write(`the image has ${megabytes.toFixed(1)} MB uncompressed\n`);
+    expect(all.filter(({ stats }) => stats.isFile() && stats.mode & 0o6000)).toEqual([]);
+    const writable = all.filter(({ stats }) => stats.uid !== 0 || (!stats.isSymbolicLink() && stats.mode & 0o002));
+    expect(writable.map(({ path }) => path).sort()).toEqual(['app/data', 'tmp', 'var/lock', 'var/tmp']);
+    expect(megabytes).toBeLessThan(250);
+  });
+
+  it("the image's bill of materials lists npm packages, Node.js, its libraries and the packages of all shared libraries", async () => {
+    const sbom = JSON.parse(text('app/sbom.cdx.json'));
+    expect(sbomErrors(sbom)).toBe('[]');
+    const purls: string[] = sbom.components.flatMap(({ purl }: { purl?: string }) => purl ?? []);
+    const packaged = JSON.parse(readFileSync(join(dirname(mainFile()), 'sbom.cdx.json'), 'utf8'));
+    for (const { purl } of packaged.components) expect(purls).toContain(purl);
+
+    const node = start(['node', '-p', 'JSON.stringify(process.versions)']);
+    expect(await node.ended, node.output()).toBe(0);
+    const versions = Object.entries<string>(JSON.parse(node.output()));
+    const libraries = versions.filter(([name, version]) => version && !NO_LIBRARIES.includes(name));
+    expect(libraries.map(([name]) => name)).toEqual(expect.arrayContaining(['openssl', 'uv', 'v8', 'zlib']));
+    const generic = [...libraries, ...versions.filter(([name]) => name === 'node')];
+    expect(purls).toEqual(expect.arrayContaining(generic.map(([name, version]) => `pkg:generic/${name}@${version}`)));
+
+    const owners = new Map<string, string>();
+    for (const file of found('var/lib/dpkg/status.d/*.md5sums')) {
+      for (const [, path = ''] of text(file).matchAll(/^\S+ +(.+)$/gm)) owners.set(path, basename(file, '.md5sums'));
+    }
+    const files = entries().flatMap(({ path, stats }) => (stats.isFile() && isElf(path) ? path : []));
+    const shared = files.filter(path => path !== 'usr/local/bin/node');
+    const owning = new Set(shared.map(path => owners.get(path) ?? `no package of ${path}`));
+    expect([...owning].sort()).toEqual(['libc6', 'libgcc-s1', 'libstdc++6']);
+    for (const name of owning) {
+      const [, version = ''] = /^Version: (.+)$/m.exec(text(`var/lib/dpkg/status.d/${name}`)) ?? [];
+      const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}?`;
+      expect(purls.filter(each => each.startsWith(purl))).toHaveLength(1);
+    }
+    // The loader resolves these names, such as libstdc++.so.6, to files or links in the image.
+    const needed = execFileSync('ldd', [inside('usr/local/bin/node')], { encoding: 'utf8' }).matchAll(/^\t(\S+) =>/gm);
+    const names = new Set(entries().map(({ path }) => basename(path)));
+    expect([...needed].map(([, name = '']) => name).filter(name => !names.has(name))).toEqual([]);
+    const counts = Map.groupBy(purls, purl => purl.split('/')[0]);
+    process.stdout.write(
+      `the image's SBOM: ${[...counts].map(([type, { length }]) => `${length} ${type}`).join(', ')}\n`,
+    );
+  });
+
+  it('the image runs as another user who cannot write to the root', async () => {
+    const script = `try { fs.writeFileSync('main.js', '') } catch (error) { console.log(process.getuid(), error.code) }`;
+    const node = start(['node', '-e', script]);
+    expect([await node.ended, node.output()]).toEqual([0, `${UID} EROFS\n`]);
   });
 
   it('the image has labels with name, version, licence and revision, and sets user, working folder and volume', () => {
@@ -103,10 +182,6 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
   it('the image runs as another user on a read-only root, responds, reports its health and exits with 0 on SIGTERM', async () => {
     const emulator = await emulateEmpty();
     const [port, probes] = [await freePort(), await freePort()];
-    for (const name of ['store', 'etc']) mkdirSync(join(folder, name));
-    // As with Kubernetes' fsGroup, the folder has a different owner but the same group.
-    chownSync(join(folder, 'store'), 0, UID);
-    chmodSync(join(folder, 'store'), 0o2775);
     const config = {
       server: { listen: `127.0.0.1:${port}`, probesListen: `127.0.0.1:${probes}` },
       accounts: [{ name: 'a', baseUrl: emulator.url, token: { file: '/etc/delivery-watch/token' } }],

@@ -13,6 +13,7 @@ function copyPackage() {
   const folder = newFolder();
   for (const file of ['package.json', 'CHANGELOG.md', '.ci/release-files']) cpSync(file, join(folder, file));
   cpSync(dirname(mainFile()), join(folder, 'dist'), { recursive: true });
+  writeFileSync(join(folder, 'image.json'), '{"bomFormat":"CycloneDX"}');
   return {
     folder,
     replace(file: string, from: RegExp, to: string) {
@@ -25,12 +26,13 @@ function copyPackage() {
         GITHUB_REPOSITORY: 'example/delivery-watch',
         GITHUB_SERVER_URL: 'https://github.com',
       };
-      return spawnSync('bash', ['.ci/release-files', tag, './dist', 'files'], { cwd: folder, env, encoding: 'utf8' });
+      const args = ['.ci/release-files', tag, './dist', 'image.json', 'files'];
+      return spawnSync('bash', args, { cwd: folder, env, encoding: 'utf8' });
     },
   };
 }
 
-it('.ci/release-files writes the package, its SBOM, checksums and the notes of the version', () => {
+it('.ci/release-files writes the package, the SBOMs of package and image, checksums and the notes of the version', () => {
   const { folder, replace, create } = copyPackage();
   replace('CHANGELOG.md', /^## .*$/m, '## 9.9.9 (2030-01-01)\n\nLater.\n\n$&');
   const { status, stderr } = create(`v${version}`);
@@ -38,7 +40,10 @@ it('.ci/release-files writes the package, its SBOM, checksums and the notes of t
   const run = (command: string, ...args: string[]) =>
     execFileSync(command, args, { cwd: join(folder, 'files'), encoding: 'utf8' });
   const archive = `delivery-watch-${version}.tgz`;
-  expect(run('sha256sum', '--check', 'SHA256SUMS')).toBe(`./${archive}: OK\nsbom.cdx.json: OK\n`);
+  expect(run('sha256sum', '--check', 'SHA256SUMS')).toBe(
+    `./${archive}: OK\nsbom.cdx.json: OK\nimage-sbom.cdx.json: OK\n`,
+  );
+  expect(run('cat', 'image-sbom.cdx.json')).toBe('{"bomFormat":"CycloneDX"}');
   expect(JSON.parse(run('tar', '-xOf', archive, 'package/package.json'))).toMatchObject({
     version,
     repository: { url: 'git+https://github.com/example/delivery-watch.git' },
