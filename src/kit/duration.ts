@@ -38,12 +38,16 @@ export function durationText(seconds: number): string {
   return parts.join(' ');
 }
 
+const INSTANT = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
+
 /** Parses a time such as `2026-11-18T14:00:00Z`, or a day, to milliseconds since the Unix epoch. Without an offset it is UTC. */
 export function parseInstant(text: string): number | undefined {
-  if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
-  const isZoned = /Z|[+-]\d\d:?\d\d$/.test(text);
-  const time = Date.parse(isZoned || text.length === 10 ? text : `${text}Z`);
-  return Number.isNaN(time) ? undefined : time;
+  const [, day = '', time, , , offset] = INSTANT.exec(text) ?? [];
+  const midnight = Date.parse(day);
+  // Date.parse accepts February 31.
+  if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(day)) return undefined;
+  const at = Date.parse(time === undefined || offset !== undefined ? text : `${text}Z`);
+  return Number.isNaN(at) ? undefined : at;
 }
 
 const MAX_DURATION = 366 * 86_400_000;

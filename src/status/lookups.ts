@@ -12,6 +12,7 @@ import { messageJson, readMessage } from '../lookup/message.ts';
 import { readNewest } from '../lookup/read.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { FilterContradiction, isUnanswerable, type Reader } from '../upstream/api.ts';
+import { MAX_PAUSE } from '../upstream/budget.ts';
 import { type Reason, UpstreamError } from '../upstream/errors.ts';
 import {
   type DlqLookup,
@@ -74,7 +75,8 @@ function failureOf(error: unknown): unknown {
   if (isUnanswerable(error)) return new LookupError(502, 'the service does not support this request');
   if (error instanceof UpstreamError) {
     // The agent itself refused the request.
-    return new LookupError(503, FAILURES[error.reason] ?? error.message, error.retryAfter);
+    const wait = error.retryAfter === undefined ? undefined : Math.min(error.retryAfter, MAX_PAUSE);
+    return new LookupError(503, FAILURES[error.reason] ?? error.message, wait);
   }
   if (error instanceof DOMException && error.name === 'TimeoutError') {
     return new LookupError(503, 'no result in time: the service is slow, or the request budget is short');

@@ -13,7 +13,7 @@ export interface DailyUsage {
 
 const DAY = 86_400_000;
 /** Maximum wait that the service can request (ms). */
-const MAX_PAUSE = 900_000;
+export const MAX_PAUSE = 900_000;
 /** Maximum wait of a request (ms). A longer wait fails the request instead of delaying its round. */
 const MAX_DELAY = 30_000;
 /** A request runs before one of the next lower priority, unless the latter has waited this much longer (ms). */

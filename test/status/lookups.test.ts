@@ -174,6 +174,21 @@ it('reads times without an offset as UTC', async () => {
   ]);
 });
 
+it('limits Retry-After to the longest pause of the agent', async () => {
+  const service = await serve((_request, response) => {
+    response.setHeader('Retry-After', '9'.repeat(30));
+    json(response, {}, 503);
+  });
+  const { lookups } = lookupsOf(service.url);
+  await expect(lookups.dlq('a', dlq())).rejects.toMatchObject({ status: 503, retryAfter: 900 });
+});
+
+it.each(['1960-01-01', '99999999999d'])('sends the time %s, which is before 1970, as 0', async since => {
+  const service = await serve((_request, response) => json(response, { messages: [] }));
+  await lookupsOf(service.url).lookups.dlq('a', dlq({ since }));
+  expect(service.requests).toEqual([expect.stringMatching('[?&]fromDate=0&')]);
+});
+
 it('ends at the deadline if the service does not respond, and continues with the next look-up', async () => {
   let calls = 0;
   const service = await serve((_request, response) => {

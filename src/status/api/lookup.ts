@@ -3,10 +3,14 @@ import { parseDuration, parseInstant } from '../../kit/duration.ts';
 import { FILTERS, type FilterName, filterError } from '../../lookup/lists.ts';
 import { AccountName, Maybe, Num, Seconds, Time, wholeNumber } from './parts.ts';
 
-/** Converts a time (UTC without an offset) or an age (`24h`) to ms since the Unix epoch; undefined if the text is neither. */
+/**
+ * Converts a time (UTC without an offset) or an age (`24h`) to ms since the Unix epoch; 0 if it is earlier. Returns undefined if the
+ * text is neither.
+ */
 export function timeOrAge(text: string, now: number): number | undefined {
   const ago = parseDuration(text);
-  return ago === undefined ? parseInstant(text) : now - ago;
+  const time = ago === undefined ? parseInstant(text) : now - ago;
+  return time === undefined ? undefined : Math.max(0, time);
 }
 
 export const isTimeFilter = (name: FilterName): boolean => name === 'since' || name === 'until';

@@ -44,6 +44,8 @@ it.each([
   ['dlq?limit=201', 'limit must be a whole number from 1 to 200'],
   ['dlq?status=x', 'status must be an HTTP status code, 100 to 999, or 0 for no response'],
   ['dlq?since=x', 'since must be a time, or a duration before now such as 2h'],
+  ['dlq?since=1', 'since must be a time, or a duration before now such as 2h'],
+  ['dlq?until=2026-02-31', 'until must be a time, or a duration before now such as 2h'],
   ['dlq?queue=', 'queue must not be empty'],
   ['dlq?queue=a&queue=b', 'queue must be given once'],
   [`dlq?url=${'x'.repeat(2001)}`, 'url must have at most 2000 characters'],
