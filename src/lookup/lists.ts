@@ -69,7 +69,7 @@ export interface List<Row> {
   createProof(): Proof<Row>;
   /** Condition that the service cannot filter by. */
   isWanted(row: Row): boolean;
-  /** Rows with a higher rank come first: a time, or the length of a waitlist. */
+  /** Rows with a higher rank come first: a time (0: unknown), or the length of a waitlist. */
   rank(row: Row): number;
   /** Returns the dlqId, the message id or the key. */
   id(row: Row): string | undefined;

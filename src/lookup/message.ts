@@ -1,6 +1,6 @@
 import { traceIdOf } from '../model/lifecycle-trace.ts';
 import { type DeliveryEvent, type DlqEntry, EVENT_SEQUENCE, type EventState, isEnd } from '../model/message.ts';
-import { isUnanswerable, type Reader } from '../upstream/api.ts';
+import { isSaneId, isUnanswerable, type Reader } from '../upstream/api.ts';
 import { bareUrl, dlqList, entryJson, eventList, type List, toIsoTime } from './lists.ts';
 import { readNewest } from './read.ts';
 
@@ -54,7 +54,9 @@ export async function readMessage(
     }));
   if (events.rows.length === 0 && !entry) return undefined;
   const callback = entry?.callbackMessageId;
-  const callbackEvents = callback === undefined ? [] : (await read(eventList({ messageId: callback }))).rows;
+  // A hostile service must not make the request fail with an id that no URL can contain.
+  const callbackEvents =
+    callback === undefined || !isSaneId(callback) ? [] : (await read(eventList({ messageId: callback }))).rows;
   const traceId = isTraced ? traceIdOf(account, messageId) : undefined;
   return { account, messageId, events: events.rows, entry, callbackEvents, hasMore: events.hasMore, traceId };
 }

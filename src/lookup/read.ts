@@ -24,7 +24,9 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
       if (done) return undefined;
       proof.add(page);
       rejected += page.rejected;
-      const [top, bottom] = [page.rows[0], page.rows.at(-1)];
+      // A row without a time says nothing about the order.
+      const isRanked = (row: Row) => list.rank(row) > 0;
+      const [top, bottom] = [page.rows.find(isRanked), page.rows.findLast(isRanked)];
       if (top !== undefined && bottom !== undefined) {
         first ??= list.rank(top);
         last = list.rank(bottom);

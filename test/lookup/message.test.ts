@@ -110,6 +110,23 @@ describe('readMessage', () => {
     });
   });
 
+  it('omits the failure callback if its message id is invalid', async () => {
+    const entry = { messageId: 'm', callbackMessageId: 'c'.repeat(100_000), labels: [] } as unknown as DlqEntry;
+    const asked: (string | undefined)[] = [];
+    const reader = {
+      async *dlqPages() {
+        yield { rows: [entry], rejected: 0, isLast: true };
+      },
+      async *eventPages({ messageId }: EventQuery) {
+        asked.push(messageId);
+        yield { rows: [], rejected: 0, isLast: true };
+      },
+    } as unknown as Reader;
+    const message = await readMessage({ account: 'a', reader, isTraced: false }, 'm', signal);
+    expect(asked).toEqual(['m']);
+    expect(messageJson(message as Message)).toMatchObject({ messageId: 'm', callback: null });
+  });
+
   it('rejects if the service ignores the filter messageId', async () => {
     const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { messageIdFilter: 'ignored' } });
     state.addEvent({ messageId: 'other' });

@@ -76,6 +76,11 @@ it('continues while all rows have the same time, because the order is unknown', 
   expect((await readNewest(list, NO_READER, { limit: 2, signal })).rows).toEqual([7, 6]);
 });
 
+it('reads all pages of an older-first list that contains rows without a time', async () => {
+  const { list } = listOf([1, 2, 0, 3, 4, 0, 5, 6, 0], 3);
+  expect((await readNewest(list, NO_READER, { limit: 2, signal })).rows).toEqual([6, 5]);
+});
+
 it('keeps only the newest rows of a long list in memory', async () => {
   const times = Array.from({ length: 20_000 }, (_, index) => index);
   const { list } = listOf(times, 100);
