@@ -39,7 +39,10 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   // Keep running if the reader of the output has closed it.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+      if (error.code === 'EPIPE' || error.code === 'EIO') return;
+      // Such as a full disk.
+      if (output === process.stdout) process.stderr.write(`standard output: ${error.message}\n`);
+      process.exit(1);
     });
   }
   const program = new Command('delivery-watch')

@@ -17,7 +17,7 @@ import {
 } from '../lookup/lists.ts';
 import { type Quality, readAll, readNewest } from '../lookup/read.ts';
 import { describeQuality } from '../lookup/words.ts';
-import { createPrinter, type PrintedRow } from './list/print.ts';
+import { createPrinter, lineWidth, type PrintedRow } from './list/print.ts';
 import { commandGroup, integerOption, repeated, timeOption } from './option-values.ts';
 import { loadAccounts, readAccounts, report, type SelectionOptions } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
@@ -26,8 +26,6 @@ const DEFAULT_LIMIT = 50;
 const TIME_HELP = 'ISO 8601, UTC without an offset, or a duration before now such as 2h';
 const WORKFLOWS_OMITTED = ', except failed workflow runs that the service lists only with source=workflow';
 const MAX_LIMIT = 1_000_000;
-/** Line length if the output is not a terminal. */
-const DEFAULT_WIDTH = 120;
 
 interface Options extends SelectionOptions, Readonly<Partial<Record<FilterName, string | number>>> {
   readonly kind?: string;
@@ -62,7 +60,7 @@ async function printList<Row>(
 ): Promise<void> {
   const { stdout, stderr } = process;
   const format = json ? 'json' : ids ? 'ids' : 'table';
-  const width = wide ? undefined : (stdout.columns ?? (Number(process.env.COLUMNS) || DEFAULT_WIDTH));
+  const width = wide ? undefined : lineWidth(stdout.columns, process.env.COLUMNS);
   const print = createPrinter(name, { format, width, withAccount: loaded.config.accounts.length > 1 }, stdout);
   // Rows on the same terminal already show the progress.
   const hasProgress = stderr.isTTY && !(all && stdout.isTTY);

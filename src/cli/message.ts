@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { printableJson } from '../kit/text.ts';
 import { MESSAGE_FIELDS, messageJson, readMessage } from '../lookup/message.ts';
 import { type DescribedStep, describeMessage, describeStep, utcText } from '../lookup/words.ts';
 import { isSaneId } from '../upstream/api.ts';
@@ -51,7 +52,7 @@ export function messageCommand(): Command {
         const message = await readMessage(source, id, signal);
         if (!message) return;
         const json = messageJson(message);
-        process.stdout.write(options.json ? `${JSON.stringify(json)}\n` : textOf(json));
+        process.stdout.write(options.json ? `${printableJson(json)}\n` : textOf(json));
         isFound = true;
       });
       if (failed.length > 0) throw new Error(`not read: ${failed.join(', ')}`);

@@ -3,6 +3,17 @@ import { createHash } from 'node:crypto';
 /** Replaces control and formatting characters, so that foreign text is safe for a terminal. */
 export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
 
+const escaped = (text: string) =>
+  text
+    .split('')
+    .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
+
+/** Serializes JSON with escaped control and formatting characters, so that foreign text is safe for a terminal. */
+export const printableJson = (value: unknown, indent?: number) =>
+  // JSON.stringify escapes only a part of them. A line feed is indentation.
+  JSON.stringify(value, null, indent).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped);
+
 /**
  * Returns `text` if it has at most `limit` characters, else a truncated text with 16 digits of its SHA-256 (`limit` characters in
  * total), so that different texts stay different. Lone surrogates are first replaced by U+FFFD, as UTF-8 encoders do.

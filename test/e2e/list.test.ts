@@ -179,6 +179,25 @@ describe('list', () => {
   });
 });
 
+it.each(['list dlq', 'list dlq --all', 'report'])(
+  '%s exits with 1 and one line if its output is full',
+  async command => {
+    const { file, env } = await emulated();
+    const shell = spawn('bash', ['-c', `"$NODE" "$MAIN" ${command} --config "$FILE" > /dev/full`], {
+      env: { ...env, NODE: process.execPath, MAIN: mainFile(), FILE: file },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let stderr = '';
+    shell.stderr.on('data', chunk => (stderr += chunk));
+    const [code] = await once(shell, 'close');
+    const lines = stderr.split('\n').filter(line => !line.startsWith('No running agent'));
+    expect({ code, lines }).toEqual({
+      code: 1,
+      lines: ['standard output: ENOSPC: no space left on device, write', ''],
+    });
+  },
+);
+
 describe('message', () => {
   it('prints the timeline of a message in flight, and of one whose events have expired', async () => {
     const { run } = await emulated();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bareAddress } from '../../src/kit/text.ts';
+import { bareAddress, printableJson } from '../../src/kit/text.ts';
 import { runs } from '../support/runs.ts';
 
 describe('a URL without its secrets', () => {
@@ -96,4 +96,15 @@ describe('a URL without its secrets', () => {
       { numRuns: runs(5000) },
     );
   });
+});
+
+it('serializes control and formatting characters as escapes', () => {
+  const value = { text: 'a\u001b[2J\u009b2J\u202e\u2066\u2028\u007f\u{e0001}\n\ud800 漢 😀' };
+  for (const indent of [undefined, 2]) {
+    const json = printableJson(value, indent);
+    expect(json).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+    expect(json.split('\n')).toHaveLength(indent === undefined ? 1 : 3);
+    expect(json).toContain('漢 😀');
+    expect(JSON.parse(json)).toEqual(value);
+  }
 });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { printable } from '../../kit/text.ts';
+import { printable, printableJson } from '../../kit/text.ts';
 import type { ListName } from '../../lookup/lists.ts';
 
 /** A row of a list in its JSON form, with its account. */
@@ -93,10 +93,10 @@ interface Fitted extends Column {
 function fitColumns(
   columns: readonly Column[],
   rows: readonly PrintedRow[],
-  lineWidth = Number.POSITIVE_INFINITY,
+  maxWidth = Number.POSITIVE_INFINITY,
 ): Fitted[] {
   const fitted: Fitted[] = [];
-  let left = lineWidth;
+  let left = maxWidth;
   for (const column of columns) {
     const widest = rows.reduce((most, row) => Math.max(most, cellOf(column, row).length), 0);
     if (widest === 0 && rows.length > 0) continue;
@@ -120,6 +120,14 @@ function lineOf(columns: readonly Fitted[], textOf: (column: Fitted) => string):
   return `${cells.join(' '.repeat(GAP)).trimEnd()}\n`;
 }
 
+/** Line length if neither the terminal nor COLUMNS specifies one. */
+const DEFAULT_WIDTH = 120;
+
+/** Returns the line length. `columns`: width of the terminal; 0 if the terminal has no size. `setting`: value of COLUMNS. */
+export function lineWidth(columns: number | undefined, setting: string | undefined): number {
+  return [columns, Number(setting)].find(width => width !== undefined && width > 0) ?? DEFAULT_WIDTH;
+}
+
 /** Prints rows as they arrive. The first rows determine the widths of a table. Rejects if the reader has closed `out`. */
 export function createPrinter(
   name: ListName,
@@ -134,7 +142,7 @@ export function createPrinter(
       yield lineOf(fitted, ({ head }) => head);
     }
     for (const row of rows) {
-      if (format === 'json') yield `${JSON.stringify(row.json)}\n`;
+      if (format === 'json') yield `${printableJson(row.json)}\n`;
       else if (format === 'table') yield lineOf(fitted ?? [], column => cellOf(column, row));
       else if (row.id !== undefined) yield `${printable(row.id)}\n`;
     }

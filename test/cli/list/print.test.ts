@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { createPrinter, type PrintedRow, type PrintOptions } from '../../../src/cli/list/print.ts';
+import { createPrinter, lineWidth, type PrintedRow, type PrintOptions } from '../../../src/cli/list/print.ts';
 
 const JSON_ROW = {
   account: 'production',
@@ -89,3 +89,16 @@ it('waits until the output stream has drained', async () => {
   out.resume();
   await printing;
 });
+
+it.each([
+  [80, undefined, 80],
+  [80, '40', 80],
+  [0, undefined, 120],
+  [0, '40', 40],
+  [undefined, '40', 40],
+  [undefined, '0', 120],
+  [undefined, '-5', 120],
+  [undefined, 'abc', 120],
+])('fits tables of a terminal with %s columns and COLUMNS=%s into %s columns', (columns, setting, width) =>
+  expect(lineWidth(columns, setting)).toBe(width),
+);
