@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
  * more lines raises the budget in the same commit and explains it there; first remove lines that it makes unnecessary.
  */
 const TABLE: readonly (readonly [module: string, lines: number, imports: string])[] = [
-  ['kit', 1200, ''],
+  ['kit', 1230, ''],
   ['model', 640, 'kit'],
   ['upstream', 2750, 'kit model'],
   ['lookup', 730, 'kit model upstream'],

@@ -3,10 +3,11 @@ import { openBase } from '../agent/parts.ts';
 import { createServing } from '../agent/served.ts';
 import { Supervisor } from '../agent/supervisor.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { reportOfPeer } from '../http/peer.ts';
+import { type Peer, reportOfPeer } from '../http/peer.ts';
 import { systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
-import type { AccountReport, HealthVerdict, Report } from '../status/api/report.ts';
+import { printableJson } from '../kit/text.ts';
+import { type AccountReport, type HealthVerdict, Report } from '../status/api/report.ts';
 import { askAgent } from './ask-agent.ts';
 import { ExitStatus } from './exit-status.ts';
 import { repeated } from './option-values.ts';
@@ -17,7 +18,7 @@ import { stopSignal } from './until-stopped.ts';
 const FORMATS = {
   text: textReport,
   markdown: markdownReport,
-  json: (report: Report) => `${JSON.stringify(report, null, 2)}\n`,
+  json: (report: Report) => `${printableJson(report, 2)}\n`,
 };
 
 const EXIT_CODES: Readonly<Record<HealthVerdict, number>> = { healthy: 0, problems: 1, unknown: 3 };
@@ -42,9 +43,10 @@ function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> 
   return withClosing(async closing => {
     const deps = { env: process.env, clock: systemClock, random: Math.random };
     const { store, parts } = await openOwnStore(loaded, deps, closing);
-    const found =
-      store && (await askAgent(store, loaded.config.store.kind, signal, peer => reportOfPeer(peer, signal)));
-    if (found) return found as Report;
+    // The address may belong to another program by now, or to an agent of another version.
+    const ask = async (peer: Peer) => Report.parse(await reportOfPeer(peer, signal));
+    const found = store && (await askAgent(store, loaded.config.store.kind, signal, ask));
+    if (found) return found;
     note('No running agent responded: the accounts are read once. Checks of changes over time have no result.');
     return collectOnce(loaded, parts, signal);
   });

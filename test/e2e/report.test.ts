@@ -1,9 +1,14 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { createStoredKey, writeAgentUrl } from '../../src/agent/peer-key.ts';
+import { openStore } from '../../src/store/open.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { runCli } from '../support/cli.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
-import { serve } from '../support/http-service.ts';
+import { newFolder } from '../support/folder.ts';
+import { json, serve } from '../support/http-service.ts';
 
 const CANARY = 'token-canary';
 const DAY = 86_400_000;
@@ -79,6 +84,25 @@ describe('report', () => {
         expect.objectContaining({ collector: 'dlq', data: 'stale', failure: expect.stringContaining('503') }),
       );
     }, 30_000);
+  });
+
+  it.each([
+    {},
+    { verdict: 'fine', agent: { verdict: 'fine', problems: [] }, accounts: [{ account: 'a', verdict: 'fine' }] },
+  ])('collects once if the stored address responds with %j, which is no report', async body => {
+    const emulator = await emulateEmpty({ token: CANARY });
+    const other = await serve((_request, response) => json(response, body));
+    const path = join(newFolder(), 'store.db');
+    const store = await openStore({ kind: 'sqlite', path } as never);
+    await createStoredKey(store);
+    await writeAgentUrl(store, other.url);
+    await store.close();
+    const file = join(newFolder(), 'config.yaml');
+    writeFileSync(file, JSON.stringify({ store: { path }, accounts: [unlimited('a', emulator.url)] }));
+    const { code, stdout, stderr } = await runCli(['report', '--config', file], { DELIVERY_TOKEN: CANARY });
+    expect(other.requests).toEqual(['GET /api/v1/report']);
+    expect([code, stderr]).toEqual([0, expect.stringMatching(NO_AGENT)]);
+    expect(stdout).toMatch(/^healthy \(1 account: 1 healthy\)\n/);
   });
 
   it('rejects an unknown account and format as usage errors', async () => {
