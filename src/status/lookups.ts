@@ -3,7 +3,7 @@ import { kindOf } from '../collectors/dlq/kinds.ts';
 import type { CollectOptions } from '../collectors/index.ts';
 import { createRoutes } from '../collectors/routes.ts';
 import { BoundedMap } from '../kit/bounded-map.ts';
-import { type Clock, withDeadline } from '../kit/clock.ts';
+import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { createSerially, type Serially } from '../kit/serially.ts';
 import { boundText } from '../kit/text.ts';
 import { LookupLimitError } from '../lookup/limit.ts';
@@ -25,11 +25,19 @@ import {
 } from './api/lookup.ts';
 import { iso } from './values.ts';
 
-/** Look-ups of the API and the pages. They reject with LookupError. */
+/** Look-ups of the API and the pages. They reject with LookupError. A look-up ends when all its clients have aborted their signals. */
 export interface Lookups {
-  dlq(account: string, query: Omit<z.output<typeof DlqLookupQuery>, 'account'>): Promise<DlqLookup>;
-  events(account: string, query: Omit<z.output<typeof EventLookupQuery>, 'account'>): Promise<EventLookup>;
-  message(account: string, id: string): Promise<MessageLookup>;
+  dlq(
+    account: string,
+    query: Omit<z.output<typeof DlqLookupQuery>, 'account'>,
+    client: AbortSignal,
+  ): Promise<DlqLookup>;
+  events(
+    account: string,
+    query: Omit<z.output<typeof EventLookupQuery>, 'account'>,
+    client: AbortSignal,
+  ): Promise<EventLookup>;
+  message(account: string, id: string, client: AbortSignal): Promise<MessageLookup>;
 }
 
 /** A look-up without a result. The message is one sentence without text from the service. */
@@ -119,28 +127,60 @@ interface LookupDeps {
   readonly deadline?: number;
 }
 
+type Work<T> = (signal: AbortSignal) => Promise<T>;
+
+interface Entry {
+  readonly result: Promise<unknown>;
+  /** Monotonic time until which the result is reused; infinite while the look-up waits or runs. */
+  until: number;
+  clients: number;
+  readonly abandoned: AbortController;
+}
+
 /** Runs the look-ups of an account sequentially. Identical look-ups share one result, which is then reused for some seconds. */
 function createQueue(clock: LookupDeps['clock']) {
-  const results = new BoundedMap<string, { readonly result: Promise<unknown>; until: number }>(MAX_CACHED);
+  const results = new BoundedMap<string, Entry>(MAX_CACHED);
   const queues = new Map<string, { readonly serially: Serially; waiting: number }>();
 
-  async function enqueue<T>(account: string, work: () => Promise<T>): Promise<T> {
+  async function enqueue<T>(account: string, signal: AbortSignal, work: Work<T>): Promise<T> {
     const queue = queues.get(account) ?? { serially: createSerially(), waiting: 0 };
     queues.set(account, queue);
     if (queue.waiting >= MAX_WAITING) throw new LookupError(429, 'too many look-ups of this account wait', 1000);
     queue.waiting += 1;
-    return queue.serially(work).finally(() => {
+    const result = queue.serially(async () => {
+      signal.throwIfAborted();
+      return work(signal);
+    });
+    return unlessAborted(result, signal).finally(() => {
       queue.waiting -= 1;
     });
   }
 
-  return <T>(account: string, key: unknown, work: () => Promise<T>): Promise<T> => {
+  /** Abandons a look-up when its last client is gone, so that it does not delay the next ones. */
+  function addClient(entry: Entry, client: AbortSignal): void {
+    entry.clients += 1;
+    const leave = () => {
+      entry.clients -= 1;
+      if (entry.clients > 0 || entry.until !== Number.POSITIVE_INFINITY) return;
+      entry.until = Number.NEGATIVE_INFINITY;
+      entry.abandoned.abort(new LookupError(503, 'the client has closed the connection'));
+    };
+    if (client.aborted) leave();
+    else client.addEventListener('abort', leave, { once: true });
+  }
+
+  return <T>(account: string, key: unknown, client: AbortSignal, work: Work<T>): Promise<T> => {
     const text = JSON.stringify([account, key]);
     const known = results.get(text);
-    if (known && clock.monotonic() < known.until) return known.result as Promise<T>;
-    const result = enqueue(account, work);
-    const entry = { result, until: Number.POSITIVE_INFINITY };
+    if (known && clock.monotonic() < known.until) {
+      addClient(known, client);
+      return known.result as Promise<T>;
+    }
+    const abandoned = new AbortController();
+    const result = enqueue(account, abandoned.signal, work);
+    const entry: Entry = { result, until: Number.POSITIVE_INFINITY, clients: 0, abandoned };
     results.set(text, entry);
+    addClient(entry, client);
     const endAt = (until: number) => {
       entry.until = until;
     };
@@ -163,12 +203,12 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
   function lookUp<T>(
     account: string,
     key: unknown,
+    client: AbortSignal,
     work: (open: LookupAccount, signal: AbortSignal) => Promise<object>,
   ): Promise<T> {
-    return run(account, key, async () => {
+    return run(account, key, client, async signal => {
       const open = accountOf(account);
       if (!open) throw new LookupError(503, 'the account is not open: it failed to open, or moves between replicas');
-      const { signal } = new AbortController();
       const found = await withDeadline(deadline, signal, within => work(open, within)).catch(error => {
         throw failureOf(error);
       });
@@ -186,17 +226,17 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
   }
 
   return {
-    dlq: (account, { limit, kind, ...filters }) =>
-      lookUp(account, ['dlq', limit, kind, filters], ({ reader, patterns }, signal) => {
+    dlq: (account, { limit, kind, ...filters }, client) =>
+      lookUp(account, ['dlq', limit, kind, filters], client, ({ reader, patterns }, signal) => {
         const kinds = { of: kindIn(patterns), only: kind };
         return readRows(dlqList(filtersOf(filters, clock.now()), kinds), reader, limit, signal);
       }),
-    events: (account, { limit, ...filters }) =>
-      lookUp(account, ['events', limit, filters], ({ reader }, signal) =>
+    events: (account, { limit, ...filters }, client) =>
+      lookUp(account, ['events', limit, filters], client, ({ reader }, signal) =>
         readRows(eventList(filtersOf(filters, clock.now())), reader, limit, signal),
       ),
-    message: (account, id) =>
-      lookUp(account, ['message', id], async ({ reader, patterns }, signal) => {
+    message: (account, id, client) =>
+      lookUp(account, ['message', id], client, async ({ reader, patterns }, signal) => {
         const bounds = { limit: MAX_EVENTS, maxPages: MAX_PAGES };
         const message = await readMessage({ account, reader, isTraced, bounds }, id, signal);
         if (!message)

@@ -31,6 +31,7 @@ interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
   readonly auth?: string;
   readonly body?: string;
+  readonly signal?: AbortSignal;
   readonly tls?: SecureContextOptions;
 }
 

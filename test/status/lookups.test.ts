@@ -32,12 +32,18 @@ function lookupsOf(url: string, deadline?: number) {
   );
   const { client, counts } = createTestClient(url, { budget });
   const open = { reader: client.at('browser'), patterns: [] };
-  const lookups = createLookups({
+  const { dlq, events, message } = createLookups({
     accountOf: name => (name === 'a' ? open : undefined),
     isTraced: false,
     clock,
     ...(deadline && { deadline }),
   });
+  const { signal } = new AbortController();
+  const lookups = {
+    dlq: (account: string, query: Parameters<typeof dlq>[1], client = signal) => dlq(account, query, client),
+    events: (account: string, query: Parameters<typeof events>[1], client = signal) => events(account, query, client),
+    message: (account: string, id: string, client = signal) => message(account, id, client),
+  };
   const skip = (ms: number) => {
     skipped += ms;
   };
@@ -199,6 +205,38 @@ it('ends at the deadline if the service does not respond, and continues with the
   const [slow, next] = await Promise.allSettled([lookups.dlq('a', dlq()), lookups.dlq('a', dlq({ limit: 1 }))]);
   expect(slow).toMatchObject({ reason: { status: 503, message: expect.stringContaining('no result in time') } });
   expect(next.status).toBe('fulfilled');
+});
+
+it('ends a look-up when all its clients are gone, and skips it in the queue', async () => {
+  let calls = 0;
+  let closed = 0;
+  const service = await serve((_request, response) => {
+    calls += 1;
+    if (calls > 1) return json(response, { messages: [] });
+    response.on('close', () => {
+      closed += 1;
+    });
+  });
+  const { lookups } = lookupsOf(service.url);
+  const [first, second, others] = [new AbortController(), new AbortController(), new AbortController()];
+  const running = [first, second].map(({ signal }) => lookups.dlq('a', dlq(), signal).catch(error => error));
+  const waiting = [1, 2, 3].map(limit => lookups.dlq('a', dlq({ limit }), others.signal).catch(error => error));
+  await vi.waitFor(() => expect(calls).toBe(1));
+  await expect(lookups.dlq('a', dlq({ limit: 4 }))).rejects.toMatchObject({ status: 429 });
+  others.abort();
+  first.abort();
+  await Promise.all(waiting);
+  const next = lookups.dlq('a', dlq({ limit: 4 }));
+  expect([calls, closed]).toEqual([1, 0]);
+  second.abort();
+  expect(await Promise.all(running)).toMatchObject([{ status: 503 }, { status: 503 }]);
+  expect((await next).rows).toEqual([]);
+  await vi.waitFor(() => expect([calls, closed]).toEqual([2, 1]));
+  const gone = new AbortController();
+  gone.abort();
+  await expect(lookups.dlq('a', dlq({ limit: 5 }), gone.signal)).rejects.toMatchObject({ status: 503 });
+  expect((await lookups.dlq('a', dlq({ limit: 5 }))).rows).toEqual([]);
+  expect(calls).toBe(3);
 });
 
 it('rejects look-ups of an account that is not open', async () => {

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
+import { whenOver } from '../../http/response-limiter.ts';
 import { holderUrl } from '../../http/routes/metrics.ts';
 import type { Serially } from '../../kit/serially.ts';
 import { isSaneId } from '../../upstream/api.ts';
@@ -32,7 +33,7 @@ interface Pages {
 }
 
 interface LookupSteps<T> {
-  find(account: string): Promise<T>;
+  find(account: string, client: AbortSignal): Promise<T>;
   render(shown: Shown<T>, context: PageContext): Html;
 }
 
@@ -44,12 +45,12 @@ function filtersOf<T extends z.ZodObject>(schema: T, given: Request['query']): z
 
 const lookupOf = <F extends ShownFilters, T>(
   filters: F | LookupError,
-  find: (account: string, filters: F) => Promise<T>,
+  find: (account: string, filters: F, client: AbortSignal) => Promise<T>,
   render: (shown: Shown<T>, filters: ShownFilters, context: PageContext) => Html,
 ): LookupSteps<T> => ({
-  find: async account => {
+  find: async (account, client) => {
     if (filters instanceof LookupError) throw filters;
-    return find(account, filters);
+    return find(account, filters, client);
   },
   render: (shown, context) => render(shown, filters instanceof LookupError ? {} : filters, context),
 });
@@ -80,7 +81,9 @@ export function addLookupPages(pages: Pages, served: Served): void {
       if (!before) return pages.noAccount(request, response);
       if (!before.complete) return sendElsewhere(before, request, response);
       // A look-up may take 10 s: other pages are rendered concurrently.
-      const found = await find(name).catch(error => {
+      const gone = new AbortController();
+      whenOver(request, response, () => gone.abort());
+      const found = await find(name, gone.signal).catch(error => {
         if (error instanceof LookupError) return error;
         throw error;
       });
@@ -100,21 +103,21 @@ export function addLookupPages(pages: Pages, served: Served): void {
   add('dlq', ({ query }) =>
     lookupOf(
       filtersOf(DLQ_FILTERS, query),
-      (account, filters) => served.lookups.dlq(account, { ...filters, limit: ROWS }),
+      (account, filters, client) => served.lookups.dlq(account, { ...filters, limit: ROWS }, client),
       entriesPage,
     ),
   );
   add('events', ({ query }) =>
     lookupOf(
       filtersOf(EVENT_FILTERS, query),
-      (account, filters) => served.lookups.events(account, { ...filters, limit: ROWS }),
+      (account, filters, client) => served.lookups.events(account, { ...filters, limit: ROWS }, client),
       eventsPage,
     ),
   );
   add('messages/:id', ({ params: { id } }) => ({
-    find: async account => {
+    find: async (account, client) => {
       if (!isSaneId(id)) throw new LookupError(400, INVALID_ID);
-      return served.lookups.message(account, id);
+      return served.lookups.message(account, id, client);
     },
     render: (shown, context) => messagePage(shown, id, context),
   }));

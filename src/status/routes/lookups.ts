@@ -1,6 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import type { z } from 'zod';
 import { FORWARDED } from '../../http/peer.ts';
+import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { holderUrl } from '../../http/routes/metrics.ts';
 import type { ServedReplicas } from '../../http/served.ts';
@@ -17,12 +18,19 @@ function redirect(replicas: ServedReplicas, account: string, path: string, respo
   else refuse(response.set('Location', holder.url), 307, 'another replica holds the account');
 }
 
+interface Asked<T extends z.ZodObject> {
+  readonly query: z.output<T>;
+  readonly id: string;
+  /** Aborted when the response is complete or the connection is closed. */
+  readonly client: AbortSignal;
+}
+
 /** Adds GET /api/v1/dlq, /api/v1/events and /api/v1/messages/ID. */
 export function addLookups(router: Router, served: Served): void {
   function add<T extends z.ZodObject>(
     path: string,
     schema: T,
-    find: (lookups: Lookups, account: string, query: z.output<T>, id: string) => Promise<object>,
+    find: (lookups: Lookups, account: string, of: Asked<T>) => Promise<object>,
   ): void {
     async function respond(request: Request<{ id?: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
@@ -38,7 +46,9 @@ export function addLookups(router: Router, served: Served): void {
       if (served.replicas && !served.replicas.placeOf(account).isHere)
         return redirect(served.replicas, account, request.originalUrl, response);
       try {
-        response.json(await find(served.lookups, account, rest as z.output<T>, id));
+        const gone = new AbortController();
+        whenOver(request, response, () => gone.abort());
+        response.json(await find(served.lookups, account, { query: rest as z.output<T>, id, client: gone.signal }));
       } catch (error) {
         if (!(error instanceof LookupError)) throw error;
         if (error.retryAfter !== undefined) response.set('Retry-After', String(error.retryAfter));
@@ -48,7 +58,11 @@ export function addLookups(router: Router, served: Served): void {
     router.route(path).get(respond).all(onlyAllow(READ));
   }
 
-  add('/api/v1/dlq', DlqLookupQuery, (lookups, account, query) => lookups.dlq(account, query));
-  add('/api/v1/events', EventLookupQuery, (lookups, account, query) => lookups.events(account, query));
-  add('/api/v1/messages/:id', MessageLookupQuery, (lookups, account, _query, id) => lookups.message(account, id));
+  add('/api/v1/dlq', DlqLookupQuery, (lookups, account, { query, client }) => lookups.dlq(account, query, client));
+  add('/api/v1/events', EventLookupQuery, (lookups, account, { query, client }) =>
+    lookups.events(account, query, client),
+  );
+  add('/api/v1/messages/:id', MessageLookupQuery, (lookups, account, { id, client }) =>
+    lookups.message(account, id, client),
+  );
 }

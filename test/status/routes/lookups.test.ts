@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { LookupError, type Lookups } from '../../../src/status/lookups.ts';
 import type { Served } from '../../../src/status/served.ts';
 import { ALICE, serve, USERS } from '../../http/protected-server.ts';
@@ -8,7 +8,7 @@ function echo() {
   const call =
     (name: string) =>
     async (...which: unknown[]) => {
-      calls.push([name, ...which]);
+      calls.push([name, ...which.filter(each => !(each instanceof AbortSignal))]);
       return { name } as never;
     };
   const lookups: Lookups = { dlq: call('dlq'), events: call('events'), message: call('message') };
@@ -87,6 +87,22 @@ it('responds to a failed look-up with its status, message and Retry-After', asyn
     '{"error":"it fails"}',
   ]);
   expect(bug?.status).toBe(500);
+});
+
+it.each(PATHS)('%s ends the look-up when the client closes the connection', async path => {
+  const clients: AbortSignal[] = [];
+  const wait = (_account: string, _query: unknown, client: AbortSignal) =>
+    new Promise<never>((_resolve, reject) => {
+      clients.push(client);
+      client.addEventListener('abort', () => reject(new LookupError(503, 'gone')));
+    });
+  const { ask } = await serve(USERS, { lookups: { dlq: wait, events: wait, message: wait } });
+  const leaving = new AbortController();
+  const left = ask(`/api/v1/${path}`, { ...ALICE, signal: leaving.signal }).catch(error => error.name);
+  await vi.waitFor(() => expect(clients.map(({ aborted }) => aborted)).toEqual([false]), 5000);
+  leaving.abort();
+  expect(await left).toBe('AbortError');
+  await vi.waitFor(() => expect(clients.map(({ aborted }) => aborted)).toEqual([true]), 5000);
 });
 
 it('redirects to the replica that holds the account, once', async () => {
