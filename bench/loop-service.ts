@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const MIB = 1024 * 1024;
-/** Number of dead letters of `/bodies`. */
+/** Number of dead letters in `/bodies`. */
 const ENTRIES = 200;
 
 /** Creates two lists of `count` keys with different waitlists. */

@@ -12,7 +12,7 @@ import { postgresUse } from './processes.ts';
 const COMMITS = 1000;
 /** Numbers of accounts that commit concurrently, as when rounds of several accounts end at the same time. */
 const TOGETHER = [1, 10] as const;
-/** Returns the rows that a round of the event log with new events commits: the checkpoint and a few counters. */
+/** Returns rows as committed after reading new events: the checkpoint and a few counters. */
 const changes = (number: number) => [
   { key: 'events/checkpoint', value: JSON.stringify({ newest: number, readTo: number, padding: 'x'.repeat(200) }) },
   ...Array.from({ length: 8 }, (_, index) => ({ key: `events/total/${index}`, value: String(number + index) })),

@@ -8,7 +8,7 @@ const COUNTS = [10, 100, 1000] as const;
 const MEASURED = 30_000;
 const MAX_START = 180_000;
 const LEASE = 15;
-/** Settings of a production server, instead of those that speed up tests. */
+/** Settings as on a production server. The defaults of the test server trade durability for speed. */
 const SETTINGS = { fsync: 'on', wal_level: 'replica', max_wal_senders: '10', shared_buffers: '128MB' };
 
 type Agent = Awaited<ReturnType<typeof startAgent>>;

@@ -262,7 +262,7 @@ const notifications: readonly PanelSpec[] = [
   },
 ];
 
-/** Returns a query for a value of each process, labelled with the versions of the agent and of Node.js. */
+/** Returns a query for a value by process, with the agent's version and the Node.js version as labels. */
 const ofProcess = (value: string) =>
   `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (${value}))`;
 const CONFIG_LOADED = 'delivery_watch_config_last_reload_success_timestamp_seconds';

@@ -28,7 +28,7 @@ const settledSize = 'account:delivery_dlq:settled';
 const hourBefore = 'account:delivery_dlq:before';
 /** Age of the oldest entry (s). Absent while the queue cannot be read. */
 const age = 'account:delivery_dlq:oldest_age';
-/** Number of entries that left the queue within a week, or since a reset of the counter, by reason. */
+/** Number of entries that left the queue within a week, by reason; the counter's value if it was reset or is less than a week old. */
 const leftInWeek = 'account:delivery_dlq:left7d';
 
 /** Returns the value of a record `ago`, or its last value within the day before. */
@@ -112,7 +112,7 @@ export const dlqAlerts: readonly AlertSpec[] = [
     set: 'core',
     severity: 'critical',
     collector: 'dlq',
-    // An expiry needs no action if operators let most dead letters expire.
+    // No action is needed if operators let most dead letters expire.
     isAbsentWhenBlind: true,
     expr: `${age} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nunless ${inWeek('expired')} > ignoring (reason) ${inWeek('removed')}`,
     for: '15m',

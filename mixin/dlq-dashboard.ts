@@ -72,7 +72,7 @@ const stats: readonly PanelSpec[] = [
   },
 ];
 
-/** Sums all accounts except for those that were blind for part of the last hour, whose counters were frozen and then caught up. */
+/** Sums over accounts, except accounts that were blind in the last hour: their counters were frozen and then caught up. */
 const unlessBlind = (expr: string) =>
   `sum(${expr} unless ${onAccount()} avg_over_time(${recordedSeries(BLIND.name, { collector: 'dlq' })}[1h]) > 0.02)`;
 const leftFor = (reason: (typeof LEFT_REASONS)[number]) =>

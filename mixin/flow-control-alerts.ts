@@ -12,7 +12,7 @@ const labels = waitlistSize.labels;
 const waitlist = 'account_key:delivery_waitlist:max';
 /** Minimum of each waitlist in the last hour, except for paused keys. */
 const longWaitlist = 'account_key:delivery_waitlist:min1h';
-/** Keys that are paused, throttled or at their rate limit, so that a constant waitlist is no fault. */
+/** Keys that are paused, throttled or at their rate limit, for which a constant waitlist is not a problem. */
 const limited = 'account_key:delivery_limited:max';
 
 export const flowControlRecords: readonly RecordingRule[] = [

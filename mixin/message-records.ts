@@ -24,7 +24,7 @@ const steady = `min_over_time(${series(ownFamilies.counting)}[5m])`;
 const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
 const minutes = (perReplica: string) => highestOf(`${perReplica} unless ${behind}`);
 
-/** Number of messages that were counted as ended in each minute. */
+/** Number of messages that were counted as delivered or failed in each minute. */
 export const finishedInMinute = 'account:delivery_ended:increase1m';
 /** Number of bad messages in each minute by objective: failed messages, or overdue ones, which may never end. */
 export const badInMinute = 'account:delivery_bad:increase1m';
@@ -61,10 +61,10 @@ const sum = (record: string, window: Window) => `sum_over_time(${record}[${WINDO
  */
 const isComplete = (window: Window) => `${counting} == 1 and ${counting} offset ${window} == 1`;
 
-/** Name of the record with the share of bad messages in a window. Absent if unknown, 0 without messages. */
+/** Returns the name of the record with the share of bad messages in a window. Absent if unknown, 0 without messages. */
 export const badRatio = (window: Window) => `account:delivery_bad:ratio${window}`;
 
-/** Overdue messages may outnumber finished ones, so the ratio is limited to 1. */
+/** Returns the record of `badRatio`. Overdue messages may outnumber finished ones, so the ratio is limited to 1. */
 const ratioRecord = (window: Window): RecordingRule => ({
   record: badRatio(window),
   expr: `clamp_max(${sum(badInMinute, window)} / ignoring (objective) group_left clamp_min(${sum(finishedInMinute, window)}, 1), 1)\nand ignoring (objective) (${isComplete(window)})`,
@@ -73,7 +73,7 @@ const ratioRecord = (window: Window): RecordingRule => ({
 /** Name of the record with the error budget as a share of messages. */
 export const budgets = 'account:delivery_budget:ratio';
 
-/** Name of the record with the share of bad messages above which a budget burns too fast. */
+/** Returns the name of the record with the share of bad messages above which a budget burns too fast. */
 export const burnLimit = (times: BurnRate) => `account:delivery_burn:limit${String(times).replace('.', '_')}x`;
 
 const budgetRecords: readonly RecordingRule[] = [
@@ -86,10 +86,13 @@ const budgetRecords: readonly RecordingRule[] = [
   })),
 ];
 
-/** Name of the record for both windows of a burn: the long window's share of bad messages if both exceed the limit. */
+/**
+ * Returns the name of the record for both windows of a burn: the long window's share of bad messages, if both windows exceed the limit
+ * and the long one has at least `MIN_BAD` bad messages.
+ */
 export const burningIn = ({ long }: Burn) => `account:delivery_burn:ratio${long}`;
 
-/** The record is 0 if the budget is not burning too fast, and absent if unknown. A short window below the limit is sufficient for 0. */
+/** Returns the record. It is 0 if the budget is not burning too fast (a short window below the limit suffices), and absent if unknown. */
 function burningRecord(burn: Burn): RecordingRule {
   const [long, short, most] = [badRatio(burn.long), badRatio(burn.short), burnLimit(burn.times)];
   return {
@@ -105,7 +108,7 @@ function burningRecord(burn: Burn): RecordingRule {
 const unlessPartial = (...labels: readonly string[]) =>
   `unless ignoring (${['collector', ...labels].join(', ')}) ${series(PARTIAL, { collector: 'events' })} == 1`;
 
-/** Name of the record for the burns of an alert: above 0 if the budget is burning too fast, 0 if not, absent if unknown. */
+/** Returns the name of the record for an alert's burns: above 0 if the budget is burning too fast, 0 if not, absent if unknown. */
 const burningAt = (pace: Pace) => `account:delivery_burn:${pace}`;
 export const burning = (objective: Objective, pace: Pace) => ofObjective(burningAt(pace), objective);
 
@@ -119,11 +122,11 @@ function paceRecord(pace: Pace): RecordingRule {
   };
 }
 
-/** Name of the record with the number of messages that ended in half an hour. */
+/** Name of the record with the number of messages that were delivered or failed in half an hour. */
 const ended = 'account:delivery_ended:increase30m';
 /**
- * Name of the record with the number of messages that became overdue in half an hour, if none ended in that time. 0 if some
- * ended or none is overdue.
+ * Name of the record with the number of messages that became overdue in half an hour, if there were at least `MIN_BAD` and none
+ * ended in that time. 0 if some ended or none is overdue now; otherwise absent.
  */
 export const stalled = 'account:delivery_stalled:increase30m';
 export const stalledKnown = `(${stalled} ${unlessPartial()})`;
@@ -137,7 +140,7 @@ const stalledRecords: readonly RecordingRule[] = [
   },
 ];
 
-/** Per-minute records and records of short windows, evaluated every minute. */
+/** Recording rules evaluated every minute: error budgets, increases per minute, ratios over short windows, and stalls. */
 export const messageRecords: readonly RecordingRule[] = [
   ...budgetRecords,
   ...minuteRecords,
@@ -145,7 +148,7 @@ export const messageRecords: readonly RecordingRule[] = [
   ...stalledRecords,
 ];
 
-/** Records of long windows, which change too slowly to be evaluated every minute. */
+/** Ratios over long windows, which change too slowly to be evaluated every minute. */
 export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.map(ratioRecord);
 
 /** Records for alerts on error budgets and their texts. */

@@ -60,7 +60,7 @@ interface Base {
   readonly unit?: Unit;
   /** Text that is shown if there is no data. */
   readonly noValue?: string;
-  /** Width in columns of 24; the default depends on the kind. The last panel of a line takes the remaining width. */
+  /** Width (of 24 columns); the default depends on the kind. The last panel of a line takes the remaining width. */
   readonly width?: number;
   readonly height?: number;
 }

@@ -29,7 +29,7 @@ const isStale = `last_over_time(${blind}[8m]) ==`;
 /** Crash loop: no process has read anything, and none has run long enough for its data to become stale. */
 const neverReads = `min_over_time(${blind}[30m]) == 0.5 and ${blind} offset 30m > 0`;
 
-/** Whether an account is blind. Omits accounts with a rejected token, because then the cause is not the service. */
+/** 1 if any data of an account is stale, else 0. Omits accounts with a rejected token, because then the cause is not the service. */
 const unavailable = 'account:delivery_unavailable:max';
 export const unavailableRecord: RecordingRule = {
   record: unavailable,
@@ -119,8 +119,8 @@ export const readingAlerts: readonly AlertSpec[] = [
     name: 'DeliveryRequestBudgetLow',
     set: 'extended',
     severity: 'warning',
-    // The share of requests that is left is less than a quarter of the share of the day that is left. A tenth of the requests is
-    // reserved for auto-cancel and not included.
+    // The remaining share of requests is less than a quarter of the remaining share of the day. A tenth of the requests is reserved
+    // for auto-cancel and not included.
     expr: `${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`,
     for: '15m',
     summary: 'The requests of {{ $labels.account }} for today are nearly used up.',

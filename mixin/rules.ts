@@ -45,12 +45,12 @@ export const alerts: readonly AlertSpec[] = [
 const recordGroups: readonly RuleGroup[] = [
   // This group must be the first, because `rules print` adds configured alerts to it.
   { name: 'delivery-health', rules: [...healthRecords, unavailableRecord] },
-  // Records per minute, and their sums over short windows.
+  // Error budgets, increases per minute, ratios over short windows, and stalls.
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords },
   // The interval must be shorter than the lookback of Prometheus, which is five minutes.
   { name: 'delivery-messages-long', interval: `${COUNTED_WINDOWS.longEvery}m`, rules: longRecords },
   { name: 'delivery-error-budgets', interval: '1m', rules: burnRecords },
-  // Alerts query these records over up to a day.
+  // Alerts query ranges of these records, up to a day long.
   { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords },
   { name: 'delivery-flow-control-records', interval: '1m', rules: flowControlRecords },
 ];
@@ -126,7 +126,7 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   };
 }
 
-/** Returns the rules as resources of the Prometheus Operator: those of the first two files, and those of the third. */
+/** Returns the rules as Prometheus Operator resources. `base`: recording.yaml and alerting.yaml; `extended`: extended.yaml. */
 export function ruleResources(): { readonly base: string; readonly extended: string } {
   const resource = (name: string, groups: readonly RuleGroup[]) => {
     const metadata = { name, labels: { 'app.kubernetes.io/name': 'delivery-watch' } };

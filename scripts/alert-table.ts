@@ -25,7 +25,7 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryDatabaseAway:
     'The problem starts at the first failed renewal; the shipped alert evaluates three minutes of samples.',
   DeliveryAccountUncollected:
-    'Shown but not sent, because every replica would send it. The problem starts after two minutes without a report.',
+    'Shown but not sent, because every replica would send it. The problem is shown once no replica has held the account for longer than the lease time, or its holder has reported nothing for two minutes.',
 };
 
 /** Reasons why built-in alerts have no shipped alert. */

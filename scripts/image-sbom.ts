@@ -14,7 +14,7 @@ interface Sbom {
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
 }
 
-/** Entries of process.versions that are versions of Node.js itself, an interface or data. */
+/** Entries of process.versions that are not libraries: Node.js itself, interfaces and data. */
 const NO_LIBRARIES = ['node', 'modules', 'napi', 'cldr', 'tz', 'unicode'];
 
 /** Returns the component of a package. `type`: the package's type in package URLs, with a namespace if there is one. */

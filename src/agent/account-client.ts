@@ -95,7 +95,10 @@ export function createAccountClient(
     /** Log that adds the hosts of the service to each line. */
     log,
     at: reader ? () => reader : client.at,
-    /** Creates a writer with the action token, on the same budget. Only auto-cancel uses it, because it keeps a journal. */
+    /**
+     * Creates a writer with the action token, by default the account's token, on the same budget. Only auto-cancel uses it, because
+     * it keeps a journal.
+     */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
     /** Returns the result of the last conclusive token check, even if an earlier process made it; undefined before the first. */
     isTokenRejected: () => tokenRejected,

@@ -24,7 +24,7 @@ const KEYS: Readonly<Record<keyof StoredAccount, string>> = {
   problems: 'account-state/problems',
 };
 
-/** Rejects with StoreError. */
+/** Reads the stored state of an account. Rejects with StoreError. */
 export async function openAccountRows(store: Store, account: string) {
   const stored = new Map([...(await store.scan(account, 'budget/')), ...(await store.scan(account, 'account-state/'))]);
   const names = Object.keys(KEYS) as (keyof StoredAccount)[];
@@ -78,13 +78,13 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     }
   }
 
-  /** Identifies state that is saved immediately when it changes: a process in a crash loop never reaches a regular save. */
+  /** Identifies state that is saved immediately when it changes: a process in a crash loop never reaches a periodic save. */
   function turn(): string {
     const rounds = states.flatMap(state => Object.values(state.freshness()));
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
-  /** `more`: further rows for the same commit. Rejects with StoreError. */
+  /** Saves the state. `more`: further rows for the same commit. Rejects with StoreError. */
   async function save(more: readonly Change[] = []): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
@@ -97,10 +97,10 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
 
   return {
     save,
-    /** Never throws. */
+    /** Logs withdrawn data, and saves state that must be saved immediately. Never rejects. */
     async afterRound(): Promise<void> {
       logWithdrawals();
-      // The next regular save repeats a failed one, and reports it.
+      // If this fails, the next periodic save retries it and reports the failure.
       if (turn() !== savedTurn) await save().catch(() => undefined);
     },
   };

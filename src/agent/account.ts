@@ -71,7 +71,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   });
   const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
-  // Store the state before the first round: in a crash loop, this process may not reach a regular save.
+  // Store the state before the first round: in a crash loop, this process may not reach a periodic save.
   await upkeep.afterRound();
 
   let ended = 0;
@@ -97,10 +97,10 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   return {
     ...client,
     name,
-    /** Rounds for callers that run each of them instead of calling `start`. */
+    /** Rounds, for callers that run them individually instead of calling `start`. */
     rounds,
     facts,
-    /** Sources of `facts` and of the agent's own metrics of the account. */
+    /** `facts`, and the source of the agent's own metrics about the account. */
     sources: [...facts, createAccountSource({ settings, client, status: shownStatus, plan })],
     roundsEnded: () => ended,
     shown: collectors.shown,

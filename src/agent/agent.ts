@@ -28,7 +28,7 @@ export type Agent = Awaited<ReturnType<typeof startAgent>>;
 /** All parts of the agent except the port. */
 export type AgentCore = Awaited<ReturnType<typeof openCore>>;
 
-/** Opens all parts and accounts without starting them. If a part is missing, closes everything and throws. */
+/** Opens all parts and accounts without starting them. If a part cannot be opened, closes everything and throws. */
 export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
   const closing = createClosing();
   try {
@@ -63,7 +63,7 @@ function serverSettings({ server }: Config): ServerSettings {
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 
-/** Builds all parts, opens the port and starts the loops. If a part is missing, closes everything and throws. */
+/** Opens all parts and the port, and starts the loops. If a part cannot be opened, closes everything and throws. */
 export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   const { watchEvery, clock, random, env, bounds } = deps;
   // Read the state before the parts are opened, so that later changes of the files are detected.
@@ -82,7 +82,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     reloads.last = { at: clock.now(), changed: [], faults: [], ...result };
     return result;
   }
-  /** Stores the URL for commands. Replicas have their own table of URLs. */
+  /** Stores the agent's URL for CLI commands. URLs of replicas are in a separate table. */
   async function announce(): Promise<void> {
     if (store.replicas) return;
     await writeAgentUrl(store, server.url).catch((error: unknown) =>

@@ -26,7 +26,7 @@ export class AccountFailures {
     return [...this.#failures.keys()];
   }
 
-  /** Failure of an account's last attempt; undefined if it succeeded. */
+  /** Returns the failure of an account's last attempt; undefined if it succeeded. */
   of(account: string): AccountFailure | undefined {
     return this.#failures.get(account);
   }
@@ -45,7 +45,7 @@ export class AccountFailures {
     return (this.#failures.get(account)?.retryAt ?? 0) <= this.#deps.clock.monotonic();
   }
 
-  /** Makes an account due, because another condition delays its next attempt. */
+  /** Makes an account due as soon as its lease is acquired: the lease is delayed instead. */
   ignoreDelay(account: string): void {
     const failure = this.#failures.get(account);
     if (failure) this.#failures.set(account, { ...failure, retryAt: 0 });
@@ -55,7 +55,7 @@ export class AccountFailures {
     this.#failures.delete(account);
   }
 
-  /** Makes all accounts due and resets their delays. */
+  /** Makes all failed accounts due immediately and resets their delays. */
   retryAll(): void {
     for (const [account, failure] of this.#failures) this.#failures.set(account, { ...failure, count: 0, retryAt: 0 });
   }

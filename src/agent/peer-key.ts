@@ -3,7 +3,7 @@ import { createPeerKey, type PeerKey } from '../http/peer.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 
 const KEY = 'agent/key';
-/** Key of the address of the agent that owns the store. Replicas use a table of the database instead. */
+/** Row key for the URL of the agent that owns the store. Replicas use a separate database table instead. */
 const URL_ROW = 'agent/url';
 
 async function read(store: Pick<Store, 'scan'>, key: string): Promise<string | undefined> {
@@ -22,11 +22,11 @@ export async function readStoredKey(store: Pick<Store, 'scan'>): Promise<PeerKey
   return secret === undefined ? undefined : createPeerKey(secret);
 }
 
-/** Stores the address of the agent that owns the store. Rejects with StoreError. */
+/** Stores the URL of the agent that owns the store. Rejects with StoreError. */
 export const writeAgentUrl = (store: Pick<Store, 'commit'>, value: string) =>
   store.commit(NO_ACCOUNT, [{ key: URL_ROW, value }]);
 
-/** Returns the addresses of agents that use the store. Rejects with StoreError. */
+/** Returns the URLs of agents that use the store. Rejects with StoreError. */
 export async function agentUrls(store: Pick<Store, 'scan' | 'agents'>): Promise<readonly string[]> {
   if (store.agents) return store.agents();
   const url = await read(store, URL_ROW);

@@ -20,7 +20,7 @@ export interface RunningDeps {
 
 /** Minimum delay of the first sample (ms). */
 const FIRST_SAMPLE = 5000;
-/** Time per account over which first samples are spread (ms), at most one interval in total. A thousand at once would block the process. */
+/** First samples are spread over this time per account (ms), up to one interval in total: a thousand at once would block the process. */
 const APART = 1000;
 
 /** An open account with its auto-cancel, alerts and history. */
@@ -100,7 +100,7 @@ export class RunningAccount {
     return !this.#isAutoCancelStopped && this.#autoCancel?.policy === policyFor(config, this.name);
   }
 
-  /** Switches to a configuration's labels of `delivery_account_info`, which must be the same for all accounts. */
+  /** Switches to a configuration's label names for `delivery_account_info`, which must be the same for all accounts. */
   describe({ desired, info }: Prepared): void {
     const settings = desired.get(this.name)?.settings;
     if (!settings) return;

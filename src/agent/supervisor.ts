@@ -22,7 +22,7 @@ import { RunningAccount, type RunningDeps } from './running-account.ts';
 /** Status rows for other replicas, by account. */
 type StatusRows = () => Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
 
-/** Maximum number of accounts opened concurrently, and of concurrent first rounds, each of which may read minutes of history. */
+/** Maximum number of accounts that are opened, or run their first rounds, concurrently. A first round may read minutes of history. */
 const CONCURRENCY = 8;
 /** Maximum time for which an unresponsive service delays other accounts' first rounds (ms). */
 const MAX_START = 1000;
@@ -76,7 +76,7 @@ export class Supervisor {
     this.#parts = { base, alerting, exporting, autoCancel: this.#autoCancel };
   }
 
-  /** Opens all accounts; with replicas, `start` opens them. If a process-wide part is missing, closes everything and rejects. */
+  /** Opens all accounts; with replicas, `start` opens them. Rejects if a process-wide part cannot be created. */
   static async open(loaded: LoadedConfig, base: AgentBase): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
     opened.#prepared = await prepare(loaded, opened.#parts);
@@ -145,7 +145,7 @@ export class Supervisor {
     });
   }
 
-  /** Closes accounts that should not run and opens all others. Never rejects. */
+  /** Closes accounts that should not run and opens missing ones, except those whose retry is not due. Never rejects. */
   reconcile(): Promise<void> {
     return this.#inTurn(() => this.#reconcile(this.#prepared));
   }
@@ -296,7 +296,7 @@ export class Supervisor {
     this.#state = undefined;
   }
 
-  /** Opens all accounts that should run. Returns the opened ones. */
+  /** Opens missing accounts, except those whose retry is not due. Returns the opened ones. */
   async #openMissing(prepared: Prepared): Promise<readonly string[]> {
     const gained: string[] = [];
     if (!this.#isAgentWide && this.#holds(NO_ACCOUNT) && this.#failures.isDue(NO_ACCOUNT)) {

@@ -61,7 +61,7 @@ const MAX_SKIPPED = 60;
  */
 export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise<void> {
   let seen: FilesState | undefined;
-  /** Number of checks to skip before the next retry, and before the one after it. */
+  /** Number of checks that are still skipped before the next retry, and number to skip after it. */
   let [left, next] = [0, 1];
   return async () => {
     const now = await readState(loaded());

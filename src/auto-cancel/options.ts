@@ -44,7 +44,9 @@ const actingRule = z.strictObject({
   expires: end
     .nullable()
     .default(null)
-    .describe('After this time the rule only plans; a date includes the whole day (UTC). Required for `enforce`.'),
+    .describe(
+      'After this time, the rule behaves as in mode `plan`; a date includes the whole day (UTC). Required for `enforce`.',
+    ),
   accounts: z
     .array(z.string())
     .min(1, { error: 'must not be empty' })
@@ -165,7 +167,9 @@ export const autoCancelOptions = z.strictObject({
   mode: z
     .enum(['off', 'plan', 'enforce'], { error: 'must be off, plan or enforce' })
     .default('off')
-    .describe('`off`: rules are not evaluated. `plan`: every rule only plans. `enforce`: each rule uses its own mode.'),
+    .describe(
+      '`off`: rules are not evaluated. `plan`: all rules run in mode `plan`. `enforce`: each rule uses its own mode.',
+    ),
   stopFile: z.string().min(1).default('./data/STOP').describe('A file that stops all cancels while it exists.'),
   limits: z
     .strictObject({

@@ -15,7 +15,7 @@ const SPEEDS: ReadonlyMap<string, number> = new Map([
 
 export const demoSpeed = (scenario: string): number => SPEEDS.get(scenario) ?? 1;
 
-/** Maximum number of events in the emulator, about three hours of them: a fast demo would fill the memory. */
+/** Maximum number of events in the emulator, about three hours' worth: a fast demo would otherwise exhaust memory. */
 export const DEMO_EVENTS = 60_000;
 
 /** Account of the demo. The emulated service keeps dead letters for three days, and the budget suffices at any speed. */
@@ -70,7 +70,7 @@ const rules = (speed: number) =>
     ['NothingIsRead', { stale: { collector: 'dlq', round: 'new' } }, 'The dead-letter queue can’t be read.'],
   ] as const;
 
-/** Returns settings that read every few real seconds at any speed. */
+/** Returns settings with intervals of a few real seconds at any speed. */
 const usual = (speed: number) => ({
   collect: {
     flowControl: { every: real(2, speed) },
@@ -100,7 +100,7 @@ const usual = (speed: number) => ({
   },
 });
 
-/** A rule for the stuck callbacks of the scenario stuck-callback. */
+/** Returns a rule that matches the stuck callbacks of the scenario `stuck-callback`. */
 export const hungWorkflows = (limits: { readonly perRun: number; readonly perHour: number }) => ({
   name: 'app-workflows-hung',
   mode: 'enforce',
@@ -111,7 +111,7 @@ export const hungWorkflows = (limits: { readonly perRun: number; readonly perHou
   cooldown: { perUrl: '0s' },
 });
 
-/** Returns settings with which callbacks are stuck after some hours and enough walks. The rules only plan. */
+/** Returns settings with which callbacks are stuck after some hours and enough walks. Nothing is cancelled. */
 function stuckCallback(speed: number) {
   const { collect, staleness, alerts } = usual(speed);
   return {

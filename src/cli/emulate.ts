@@ -92,7 +92,7 @@ export function emulateCommand(): Command {
         repeated,
         [],
       )
-      // Disable commander's own help option: it prints before anything can be loaded, and this file does not list the names.
+      // Replace commander's own help option, which would print before scenarios, options and faults are loaded.
       .helpOption(false)
       .option('-h, --help', 'show this help with all scenarios, options and faults')
       .action(async ({ help, option, fault, ...options }: Options, command: Command) => {

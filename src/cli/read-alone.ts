@@ -25,7 +25,7 @@ async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise
   }
 }
 
-/** Creates a separate store that contains the agent's budget use of this day. */
+/** Creates a separate in-memory store with a copy of the agent's budget use. */
 async function ownStore(accounts: readonly AccountSettings[], store: Store | undefined): Promise<Store> {
   const own = createMemoryStore();
   for (const { name } of accounts) {

@@ -18,10 +18,10 @@ export function dlqRetention({ accounts, autoCancel }: Config): number {
 /** Speed while rules act. A cancel must be sent within 30 s of its intent, which is half a second of real time. */
 export const ACTING_SPEED = 60;
 
-/** Duration of that speed, starting just before a rule may act (ms). */
+/** How long before a rule may act `ACTING_SPEED` starts, and how long it lasts (ms). */
 const [ACTING_BEFORE, ACTING_FOR] = [60_000, 6 * 3_600_000];
 
-/** Returns the times at which rules may act (ms since the start). */
+/** Returns the periods that run at `ACTING_SPEED` (ms since the start), one for each rule. */
 function actingTimes({ autoCancel }: Config): readonly [from: number, until: number][] {
   return autoCancel.rules.map(rule => {
     const from = stuckAfter(rule) + rule.grace - ACTING_BEFORE;
@@ -49,7 +49,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
     return part ? part.from + (at - part.real) * part.speed : 0;
   }
   let last: number | undefined;
-  /** Keep the time constant during synchronous code: a delay between two reads of the clocks would look like a clock step. */
+  /** Returns the elapsed time. Constant during synchronous code: a delay between reading both clocks would look like a clock step. */
   function elapsed(): number {
     if (last === undefined) {
       last = read();
@@ -100,7 +100,7 @@ function slowerStaleness(given: Config['staleness'], speed: number): Config['sta
   return { markAfter, withdrawAfter, withdrawAtMost };
 }
 
-/** Returns the longest pause between two walks (ms): ten seconds of real time, so that a busy machine ends no episode. */
+/** Returns the longest pause between two walks (ms): at least ten seconds of real time, so that a busy machine does not end episodes. */
 const gapOf = ({ stuckWhen }: Config['autoCancel']['rules'][number], speed: number) =>
   Math.max(stuckWhen.maxGap ?? 0, 10_000 * speed);
 

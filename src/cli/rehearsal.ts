@@ -9,7 +9,7 @@ type Rule = Config['autoCancel']['rules'][number];
 type Filter = Config['collect']['dlq']['filters'][number];
 type FailedRun = Parameters<EmulatedAccount['state']['addFailedRun']>[0];
 
-/** Number of stuck callbacks for each rule, and of dead letters for each filter. */
+/** Number of stuck callbacks per rule, and of dead letters per filter, in each account. */
 const ENTRIES = 3;
 
 /** Returns a matching value; undefined for a regular expression. `number` distinguishes values with the same prefix. */
@@ -48,7 +48,7 @@ function stuckEntry(rule: Rule, number: number): FailedRun | undefined {
     return value === undefined ? undefined : FIELDS[key as keyof Rule['match']](value);
   });
   if (matching.includes(undefined)) return undefined;
-  // A service that reports states reports none for an entry without a failure callback.
+  // Rules with `evidence: blind` match only entries without a callback state. The emulator omits the state of a null callback.
   const callback: FailedRun = rule.evidence === 'blind' ? { callbackState: null } : {};
   return Object.assign({}, PLAIN, callback, ...matching);
 }

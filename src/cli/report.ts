@@ -66,7 +66,7 @@ const missing = (account: string): AccountReport => ({
   deadLetters: null,
 });
 
-/** Returns the report with only the named accounts, and the verdict for these. */
+/** Returns the report and its verdict for the named accounts only. */
 function selected(report: Report, names: readonly string[]): Report {
   const accounts = names.map(name => report.accounts.find(({ account }) => account === name) ?? missing(name));
   const verdicts = [report.agent, ...accounts].map(({ verdict }) => verdict);

@@ -83,7 +83,7 @@ function setsOption(text: string): readonly AlertSet[] {
   );
 }
 
-/** Adds configured alerts to the first group, whose records they need. The group is evaluated as often as the agent evaluates them. */
+/** Adds configured alerts to the first group, whose records they need, and gives the group the agent's evaluation interval. */
 function withConfigured(shipped: readonly RuleGroup[], { alerts }: Pick<Config, 'alerts'>): readonly RuleGroup[] {
   const [health, ...others] = shipped;
   const { interval, rules } = configuredAlerts({ alerts });

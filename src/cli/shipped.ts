@@ -17,12 +17,12 @@ export interface Settings {
 export const DEFAULT_JOB = 'delivery-watch';
 export const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
 
-/** Sets of shipped alerts that are loaded by default. An alert of a feature that is not used has no series and never fires. */
+/** Sets of shipped alerts that are loaded by default. Alerts for unused features have no series and never fire. */
 const DEFAULT_SETS = ['core', 'postgresql', 'auto-cancel', 'schedules', 'flow-control', 'notifications'] as const;
 export const ALERT_SETS = [...DEFAULT_SETS, 'extended'] as const;
 export type AlertSet = (typeof ALERT_SETS)[number];
 
-/** Name of a set's rule group. */
+/** Returns the name of a set's rule group. */
 export const alertGroup = (set: AlertSet): string => `delivery-${set}`;
 
 /** Returns the value of each placeholder `<<name>>` in the templates. */
@@ -88,7 +88,7 @@ export interface RuleGroup {
 }
 
 /**
- * Removes recording rules that no alert and no dashboard reads. Keeps the first group, because configured alerts read it.
+ * Removes recording rules that neither alerts nor dashboards read. Keeps the first group, because configured alerts read it.
  */
 function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGroup[] {
   const wordsIn = (text: string): string[] => text.match(/[\w:]+/g) ?? [];
@@ -98,7 +98,7 @@ function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGr
     for (const word of [expr, ...Object.values(annotations)].flatMap(wordsIn)) read.add(word);
     return true;
   };
-  // Iterate in reverse order, because rules only read records before them.
+  // Iterate in reverse order, because rules read only earlier records.
   const [first, ...others] = groups;
   const kept = others
     .toReversed()
@@ -107,7 +107,7 @@ function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGr
 }
 
 /**
- * Returns the shipped rules for Prometheus 2.42 and newer. `sets`: includes only these alerts, and the recording rules that
+ * Returns the shipped rules for Prometheus 2.42 and newer. `sets`: includes only alerts of these sets, and the recording rules that
  * they or the dashboards read. By default all recording rules are included, so that the extended alerts can be added.
  */
 export function shippedRules(

@@ -8,7 +8,7 @@ import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { commandGroup } from './option-values.ts';
 
-/** Key of an agent-wide row in the target until the copy is complete. With it, another copy may replace an interrupted one. */
+/** Key of an agent-wide row that the target contains until the copy is complete. It marks a target that may be overwritten. */
 const UNFINISHED = 'copy/unfinished';
 /** Approximate size of a commit (characters). */
 const MAX_COMMIT = 2 ** 20;

@@ -99,7 +99,7 @@ function checkSelector(
   }
 }
 
-/** The maximum is fixed, because each start reads the complete window from the history. */
+/** Maximum window (ms). It is fixed, because the complete window is read from the history at each startup. */
 const MAX_WINDOW = 7 * 86_400_000;
 
 function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config, path: Path, report: Reporter): void {

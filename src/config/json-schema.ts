@@ -19,7 +19,7 @@ const inputSchema = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' 
 
 export const configJsonSchema = (): JsonSchema => inputSchema(ConfigInput);
 
-/** Returns the schema without the alternative null. */
+/** Returns the schema without its alternative `null`. */
 export function withoutNull(schema: JsonSchema): JsonSchema {
   const [first, second, ...more] = schema.anyOf ?? [];
   return first && second?.type === 'null' && more.length === 0 ? first : schema;

@@ -61,7 +61,7 @@ function sectionOf(section: Section, schema: JsonSchema | undefined): Section {
   );
 }
 
-/** Returns a value in the notation of the configuration file, without secrets. `key` is the key of the enclosing section. */
+/** Returns a value in the notation of the configuration file, without secrets. `key`: the key of the value or of its list. */
 function plain(value: unknown, schema: JsonSchema | undefined, key?: string): unknown {
   if (value instanceof Secret) return hidden(value, key);
   if (typeof value === 'number') return asWritten(value, schema);

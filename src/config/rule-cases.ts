@@ -67,7 +67,7 @@ const caseFile = z.strictObject({
 type CaseFile = z.output<typeof caseFile>;
 type When = z.output<typeof when>;
 
-/** A test case of rules. Times are in ms since the Unix epoch. */
+/** A test case for rules. Times are in ms since the Unix epoch. */
 export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events' | 'expect'> {
   /** Ordered by time; no two walks have the same time. */
   readonly walks: readonly { readonly at: number; readonly snapshot: number }[];
@@ -81,7 +81,7 @@ export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events
 /** Maximum number of walks per case: half a year with one every three minutes. */
 const MAX_WALKS = 100_000;
 
-/** Reads a test case of rules. Throws ConfigError with all errors. */
+/** Reads a test case for rules. Throws ConfigError with all errors. */
 export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);

@@ -338,7 +338,7 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
   );
 }
 
-/** Returns the values of one account's secrets and of the agent-wide ones. */
+/** Returns the values of an account's secrets and of agent-wide secrets. */
 export type SecretValues = ReturnType<typeof createSecretValues>;
 
 /** Yields the secrets and references to secrets in a part of the configuration. */

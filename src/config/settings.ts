@@ -170,7 +170,7 @@ function checkObjectives({ objectives, accounts }: Config, report: Reporter): vo
   checkTarget(objectives, key => ['objectives', key], report);
   for (const [index, account] of accounts.entries()) {
     const own = ['accounts', index, 'objectives'];
-    // Inherited values are reported at their own place.
+    // Inherited values are reported where they are set.
     const at = (key: keyof Objectives) => (report.isGiven([...own, key]) ? [...own, key] : ['objectives', key]);
     if (report.isGiven(own)) checkTarget(account.objectives, at, report);
     const { dlqMaxAge } = account.objectives;
@@ -255,7 +255,7 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
   checkCollect(config.collect, (...keys) => ['collect', ...keys], report);
   for (const [index, account] of config.accounts.entries()) {
     const own = ['accounts', index, 'collect'];
-    // Inherited values are reported at their own place.
+    // Inherited values are reported where they are set.
     const at = (...keys: PropertyKey[]) =>
       report.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys];
     if (report.isGiven(own)) checkCollect(account.collect, at, report);

@@ -21,7 +21,7 @@ export interface YamlFile {
   readonly errors: readonly LocatedError[];
   /** Whether an error makes the rest of the file unreliable. */
   readonly isBroken: boolean;
-  /** Returns the place of the deepest existing node of `path` or, with `key`, of that key in it. */
+  /** Returns the place of the deepest node on `path` that exists or, with `key`, the place of that key in this node. */
   locate(path: readonly PropertyKey[], key?: string): FileLocation;
   /**
    * Whether the node that `locate` finds was parsed reliably: it has no YAML error and ends before the first error that makes the

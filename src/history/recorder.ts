@@ -9,7 +9,7 @@ import { createHistoryRows, type HistoryRows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
 export interface HistoryLimits {
-  /** Retention (ms); 0 stores no history. */
+  /** Retention (ms); 0 disables the history. */
   readonly keep: number;
   readonly maxBytes: number;
 }
@@ -42,13 +42,13 @@ export const SAMPLE_EVERY = 60_000;
 const HOUR = 3_600_000;
 /** Minimum span in memory (ms): 75 minutes and the preceding sample. */
 const IN_MEMORY = 78 * 60_000;
-/** Number of samples in the same hour after which old rows are cleaned up, so that a momentarily wrong clock deletes nothing. */
+/** Number of samples in the same hour after which old rows are cleaned up: a momentarily wrong clock must not delete history. */
 const TIDY_EVERY = 10;
 /** Share of the size limit to which rows are shrunk. Leaves space for the growth of the current hour. */
 const FILLED = 0.9;
 /** Change of the difference between wall and monotonic clock that counts as a step (ms). */
 const STEP = 5000;
-/** Samples further apart than this have a gap between them (sampling steps). */
+/** Maximum distance of samples without a gap between them (sampling steps). */
 const GAP = 2.5;
 
 /** Series with the value 1 if the wall clock was set since the previous sample. */
@@ -143,7 +143,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   const memory = createHistoryMemory(rows, IN_MEMORY);
   const clockWatch = createClockWatch(clock);
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
-  /** Hour of the last clean-up, and the number of samples of this hour at that time. */
+  /** Hour of the last clean-up, and how many samples this hour had then. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
@@ -195,7 +195,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
       const since = limits.keep > 0 ? Math.max(from, clock.now() - limits.keep) : from;
       const isWanted = (series: string) => {
         const metric = metricOf(series);
-        // Series by destination are recorded only for conditions, in addition to the sum.
+        // Omit series by destination: they are recorded only for alert conditions, in addition to the sum.
         return isOfFamily(metric, wanted) && !/[{,]destination="/.test(series);
       };
       return join(hours(since, to, isWanted));

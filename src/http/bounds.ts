@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 
-/** Limits of clients: see docs/bounds.md. Times in milliseconds. */
+/** Limits on clients: see docs/bounds.md. Times in milliseconds. */
 export interface Bounds {
   readonly maxConnections: number;
   /** From a ready response to its last byte read by the client. */
@@ -14,7 +14,7 @@ export interface Bounds {
   readonly keepAliveFor: number;
   /** Maximum size of unread responses; identical bodies count once. Two different bodies are always allowed. */
   readonly unreadBytes: number;
-  /** Unanswered requests of one connection. */
+  /** Maximum number of unanswered requests per connection. */
   readonly pipelined: number;
 }
 

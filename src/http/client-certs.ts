@@ -48,7 +48,7 @@ export function clientName(socket: Socket): string | undefined {
   return common ?? sansOf(certificate?.subjectAltName)[0] ?? certificate?.serialNumber;
 }
 
-/** TLS settings under which each connection was admitted, so that no client stays connected after its certificate becomes invalid. */
+/** TLS settings under which each connection was admitted. If the requirements for certificates change, clients must reconnect. */
 export type Admission = ReturnType<typeof createAdmission>;
 
 export function createAdmission() {

@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Bounds, LogBound } from './bounds.ts';
 
-/** Statuses of unreadable requests; default: 400. */
+/** Response statuses for unreadable requests, by error code; default: 400. */
 const UNREADABLE: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',

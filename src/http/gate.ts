@@ -95,7 +95,7 @@ export function createGate(
   async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const config = web();
     if (config?.tls && !admission.isGood(request.socket, config.tls)) {
-      // The client was admitted under certificates that have been replaced since.
+      // The client was admitted under other requirements for client certificates.
       request.socket.destroy();
       return;
     }

@@ -6,7 +6,7 @@ import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
 import type { PasswordCheck } from './password-worker.ts';
 
-/** `full`: too many checks are queued; `crowded`: too many of the same client. */
+/** `full`: too many checks are queued; `crowded`: too many from the same client. */
 export type PasswordResult = 'right' | 'wrong' | 'full' | 'crowded';
 
 export interface Credentials {
@@ -16,7 +16,7 @@ export interface Credentials {
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Maximum number of queued checks: of all clients, and of each client. */
+/** Maximum number of queued checks, in total and per client. */
 const MAX_WAITING = 256;
 const MAX_PER_CLIENT = 16;
 /** Number of cached correct passwords. */
@@ -28,8 +28,8 @@ const IDLE = 10_000;
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
 /**
- * Limits of the wait for the thread and of the comparison in it (ms). A verdict takes at most their sum. The costliest hash that the
- * web-config file may have takes about 3 s.
+ * Timeouts of the wait for the thread and of the comparison in it (ms). A check takes at most their sum. Comparing with the costliest
+ * hash that the web-config file may contain takes about 3 s.
  */
 const [WAIT_WITHIN, COMPARE_WITHIN] = [15_000, 15_000];
 

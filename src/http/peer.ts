@@ -11,7 +11,7 @@ export const EXPLAIN_PATH = '/api/v1/explain';
 export const FORWARDED = 'sentOn';
 
 const SCHEME = 'Delivery-Watch';
-/** Maximum clock skew (ms). A signature covers one request and reveals nothing. */
+/** Maximum clock skew (ms). A recorded signature is valid only for the same path and query. */
 const SKEW = 600_000;
 /** Timeout of a request to an agent, which responds from memory (ms). */
 const WITHIN = 5000;
@@ -74,7 +74,7 @@ function read(response: IncomingMessage): Promise<string> {
   });
 }
 
-/** Sends a GET of a path and query to an agent. Returns the JSON, or undefined if the status is 404. Rejects without a valid response. */
+/** Requests `target`, a path and query, from an agent. Returns the JSON; undefined after a 404. Rejects without a valid response. */
 async function getJson({ url, key, isLocal }: Peer, target: string, signal: AbortSignal): Promise<unknown> {
   const base = new URL(url);
   const get = base.protocol === 'https:' ? getSecure : getPlain;

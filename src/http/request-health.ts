@@ -17,7 +17,7 @@ export function requestHealth(url: string): Promise<void> {
     });
     request.on('timeout', () => request.destroy(new Error(`no response within ${WITHIN / 1000} s`)));
     request.on('error', error => {
-      // OpenSSL numbers only the alerts that it received, so the server has responded.
+      // The message contains an alert number only if OpenSSL received the alert, so the server has responded.
       if (/SSL alert number \d/.test(error.message)) resolve();
       else reject(new Error(`${url}: ${error.message}`, { cause: error }));
     });

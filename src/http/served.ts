@@ -26,7 +26,7 @@ export interface ServedReplicas {
    * at most. Synchronous results are as of the last read. Never rejects.
    */
   refresh(): Promise<void>;
-  /** Returns where an account's metrics are served. `isHere`: by this process; `holder`: by this replica; `last`: the last known holder. */
+  /** Returns where an account's metrics are served. `isHere`: whether by this process. `last`: the last known holder. */
   placeOf(account: string): {
     readonly isHere: boolean;
     readonly holder: ReplicaAddress | undefined;
@@ -43,7 +43,7 @@ export interface HttpServed {
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
   /** Verifies requests of agents that share the store; undefined if such requests must authenticate like all others. */
   readonly peerKey?: PeerKey | undefined;
-  /** Executes an operator's command like the command line. Rejects with StoreError, and with the reason of `signal`. */
+  /** Executes an operator's command as the CLI does. Rejects with StoreError, or with the reason of `signal`. */
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandResult>;
   /** Reads and applies the configuration, or returns its errors and keeps the current one. */
   reload(): Promise<ReloadResult>;

@@ -52,7 +52,7 @@ function createApp(served: HttpServed, { responses, streams, lifecycle, routes, 
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
     if (!response.headersSent && served.replicas?.unavailableSince() !== undefined) {
-      // The unavailable database is probably the cause: only data in memory can be served.
+      // Probably caused by the unavailable database: only data in memory can be served.
       response.status(503).set('Retry-After', '10').type('text').send('the database is unavailable: try again\n');
       return;
     }
@@ -173,7 +173,7 @@ export async function openHttpServer(
      */
     async apply(next: ServerSettings): Promise<void> {
       const before = { ...state, ports };
-      // An unchanged file name needs no new access control: the content is checked for changes.
+      // An unchanged file name does not need new access control, which detects changes of the content itself.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
       ports = await openPorts(next, before, openPort(access));
       state = { settings: next, hosts: new Set(next.allowedHosts), access };

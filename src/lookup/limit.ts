@@ -10,7 +10,7 @@ const DAILY_SHARE = 0.1;
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-/** A look-up must not send another request yet. */
+/** Thrown if a look-up must not send another request yet. */
 export class LookupLimitError extends Error {
   override readonly name = 'LookupLimitError';
   /** Time until a request may be allowed (ms). */
@@ -30,7 +30,7 @@ export function limitLookups(
 ): Budget {
   const maxPerDay = Math.max(1, Math.floor(requestsPerDay * DAILY_SHARE));
   const forReading = maxForReading({ requestsPerDay });
-  /** Monotonic times of the requests of the last minute. */
+  /** Monotonic times of look-up requests in the last minute. */
   let recent: number[] = [];
   let today = { day: 0, requests: 0 };
 

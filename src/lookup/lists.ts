@@ -67,9 +67,9 @@ export interface List<Row> {
   /** Requests the newest rows first. The service may ignore the order. */
   pages(reader: Reader, signal: AbortSignal): AsyncIterator<ListPage<Row>>;
   createProof(): Proof<Row>;
-  /** Condition that the service cannot filter by. */
+  /** Whether a row meets conditions that the service cannot filter by. */
   isWanted(row: Row): boolean;
-  /** Rows with a higher rank come first: a time (0: unknown), or the length of a waitlist. */
+  /** Returns the sort key, highest first: a time (0: unknown), or the length of a waitlist. */
   rank(row: Row): number;
   /** Returns the dlqId, the message id or the key. */
   id(row: Row): string | undefined;

@@ -33,7 +33,7 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
       }
       return { rows: page.rows.filter(list.isWanted), isLast: page.isLast };
     },
-    /** False unless at least two rows have different times. */
+    /** Whether the first row is newer than the last; false while their times are equal. */
     isNewestFirst: () => first !== undefined && last < first,
     quality: (): Quality => ({
       isProven: proof.isProven(),

@@ -12,7 +12,7 @@ import type { HeartbeatOptions } from './options.ts';
 export interface HeartbeatAccount {
   readonly name: string;
   status(): AccountStatus;
-  /** Whether the service has accepted or rejected the token since the process started. */
+  /** Whether the service has accepted or rejected the token since the account was opened. */
   isTokenKnown(): boolean;
   isTokenRejected(): boolean | undefined;
 }

@@ -15,11 +15,11 @@ export interface Group {
   readonly labels: Labels;
   /** Identifies the notification; the same for each attempt. */
   readonly key: string;
-  /** Number of alerts over the limit of one notification. */
+  /** Number of alerts omitted because of the limit on one notification. */
   readonly left: number;
 }
 
-/** Limits of one notification, small enough for common receivers. The number of bytes is approximate. */
+/** Limits on one notification, small enough for common receivers. The number of bytes is approximate. */
 const MAX_ALERTS = 250;
 const MAX_BYTES = 256 * 1024;
 

@@ -22,7 +22,7 @@ interface ReceiversDeps {
   readonly post: Post;
 }
 
-/** Every address of every notifier of a configuration. Equal settings have the same `id`. */
+/** One receiver for each address of the configured notifiers. Equal settings have the same `id`. */
 export interface Receivers {
   readonly id: string;
   readonly all: readonly Receiver[];

@@ -7,7 +7,7 @@ import { createQueue } from './queue.ts';
 import type { Sender } from './sender.ts';
 import { type PushedSeries, type SnapshotDeps, takeSnapshot } from './snapshot.ts';
 
-/** Queue of metrics for a receiver. Separate loops fill and drain it, so an unresponsive receiver delays no snapshot. */
+/** Queue of metrics for a receiver. Separate loops fill and drain it, so an unresponsive receiver does not delay snapshots. */
 export type PushedMetrics = ReturnType<typeof createPushedMetrics>;
 
 interface PushedMetricsDeps extends SnapshotDeps {

@@ -19,7 +19,7 @@ export interface Evaluated {
   readonly alerts: ReadonlyMap<string, Alert>;
   /** Rules with series of unknown state. */
   readonly unknown: ReadonlySet<string>;
-  /** Number of matching series without an individual alert because they exceed the limit, by rule. */
+  /** Number of matching series over the limit, which have no individual alerts, by rule. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 

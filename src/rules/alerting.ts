@@ -216,13 +216,13 @@ export class Alerting {
     return this.#sending.senders;
   }
 
-  /** State of each rule about the agent or an account that is firing or unknown. */
+  /** Returns the state of each firing or unknown rule about the agent or the account. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'> {
     const all = [NO_ACCOUNT, account].map(name => this.#entries.get(name)?.alerts.states());
     return new Map(all.flatMap(states => [...(states ?? [])]));
   }
 
-  /** Metrics of an account's alerts; undefined while alerts are off. */
+  /** Returns the metrics of an account's alerts; undefined while alerts are off. */
   sourceOf(account: string): Source | undefined {
     return this.#config.alerts.enabled ? this.#entries.get(account)?.source : undefined;
   }
@@ -231,12 +231,12 @@ export class Alerting {
     return this.#sending.sources;
   }
 
-  /** Notification counts since the process started, for the notifiers of the current configuration. */
+  /** Returns notification counts since the process started, for the notifiers of the current configuration. */
   notifications(): readonly NotificationCount[] {
     return this.#sending.notifications();
   }
 
-  /** Alerts of the agent and of its configured accounts, or of one account. */
+  /** Returns the alerts about one account; by default, about the agent and all configured accounts. */
   alerts(account?: string): readonly ShownAlert[] {
     const names = account === undefined ? [NO_ACCOUNT, ...namesOf(this.#config)] : [account];
     return names.flatMap(name => [...(this.#entries.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown));

@@ -11,7 +11,7 @@ export interface RuledAccount {
   readonly name: string;
   state(collector: string): CollectorState | undefined;
   status(): AccountStatus;
-  /** Whether the service has accepted or rejected the token since the process started. */
+  /** Whether the service has accepted or rejected the token since the account was opened. */
   isTokenKnown(): boolean;
 }
 
@@ -26,7 +26,7 @@ const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => 
 /** Whether this process has not completed a round, although there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
 
-/** Returns a sample as a series with the label values of the exposition, where lone surrogates are replaced. */
+/** Returns a sample as a series with label values as in the exposition, which replaces lone surrogates. */
 function toSeries({ labels, value }: Sample): Series {
   const named = Object.entries(labels).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text.toWellFormed()] as const],

@@ -34,7 +34,7 @@ export interface SendingDeps {
   accounts(): readonly HeartbeatAccount[];
   /** Pending, firing and resolved alerts in the memory of this process. */
   notices(): readonly Notice[];
-  /** Notices that this process may send. With replicas: only those of accounts whose lease it holds. */
+  /** Returns the notices that this process may send. With replicas: only notices about accounts whose lease it holds. */
   heldNotices(): Promise<readonly Notice[]>;
 }
 
@@ -119,7 +119,7 @@ export class Sending {
     return this.#notifiers().length > 0 ? [this.#source] : [];
   }
 
-  /** Notification counts since the process started, for the notifiers of the current configuration. */
+  /** Returns notification counts since the process started, for the notifiers of the current configuration. */
   notifications(): readonly NotificationCount[] {
     return this.#counter.countsOf(this.#notifiers());
   }

@@ -27,7 +27,7 @@ export function createAccountSource({ settings, client, status, plan }: SourceDe
   return {
     account: name,
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
-    // Freshness changes with time alone, so the revision must include the status.
+    // Freshness changes as time passes, so the revision must include the status.
     revision: () =>
       `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
     samples() {

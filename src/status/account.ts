@@ -27,7 +27,7 @@ type Schedule = AccountView['schedules'][number];
 function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
   const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
   if (judged?.as === 'missed') return 'missed';
-  // A start counts as late only after some time, but its message may fail before that.
+  // Check for a failure first: the message may fail before its start counts as late.
   if (lastFailed > lastDelivered) return 'failing';
   return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
 }

@@ -166,7 +166,7 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
   };
 }
 
-/** Only the first finding counts: it belongs to the deciding rule. */
+/** Whether the owning rule finds the callback stuck. Its finding is the first. */
 const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
 
 /** Creates the view of auto-cancel. While auto-cancel is off, the view has no accounts and no candidates. */

@@ -57,12 +57,12 @@ export class LookupError extends Error {
 
 const DEADLINE = 10_000;
 const MAX_PAGES = 4;
-/** Maximum number of events of a message. */
+/** Maximum number of events per message. */
 const MAX_EVENTS = 1000;
 /** Time for which results are reused (ms). */
 const CACHED_FOR = 10_000;
 const MAX_CACHED = 20;
-/** Maximum number of look-ups of an account, including the running one. */
+/** Maximum number of queued look-ups per account, including the running one. */
 const MAX_WAITING = 4;
 const MAX_TEXT = 512;
 const MAX_LABELS = 20;

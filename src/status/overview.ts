@@ -7,7 +7,7 @@ import type { OverviewRow } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
-/** Maximum length of the list of problems and of the list of alerts. */
+/** Maximum number of listed problems, and of listed alerts. */
 const MAX_LISTED = 100;
 
 type Order = (a: OverviewRow, b: OverviewRow) => number;

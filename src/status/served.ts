@@ -23,7 +23,7 @@ export interface Served extends HttpServed {
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
   autoCancel(account: string | undefined): Promise<AutoCancelView>;
   agent(): Promise<AgentView>;
-  /** For accounts of this replica. */
+  /** Look-ups for accounts that this replica holds. */
   readonly lookups: Lookups;
   status(): readonly PlacedStatus[];
   /**

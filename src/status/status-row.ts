@@ -15,7 +15,7 @@ export const STATUS_KEY = 'status';
 
 /** Maximum size of a row (bytes). Lists are shortened to fit; counts stay exact. */
 export const MAX_ROW = 16 * 1024;
-/** Maximum size of the list of rules and of each list of failed filters (bytes). */
+/** Maximum size of the rules, and of each collector's failed filters, in a row (bytes). */
 const MAX_LIST = 2048;
 
 export interface OwnStatus extends OverviewRow {
@@ -40,7 +40,7 @@ function fitting<T>(list: T[], bytes: number): T[] {
 
 const URGENCY: readonly ShownAlert['state'][] = ['firing', 'pending', 'resolved'];
 
-/** Throws if this version could not read the row itself. */
+/** Encodes a status row, and shortens its lists to fit. Throws if this version could not read the row itself. */
 export function encodeStatus({ alerts, status, autoCancel, ...own }: OwnStatus): string {
   const urgent = alerts.toSorted((a, b) => URGENCY.indexOf(a.state) - URGENCY.indexOf(b.state));
   const all = StatusRow.parse({

@@ -228,8 +228,9 @@ function partsOf(trace: LifecycleTrace): Part[] {
 export const countSpans = (trace: LifecycleTrace): number => partsOf(trace).length;
 
 /**
- * Converts a message's lifecycle to spans: a root with the wait for the first attempt, all attempts and the backoff after each failed
- * one. Span ids are derived from the trace id, kind and number, so a repeated export is identical. Empty without events.
+ * Converts a message's lifecycle to spans: a root with the wait for the first attempt, at most `MAX_ATTEMPTS` attempts, and the backoff
+ * after each failed one. Span ids are derived from the trace id, kind and number, so a repeated export is identical. Empty without
+ * events.
  */
 export function lifecycleSpans(trace: LifecycleTrace, { resource, version }: SpansOrigin): ReadableSpan[] {
   const contextOf = (kind: Part['kind'], ordinal: number) => ({

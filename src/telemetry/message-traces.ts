@@ -10,7 +10,7 @@ import type { TracingOptions } from './options.ts';
 import type { CountedQueue } from './trace-queue.ts';
 import { disableTracing, type ProcessTracer } from './tracing.ts';
 
-/** Spans of the agent and of messages under one configuration. */
+/** Tracing of the agent and of messages, as configured by one configuration. */
 export interface Traces {
   readonly id: string;
   /** Returns the queue of an account's traces; undefined if messages are not traced. */

@@ -34,7 +34,7 @@ function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: (
     let best = 0;
     let bestTurn = Number.POSITIVE_INFINITY;
     for (const [index, { rank, since }] of waiting.entries()) {
-      // Waiting raises the rank, so that no request starves. Actions always come first.
+      // Waiting raises the priority, so that no request starves. Actions always come first.
       const turn = rank === 0 ? Number.NEGATIVE_INFINITY : since + rank * AGING_MS;
       if (turn >= bestTurn) continue;
       best = index;
@@ -195,7 +195,7 @@ export function createBudget(
         startNext();
       }
     },
-    /** Starts no requests for `ms` milliseconds, at most 15 minutes, because the service requested it. */
+    /** Stops starting requests for `ms` milliseconds, at most 15 minutes, because the service requested it. */
     pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, MAX_PAUSE));
       const tooLong = longPause();

@@ -51,7 +51,7 @@ export interface CallResult {
   readonly wait: number | undefined;
 }
 
-/** Sends one request. Behaviours such as budget, retry and timing are functions from a Call to a Call. */
+/** Sends one request. Behaviours such as budget, retry and timing wrap another Call. */
 export type Call = (request: Request, headers?: Readonly<Record<string, string>>) => Promise<CallResult>;
 
 const TRIES = 4;

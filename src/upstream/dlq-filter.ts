@@ -66,7 +66,7 @@ function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): 
   const normal = NORMAL[parameter] ?? ((text: string) => text);
   const wanted = new Set([wantedText, ...wantedText.split(',')].flatMap(text => [text, normal(text.trim())]));
   const read = VALUES[parameter];
-  // A row without a status is a message without a response.
+  // A row without a status belongs to a message without a response.
   const ofNone = parameter === 'responseStatus' && wanted.has('0') ? 'matches' : 'unreported';
   const lowered = [...wanted].map(text => text.toLowerCase());
   return entry => {

@@ -51,7 +51,7 @@ const explanationsIn = (text: string) =>
 
 /**
  * Returns a short text that is equal for responses with the same explanation, regardless of numbers, ids, addresses and
- * quotations. It reveals no content. Only the beginning of the response counts.
+ * quotations. It does not reveal content. Only the beginning of the response counts.
  */
 export function classOfError(response: string): string {
   const text = response.slice(0, MAX_READ);

@@ -81,7 +81,7 @@ export function outcomeOf(error: unknown): Reason {
   return error instanceof UpstreamError ? error.reason : 'bug';
 }
 
-/** Wait after a rejected request if the service does not specify a wait (ms). */
+/** Wait after a 429 without a specified wait, and if the burst limit should already have been reset (ms). */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');
@@ -104,8 +104,9 @@ function burstReset(headers: IncomingHttpHeaders, now: number): number | undefin
 }
 
 /**
- * Returns how long a response asks the agent to pause all requests (ms): its Retry-After, the reset of an exhausted burst
- * limit, or one second after a 429. Undefined if it requests no pause. `now` is wall time (ms).
+ * Returns how long a response asks the agent to pause all requests (ms). After a 429: until Retry-After, else until the burst limit
+ * resets, else one second. After a 5xx: until Retry-After. After other statuses: until an exhausted burst limit resets. Otherwise
+ * undefined. `now` is wall time (ms).
  */
 export function requestedWait(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
   if (status === 429) return retryAfter(headers) ?? burstReset(headers, now) ?? DEFAULT_WAIT;

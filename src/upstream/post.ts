@@ -14,7 +14,7 @@ const TIMEOUT = 10_000;
 /** Maximum bytes read from a response so that its connection can be reused; a longer response closes the connection. */
 const MAX_READ = 64 * 1024;
 
-/** Maximum length of a response that is kept (characters): enough for a receiver's error message. */
+/** Maximum number of characters that are kept of a response: enough for a receiver's error message. */
 const MAX_KEPT = 1024;
 
 /** Returns the start of a body, even if reading it fails, because the status of the response is still valid. */

@@ -55,7 +55,7 @@ const UNSENT: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Reasons of failed responses that show that the token was not reset. */
+/** Failure reasons that prove that the token was not reset. */
 const REFUSALS: ReadonlySet<Reason> = new Set(['unauthorized', 'forbidden', 'not_found', 'rate_limited', 'refused']);
 
 function endOf(error: UpstreamError): ResetOutcome {

@@ -36,7 +36,7 @@ function traceparentIn(header: unknown): string | undefined {
 const Text = z.union([z.string(), z.number()]);
 const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
 
-/** A field that may be absent, null or of an unexpected type. It then counts as absent, and the row is kept. */
+/** Returns the schema of an optional field. Null and values of an unexpected type count as absent, and the row is kept. */
 const Loose = <T extends z.ZodType>(type: T) => Maybe(type).catch(undefined);
 
 const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });

@@ -110,7 +110,7 @@ export interface ReplayOptions {
 
 /**
  * Evaluates the rules from `since` until now and imports their results. promtool cannot do this: it evaluates recording rules
- * independently of each other, and no alerting rules. Limitation: expressions that use ALERTS find no replayed alerts.
+ * independently of each other and ignores alerting rules. Limitation: expressions that use ALERTS do not find replayed alerts.
  */
 export async function replayRules({ data, folder, recording, alerting, since }: ReplayOptions): Promise<void> {
   const [from, to] = [since, Date.now()].map(ms => Math.floor(ms / 1000 / STEP_S) * STEP_S) as [number, number];

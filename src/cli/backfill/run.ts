@@ -19,9 +19,9 @@ const MINUTE = 60_000;
 const PAGE = 1000;
 const CHECKPOINT = 'events/checkpoint';
 
-/** Keys of families that describe reads, which the log itself cannot determine. */
+/** Keys of families that describe the agent's reads and so cannot be reconstructed from the log. */
 const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates']);
-/** Families that the log determines, by their keys. */
+/** Families that can be reconstructed from the log, by key. */
 const WRITTEN: ReadonlyMap<string, Family> = new Map(
   Object.entries(events.families).filter(([key, { type }]) => type !== 'gauge' && !OF_READING.has(key)),
 );
@@ -163,8 +163,9 @@ export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'
 }
 
 /**
- * Reads the remaining event log of a range, and writes the counters and histograms that an agent would have exposed, one point a
- * minute. A refused account is reported and not written. Rejects with StoreError, or with the service's error.
+ * Reads a range of the event log, as far as the service still keeps it, and writes the counters and histograms that an agent would have
+ * exposed, one point per minute. An account whose range cannot be written is skipped, and its result contains the reason. Rejects with
+ * StoreError, or with the service's error.
  */
 export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: BackfillDeps): Promise<Backfilled[]> {
   return withClosing(async closing => {

@@ -104,7 +104,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
     set(series: number, value: number): void {
       (all[series] as Series).values[times.length - 1] = value;
     },
-    /** Lets a series start with 0 at the time before the last one. */
+    /** Makes a series start with 0 at the point before the current one, if there is one. */
     startAtZero(series: number): void {
       if (times.length > 1) (all[series] as Series).values[times.length - 2] = 0;
     },

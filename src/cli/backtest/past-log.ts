@@ -9,7 +9,7 @@ const MINUTE = 60_000;
 /** Only the rows of the log are used, so destinations and schedules are not needed. */
 const ROWS_ONLY = { destinationOf: () => '', schedules: { of: () => undefined } };
 
-/** Index of the first event at `time` or later. */
+/** Returns the index of the first event at `time` or later. */
 function indexFrom(rows: readonly DeliveryEvent[], time: number): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
@@ -39,7 +39,7 @@ export class PastLog {
     const start = Math.max(0, from - window);
     this.found = { readTo: start - 1, events: 0, oldest: undefined, rejected: 0 };
     this.#ranges = readInOrder(account.at('background'), ROWS_ONLY, { from: start, to }, signal, true);
-    // Every read starts within this time before the newest event: it repeats `overlap`, and may be a round or a minute late.
+    // No read starts earlier than this before the newest event: reads repeat `overlap` and may be delayed by a round or a minute.
     this.#keep = 2 * Math.max(window, overlap) + 2 * MINUTE;
   }
 

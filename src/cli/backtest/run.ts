@@ -68,7 +68,7 @@ const NOTHING = { fired: 0, firingFor: 0, unknownFor: 0 };
 
 type Alerts = Config['alerts'];
 
-/** Why the event log does not determine a condition; undefined if it does. */
+/** Returns what a condition needs but the event log does not contain; undefined if nothing is missing. */
 function missingFor(when: AlertCondition): string | undefined {
   if (when.kind === 'stale') return 'when data was stale';
   return selectorsOf(when).find(({ metric }) => !IN_LOG.has(metric))?.metric;
@@ -78,14 +78,14 @@ function missingFor(when: AlertCondition): string | undefined {
 const ON_READING: ReadonlySet<string> = new Set<BuiltinAlert>(['DeliveryEventLogStale', 'DeliveryEventLogGap']);
 const CONTENTS = { events: 'when it was read', dlq: 'the dead-letter queue', flow_control: 'flow control' };
 
-/** Returns why the event log does not determine a built-in alert; undefined if it does. */
+/** Returns what a built-in alert needs but the event log does not contain; undefined if nothing is missing. */
 function missingForBuiltin(name: BuiltinAlert): string | undefined {
   const check = ACCOUNT_CHECKS.find(({ alert }) => alert === name);
   if (check?.collector === 'events' && !ON_READING.has(name)) return undefined;
   return check?.collector ? CONTENTS[check.collector] : 'the state of the agent';
 }
 
-/** Splits the alerts of an account into those that the event log determines and all others. */
+/** Splits an account's alerts into alerts that can be evaluated from the event log alone, and all others. */
 function selectAlerts({ builtin, rules }: Alerts, account: string) {
   const own = rules.filter(({ when }) => isAbout(when, account));
   const names = sentAlerts(builtin);
@@ -108,7 +108,7 @@ function selectAlerts({ builtin, rules }: Alerts, account: string) {
 
 type Selected = ReturnType<typeof selectAlerts>;
 
-/** Returns the agent's configuration for one account that only reads the event log. No sweep is needed, because no event is delayed. */
+/** Returns a configuration with which the agent reads only one account's event log. No sweep is needed, because no event is delayed. */
 function configOf(config: Config, settings: AccountSettings, alerts: Selected['alerts']): Config {
   const { dlq, flowControl, events } = settings.collect;
   const collect = {
@@ -178,7 +178,7 @@ function createRecord(account: string, every: number, onChange: BacktestDeps['on
 
 type Range = NonNullable<AccountResult['range']>;
 
-/** Replays the log to an agent that starts at the start of the range. Rejects with UpstreamError. */
+/** Replays the log to an agent that starts at the beginning of the range. Rejects with UpstreamError. */
 function replay(
   loaded: LoadedConfig,
   settings: AccountSettings,

@@ -2,7 +2,7 @@ import { unlessAborted, withDeadline } from '../../kit/clock.ts';
 import { boundText } from '../../kit/text.ts';
 
 export interface Diagnosis {
-  /** `warn`: works but should be changed. `skip`: a requirement is missing. */
+  /** `warn`: works but should be changed. `skip`: does not apply, or a requirement is missing. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly detail: string;
   readonly todo?: string;
@@ -22,7 +22,7 @@ export const skip = (detail: string): Diagnosis => ({ status: 'skip', detail });
 /** Maximum duration of one check (ms). */
 export const CHECK_TIMEOUT = 10_000;
 
-/** Maximum length of a line (characters): key names come from the service. */
+/** Maximum length of a detail (characters). It may contain key names, which come from the service. */
 const MAX_DETAIL = 1000;
 
 /** Returns the code or class of an error. Its message may contain an address with a secret. */

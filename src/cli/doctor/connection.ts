@@ -81,7 +81,7 @@ function toFailure(where: string, error: unknown): Diagnosis {
 }
 
 export async function checkDns(host: string, what = host): Promise<Diagnosis> {
-  // A URL has IPv6 addresses in brackets.
+  // URLs contain IPv6 addresses in brackets.
   const name = host.replace(/^\[|\]$/g, '');
   try {
     const found = await lookup(name, { all: true });
@@ -112,7 +112,7 @@ export async function checkConnection(
   }
 }
 
-/** Compares this machine's clock with the `Date` of any response of the service. Sends no token. */
+/** Compares this machine's clock with the `Date` header of any response from the service. Does not send the token. */
 export async function checkClock(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,

@@ -12,7 +12,7 @@ function isOpen(file: string, others: number): boolean {
   return (mode & others) !== 0;
 }
 
-/** Returns the files with password hashes and with the certificate's key; none while one of them is being replaced. */
+/** Returns the files with password hashes and with the certificate's key; the web-config file if they cannot be read now. */
 function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
   if (webConfigFile === null) return [];
   try {

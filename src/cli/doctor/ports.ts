@@ -13,7 +13,7 @@ export interface PortDeps {
   readonly isGuarded: boolean;
 }
 
-/** Number of characters of the response to search. */
+/** Maximum number of characters of the response that are searched. */
 const MAX_READ = 1_000_000;
 
 /** Opens the port and closes it. Rejects with the error of opening it. */
@@ -25,7 +25,7 @@ function tryPort(host: string, port: number): Promise<void> {
   });
 }
 
-/** Digest of the configuration of the agent at this address; undefined without an agent or access. */
+/** Returns the configuration hash of the agent at this address; undefined if there is no agent or access is denied. */
 async function hashAt(
   host: string,
   port: number,

@@ -57,7 +57,7 @@ export interface ReadAttempt {
   readonly serviceError?: string | undefined;
 }
 
-/** Lists by the key of their collector in `collect`. */
+/** The checked lists, named by their collector's key in `collect`. */
 export type CheckedList = 'dlq' | 'events' | 'flowControl';
 
 const DAY = 86_400_000;

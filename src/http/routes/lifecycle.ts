@@ -12,7 +12,7 @@ export interface Lifecycle {
   callerOf(request: IncomingMessage): string | undefined;
 }
 
-/** Whether a browser sends a request on behalf of another site. Programs send none of these headers. */
+/** Whether a browser sends the request on behalf of another site. Other clients do not send `Sec-Fetch-Site` or `Origin`. */
 export function isCrossSite({
   headers: { 'sec-fetch-site': site, origin, host },
 }: Pick<IncomingMessage, 'headers'>): boolean {

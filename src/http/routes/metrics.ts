@@ -46,8 +46,8 @@ export function negotiateFormat(accept: string | undefined): Format {
 const SPACING = 250;
 
 /**
- * Shares the result of `work` among calls with the same key that arrive while an earlier one runs. The work starts after
- * they arrived, so the result is as fresh as a separate one. While `isCrowded`, it starts at most four times a second.
+ * Runs `work` once for all calls with the same key that arrive during an earlier run. It starts after they arrived, so the result is as
+ * fresh as that of separate runs. While `isCrowded`, it starts at most four times a second.
  */
 function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const waiting = new Map<string, Promise<T>>();
@@ -77,8 +77,8 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
 }
 
 /**
- * Returns the URL at which the holder of an account serves a request for it, or why there is no such URL. `path`: path and
- * query of the request. `base`: address of the holder, by default the one for other replicas.
+ * Returns the URL at which an account's holder serves the request `path` (with its query), or why there is none. `base`: base URL
+ * of the holder, by default its URL for other replicas.
  */
 export function holderUrl(
   { self, placeOf }: ServedReplicas,

@@ -5,7 +5,7 @@ import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 const MAX_STREAMS = 64;
-/** Time between two checks for changes, and between two notifications (ms). */
+/** Interval between checks for changes, and minimum time between notifications (ms). */
 const LOOK_EVERY = 2000;
 /**
  * Time after which clients are notified without a change (ms): data becomes stale, alerts fire between rounds, and proxies close

@@ -12,7 +12,7 @@ function bounded(text: string): string {
   return line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT - 1).toWellFormed()}…` : line;
 }
 
-/** An alert with an unknown severity is sent as an error, so that it is noticed; a notice that expires, as information. */
+/** Returns PagerDuty's severity. If the alert's is unknown: `info` for a notice that expires, else `error`, so that it is noticed. */
 function severityOf({ labels: { severity }, lasts }: Notice): string | undefined {
   if (SEVERITIES.includes(severity)) return severity;
   return lasts === undefined ? 'error' : 'info';

@@ -176,7 +176,7 @@ export type BuiltinAlert = keyof typeof builtinAlerts;
 
 export const BUILTIN_ALERTS = Object.keys(builtinAlerts) as readonly BuiltinAlert[];
 
-/** A built-in alert with its defaults. */
+/** Returns the definition of a built-in alert, completed with defaults. */
 export function builtinAlert(name: BuiltinAlert): Definition & Required<Pick<Definition, 'for' | 'keepFiringFor'>> {
   return { for: 0, keepFiringFor: KEEP_FIRING_FOR, ...builtinAlerts[name] };
 }

@@ -26,7 +26,7 @@ export interface CheckInput {
 export interface Finding {
   /** Set if the check can have several findings. */
   readonly subject?: string;
-  /** Labels of the alert that contain the subject. Default: the check's label with the subject as value. */
+  /** Alert labels that identify the subject. Default: the check's label with the subject as value. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Start, milliseconds since the Unix epoch. Default: the time of the first detection. */
   readonly since?: number | undefined;
@@ -56,7 +56,10 @@ export interface Check<I> {
   /** The alert that is sent. Several checks can feed one alert. */
   readonly alert: BuiltinAlert;
   readonly severity: CheckSeverity;
-  /** The check only applies to accounts that read this collector, and is unknown unless its data is current. */
+  /**
+   * The check applies only to accounts with this collector enabled. Without current data from it, the result is unknown; partial
+   * data can prove a finding but not rule one out.
+   */
   readonly collector?: CheckedCollector;
   /** Condition for docs/problems.md, as Markdown. */
   readonly when: string;
@@ -102,7 +105,7 @@ export const covers = (change: { readonly overSeconds: number } | null | undefin
 
 export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
 
-/** Interval of a round (s); 0 if its collector is disabled. */
+/** Returns the interval of a round (s); 0 if its collector is disabled. */
 export const everySeconds = ({ rounds }: CheckedAccount, collector: string, name: string) =>
   rounds.find(each => each.collector === collector && each.round === name)?.everySeconds ?? 0;
 
@@ -110,7 +113,7 @@ export const everySeconds = ({ rounds }: CheckedAccount, collector: string, name
 export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
   now - before > part * Math.min(Math.max(share * before, fewest), many);
 
-/** Time since the first detection (ms); 0 for a new finding. */
+/** Returns the time since a finding was first detected (ms); 0 for a new finding. */
 export const seenFor = ({ firstSeen, now }: CheckInput, kind: CheckKind, subject: string | null) =>
   now - (firstSeen({ kind, subject }) ?? now);
 

@@ -86,7 +86,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('ghost_slots', 'DeliveryFlowControlGhostSlots', {
-    when: 'slots of a key have been in use for four and a half minutes while messages waited, but no attempt is running in them',
+    when: 'for at least four and a half minutes, slots of a key have been in use without a running attempt, and messages were waiting',
     check: (_input, { rows }) =>
       rows.flatMap(row => {
         const { key, state, stateSince, ghostSlots: slots, waiting } = row;

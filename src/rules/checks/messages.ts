@@ -20,7 +20,7 @@ function ended({ view: { events }, changes }: CheckInput, bad: 'failed' | 'overd
   if (!delivered || !failed || !late) return undefined;
   const all = delivered.by + failed.by;
   const number = bad === 'failed' ? failed.by : late.by;
-  // More messages can become overdue than end.
+  // The number of messages that become overdue may exceed the number that end.
   return { bad: number, all, ratio: all === 0 ? 0 : Math.min(1, number / all), overSeconds: delivered.overSeconds };
 }
 
@@ -88,7 +88,7 @@ function isMoving({ view: { deadLetters, flowControl }, changes }: CheckInput): 
   return (entered?.by ?? 0) > 0 || flowControl.rows.some(({ change }) => change !== null && change.by !== 0);
 }
 
-/** Returns the age (s) of the newest event at the last read, so that a long interval between reads is not a lag. */
+/** Returns the age (s) of the newest event at the last read, so that a long interval between reads does not count as a lag. */
 function lagOf({ rounds, events }: CheckedAccount): number | undefined {
   const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
   const [read, newest] = [msOf(tail?.dataAt ?? null), msOf(events.newest)];

@@ -84,7 +84,10 @@ function outageText(round: CheckedRound, lasts: string): string {
   return `The service has returned ${status}${lasts}${why === undefined ? '' : ` (${why})`}`;
 }
 
-/** Returns a failed round if all collectors fail and the data of at least one is stale. */
+/**
+ * Returns a round that failed because the service is unavailable. All collectors must be failing, and at least one must have stale
+ * data, or no data after two failures.
+ */
 function outage(view: CheckedAccount) {
   const all = pulses(view);
   if (all.length === 0 || !all.every(({ consecutiveFailures }) => consecutiveFailures > 0)) return undefined;

@@ -57,7 +57,7 @@ function notifiers({ notifiers }: AgentView): Html {
   const columns: Column<AgentView['notifiers'][number]>[] = [
     { head: 'notifier', cell: row => name(row.name) },
     { head: 'kind', cell: row => row.kind },
-    // The name of an outcome may be a property of every object.
+    // An outcome may have the name of an inherited property, such as `constructor`.
     ...outcomeColumns<AgentView['notifiers'][number]>(outcomes, ({ outcomes: own }, outcome) =>
       Object.hasOwn(own, outcome) ? own[outcome] : undefined,
     ),

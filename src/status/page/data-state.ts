@@ -31,7 +31,7 @@ export function nextStep(round: Round, root: string): Html {
 
 const OLD: readonly Round['state'][] = ['withdrawn', 'stale', 'failing', 'partial', 'not_read'];
 
-/** Returns the round that explains the state of a collector's data: the one in the worst state. */
+/** Returns the collector's round in the worst state, which explains the state of its data. */
 function worstOf(rounds: readonly Round[], collector: string): Round | undefined {
   const own = rounds.filter(round => round.collector === collector);
   const place = ({ state }: Round) => (OLD.includes(state) ? OLD.indexOf(state) : OLD.length);

@@ -10,7 +10,7 @@ import { type Column, name, section, shareBar, table, tile, tilePanel } from './
 type DeadLetters = AccountView['deadLetters'];
 type Entry = DeadLetters['newestEntries'][number];
 
-/** Returns the path of the page with the newest entries of an account, or of one kind. */
+/** Returns the path of the page that lists an account's newest entries, optionally of one kind. */
 export function entriesPath(account: string, root: string, kind?: string): string {
   const query = kind === undefined ? '' : `?kind=${encodeURIComponent(kind.toWellFormed())}`;
   return `${root}${accountPath(account)}/dlq${query}`;

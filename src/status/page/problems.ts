@@ -66,7 +66,7 @@ export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
-/** Renders a message id as a link to the page of the message, unless the service could not look it up. */
+/** Renders a message id, as a link to the message's page if a request for the id is possible. */
 export const messageLink = (account: string, id: string, { root }: Pick<PageContext, 'root'>) =>
   isSaneId(id) ? html`<a href="${root + accountPath(account)}/messages/${id}">${named(id)}</a>` : named(id);
 

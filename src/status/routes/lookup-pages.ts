@@ -61,7 +61,7 @@ const EVENT_FILTERS = EventLookupQuery.omit(OWN);
 
 /** Adds the pages of dead letters, events and messages of an account. */
 export function addLookupPages(pages: Pages, served: Served): void {
-  /** Redirects to the holder's address for browsers. Without one, shows which replica is the holder. */
+  /** Redirects to the holder's public URL. If that is not possible, responds with 503 and a page that names the holder, if any. */
   function sendElsewhere(view: ReducedAccountView, request: Request, response: Response): unknown {
     const { replicas } = served;
     const holder =
@@ -70,7 +70,7 @@ export function addLookupPages(pages: Pages, served: Served): void {
     return pages.send(response.set('Retry-After', '5'), elsewherePage(view, pages.contextOf(request)), 503);
   }
 
-  /** Adds a page of an account with data of the service. A failed look-up is shown on the page. */
+  /** Adds an account's page with data that is read from the service on request. A failed look-up is shown on the page. */
   function add<T>(path: string, lookUp: (request: PathRequest) => LookupSteps<T>): void {
     pages.add(`/accounts/:name/${path}`, async (request, response) => {
       const { name } = request.params;

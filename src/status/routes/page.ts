@@ -57,7 +57,7 @@ function queryOf(given: Request['query']): OverviewQuery {
   return OverviewQuery.parse(Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))));
 }
 
-/** Path from a page to the server's root. */
+/** Returns the path from a page to the server's root. */
 const rootOf = ({ path }: Request) => '../'.repeat(path.split('/').length - 2);
 
 const missing = (what: Html, context: PageContext) =>

@@ -12,7 +12,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: read
     return `${issue.keys.length > 1 ? 'unknown parameters' : 'unknown parameter'} ${issue.keys.join(', ')}: ${known}`;
   }
   const [name] = issue.path;
-  // Only the message for a repeatable parameter contains `given`.
+  // Messages about repeatable parameters contain `given` and are kept.
   const isTwice = Array.isArray(given[String(name)]) && !issue.message.includes('given');
   return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
 }

@@ -18,7 +18,7 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
 
 /**
  * Returns the target of an account at its current or last holder, so that scrapes fail while no replica holds it. No label of
- * its series names the replica, so they continue after a handover.
+ * its series names the replica, so the series continue after a handover.
  */
 const sharedTarget = (account: string, { id, url }: ReplicaAddress) =>
   targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });

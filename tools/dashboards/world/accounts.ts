@@ -13,7 +13,7 @@ const isBetween = (ms: number, fromHours: number, toHours: number) =>
 
 /**
  * Adds two variants of the shipped scenarios to the emulator, which selects scenarios by name. They start healthy. In the last
- * hours, one is slow for 50 minutes, and the other has a growing dead-letter queue. `pastMs`: duration of the simulated past.
+ * hours, one is slow for about 50 minutes, and the other has a growing dead-letter queue. `pastMs`: duration of the simulated past.
  */
 export function addScenarios(pastMs: number): void {
   /** Returns the remaining time until the end of the past (ms). */

@@ -3,11 +3,11 @@ import { setImmediate } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../../src/kit/clock.ts';
 
 /**
- * A clock that starts in the past and skips the times at which all tasks sleep, until it reaches the system clock. Work takes
- * its real duration, so measured durations are correct.
+ * A clock that starts in the past and, until it reaches the system clock, skips the time while all tasks sleep. Work takes its real
+ * duration, so measured durations are correct.
  */
 export interface CatchUpClock extends Clock {
-  /** A clock for servers: time is also skipped while requests are in flight that sleep on this clock. */
+  /** A clock for servers. A request in flight whose handler sleeps on this clock does not prevent time from being skipped. */
   readonly ofServers: Clock;
   /** Catches up with the system clock. Calls `each` every `every` (ms) of simulated time while no work is in flight. */
   catchUp(every: number, each: () => Promise<void>): Promise<void>;

@@ -25,7 +25,7 @@ export const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:
 const SCRAPE_MS = 30_000;
 const BLOCK_MS = 2 * 3_600_000;
 
-/** Replaces the start time of the process, which is that of the replay, with the start of the past. */
+/** Replaces the process's start time, at which the replay started, with the start of the simulated past. */
 const startedAt = (text: string, since: number) =>
   text.replace(/^process_start_time_seconds .*$/m, `process_start_time_seconds ${since / 1000}`);
 
@@ -128,7 +128,7 @@ export async function recordWorld(pastMs: number, folder: string, log: (text: st
   const clock = createCatchUpClock(pastMs);
   const since = clock.now();
   const emulators = await startEmulators(clock);
-  // Accepts notifications and pushes, and serves the scrapes of Prometheus.
+  // Accepts notifications and pushes, and serves metrics to Prometheus.
   let scrape = async () => '';
   const server = createServer(async (request, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');

@@ -1,6 +1,7 @@
 /**
  * Computes the lines of a chart from `api/v1/accounts/NAME/history`. Pure. Times: seconds since the Unix epoch. null: unknown.
- * A chart: `{ kind, lines, unit?, quantiles? }`. `level`: values of gauges; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
+ * A chart: `{ kind, lines, unit?, quantiles? }`. Kinds: `level`: values of gauges; `rate`, `stack`: increases of counters; `quantile`:
+ * quantiles of a histogram.
  * A line: `{ family, name?, look?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
  *
  * @import { HistoryView } from '../../api/history.ts'
@@ -64,7 +65,7 @@ function linesOf(view, line, isCounter) {
   const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : (labels[by] ?? '')));
   const lines = [...groups].map(([name, members]) => {
     const columns = isCounter ? fromZero(members, all) : members.map(({ values }) => values);
-    // The name may be a property of every object.
+    // The name may be that of an inherited property, such as `constructor`.
     const own = Object.hasOwn(looks, name) ? looks[name] : undefined;
     return { name, look: look ?? own, values: sumOf(columns, view.times.length) };
   });
@@ -80,7 +81,7 @@ function linesOf(view, line, isCounter) {
 const startOf = (at, width) => Math.ceil(at / width) * width - width;
 
 /**
- * Increase of a counter in each interval; null if unknown. A counter that fell was reset to 0.
+ * Returns the increase of a counter in each interval; null if unknown. A counter that fell was reset to 0.
  * @type {(times: number[], values: Values, gaps: boolean[], starts: number[], width: number) => Values}
  */
 export function increases(times, values, gaps, starts, width) {
@@ -96,7 +97,7 @@ export function increases(times, values, gaps, starts, width) {
 }
 
 /**
- * Upper bound of the cumulative bucket of a quantile; null without counts, or above the last bound.
+ * Returns the upper bound of the bucket that contains a quantile; null without counts, or above the last bound.
  * @type {(quantile: number, buckets: (readonly [le: number, count: number])[]) => number | null}
  */
 export function boundOf(quantile, buckets) {
@@ -147,7 +148,7 @@ function happened(lines) {
 }
 
 /**
- * Lines of a chart. `width`: interval of one value (s); 0 for instants.
+ * Computes the lines of a chart. `width`: interval of one value (s); 0 for instants.
  * @type {(chart: Pick<Chart, 'kind' | 'lines' | 'quantiles'>, view: HistoryView, from: number, to: number) => Drawn}
  */
 export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
