@@ -120,7 +120,7 @@ export const agentAlerts: readonly AlertSpec[] = [
     for: '10m',
     summary: 'The OTLP receiver does not accept metrics of the agent.',
     description:
-      'Requests with metrics that failed or were refused in the last 15 minutes: {{ $value | printf "%.0f" }}. None was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
+      'Requests with metrics that failed or were refused in the last 15 minutes: {{ $value | printf "%.0f" }}. None was accepted. Metrics wait in memory, up to 16 MiB; then the oldest are dropped.',
     dashboard: 'agent',
     isOfAgent: true,
   },

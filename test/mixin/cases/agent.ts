@@ -143,7 +143,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [pushed('failed')]: rising(1), [pushed('accepted')]: flat(7) },
     at: 11,
     description:
-      'Requests with metrics that failed or were refused in the last 15 minutes: 11. None was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
+      'Requests with metrics that failed or were refused in the last 15 minutes: 11. None was accepted. Metrics wait in memory, up to 16 MiB; then the oldest are dropped.',
     below: {
       'some are accepted': { [pushed('refused')]: rising(9), [pushed('accepted')]: rising(1) },
       'one fails and is accepted in a retry': {
