@@ -8,11 +8,12 @@ const ROOT = join(import.meta.dirname, '..');
 
 /** Repository files that are copied to the same path in the package. */
 const COPIED = [
-  '{LICENSE,README.md,CHANGELOG.md,CONTRIBUTING.md,SECURITY.md,config.example.yaml,config.schema.json}',
+  '{LICENSE,README.md,CHANGELOG.md,CONTRIBUTING.md,RELEASING.md,SECURITY.md,config.example.yaml,config.schema.json}',
   'bench/RESULTS.md',
   '{dashboards,deploy,examples,docs/adr,docs/runbooks}/**/*.*',
   'docs/{*.md,openapi.json}',
-  'docs/images/{overview-*-first-screen,page-account*,page-overview,page-overview-dark}.png',
+  // The pictures that the documents show or link to.
+  'docs/images/{agent-light-all,dlq-light-all,overview-light,overview-*-first-screen,page-*}.png',
 ];
 
 /** Private files that operators may keep in a checkout, and that must not be packaged: see .gitignore. */

@@ -63,6 +63,13 @@ it('.ci/release-files rejects a tag without a matching version in package.json a
   expect(create(`v${version}`)).toMatchObject({ status: 1, stderr: `CHANGELOG.md has no section ## ${version}\n` });
 });
 
+it('.ci/release-files without arguments prints its usage', () => {
+  expect(spawnSync('bash', ['.ci/release-files'], { encoding: 'utf8' })).toMatchObject({
+    status: 2,
+    stderr: 'usage: .ci/release-files TAG PACKAGE IMAGE_SBOM FOLDER\n',
+  });
+});
+
 it('the commands of the workflows are valid shell scripts', () => {
   interface Workflow {
     readonly jobs: Readonly<Record<string, { readonly steps?: readonly { readonly run?: string }[] }>>;
