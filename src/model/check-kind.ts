@@ -42,3 +42,21 @@ export const CHECK_KINDS = [
   'database_away',
 ] as const;
 export type CheckKind = (typeof CHECK_KINDS)[number];
+
+/** Display names of kinds of problems that differ from their API names. */
+const KIND_WORDS: Readonly<Partial<Record<CheckKind | 'not_shown', string>>> = {
+  token_rejected: 'token rejected',
+  service_unavailable: 'service down',
+  rows_unreadable: 'data incomplete',
+  budget_low: 'call budget low',
+  dlq_growing: 'dead letters growing',
+  dlq_old: 'dead letters old',
+  dlq_expiring: 'dead letters expiring',
+  dlq_nearly_full: 'queue nearly full',
+  auto_cancel_paused: 'auto-cancel paused',
+  retries_high: 'many retries',
+  account_uncollected: 'not collected',
+  not_shown: 'cannot be shown',
+};
+
+export const kindWords = (kind: CheckKind | 'not_shown'): string => KIND_WORDS[kind] ?? kind.replaceAll('_', ' ');

@@ -1,4 +1,6 @@
 import { grouped, plural, printable, someOf } from '../../kit/text.ts';
+import { type CheckKind, kindWords } from '../../model/check-kind.ts';
+import { ACCOUNT_CHECKS } from '../../rules/checks/run.ts';
 import { durationText } from '../../rules/checks/words.ts';
 import type { AccountReport, Report } from '../../status/api/report.ts';
 
@@ -65,13 +67,28 @@ function sizeText({ deadLetters, dataAt }: AccountReport, now: string): string[]
 }
 
 const sinceText = ({ since }: Problem, now: string) => (since === null ? '' : `, since ${timeText(since, now)}`);
-const unevaluatedText = ({ unevaluated }: AccountReport) =>
-  unevaluated && unevaluated.length > 0 ? [`no result without more data or history: ${someOf(unevaluated)}`] : [];
 
-/** Returns the path or URL of a problem's runbook; undefined if it has none. */
+const COLLECTORS = new Map(ACCOUNT_CHECKS.map(({ kind, collector }) => [kind, collector]));
+/** Checks whether data can be read: `unknown` has the same information. */
+const OF_READING: ReadonlySet<string> = new Set<CheckKind>([
+  'token_rejected',
+  'service_unavailable',
+  'data_withdrawn',
+  'data_stale',
+]);
+
+/** Describes checks without a result, except those whose data is reported as unknown. */
+function unevaluatedText({ unevaluated, unknown }: AccountReport): string[] {
+  const isReported = (kind: CheckKind) =>
+    unknown.some(({ collector }) => collector === null || OF_READING.has(kind) || collector === COLLECTORS.get(kind));
+  const words = (unevaluated ?? []).filter(kind => !isReported(kind)).map(kindWords);
+  return words.length > 0 ? [`no result without more data or history: ${someOf(words)}`] : [];
+}
+
+/** Returns the URL of a problem's runbook, or its name without `server.externalUrl`; undefined if it has none. */
 function runbookOf({ runbook }: Problem, { externalUrl }: Report): string | undefined {
   if (runbook === null) return undefined;
-  return externalUrl === null ? `docs/runbooks/${runbook}.md` : `${externalUrl.replace(/\/$/, '')}/runbooks/${runbook}`;
+  return externalUrl === null ? `runbook: ${runbook}` : `${externalUrl.replace(/\/$/, '')}/runbooks/${runbook}`;
 }
 
 const omittedText = ({ problems, problemsTotal }: AccountReport) =>

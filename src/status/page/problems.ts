@@ -1,3 +1,4 @@
+import { kindWords } from '../../model/check-kind.ts';
 import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { ReloadErrorView } from '../api/agent.ts';
@@ -27,24 +28,6 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 };
 
 export const dataTag = (state: DataState) => DATA_TAGS[state];
-
-/** Display names of kinds of problems that differ from their API names. */
-const KIND_WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
-  token_rejected: 'token rejected',
-  service_unavailable: 'service down',
-  rows_unreadable: 'data incomplete',
-  budget_low: 'call budget low',
-  dlq_growing: 'dead letters growing',
-  dlq_old: 'dead letters old',
-  dlq_expiring: 'dead letters expiring',
-  dlq_nearly_full: 'queue nearly full',
-  auto_cancel_paused: 'auto-cancel paused',
-  retries_high: 'many retries',
-  account_uncollected: 'not collected',
-  not_shown: 'cannot be shown',
-};
-
-const kindWords = (kind: Problem['kind']) => KIND_WORDS[kind] ?? kind.replaceAll('_', ' ');
 
 /** CSS classes of kinds that need a more specific look than their severity. */
 const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {

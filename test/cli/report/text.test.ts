@@ -42,7 +42,7 @@ const REPORT: Report = {
           failure: 'GET /v2/events: status 503',
         },
       ],
-      unevaluated: null,
+      unevaluated: ['data_stale', 'messages_late', 'dlq_growing'],
       dataAt: null,
       deadLetters: null,
     },
@@ -62,14 +62,21 @@ describe('a report as text', () => {
           3 min; most: status 489 from app.example.com/api/onboarding (86).
           https://dw.example.com/runbooks/DeliveryDlqGrowing
         2 more problems, shown by its holder
-        no result without more data or history: retries_high
+        no result without more data or history: many retries
 
       staging: unknown
         unknown: Events are stale, last complete read 2026-01-01T11:00:00Z (1 h ago):
           GET /v2/events: status 503
+        no result without more data or history: dead letters growing
       "
     `);
     expect(Math.max(...text.split('\n').map(line => line.length))).toBeLessThanOrEqual(80);
+  });
+
+  it('names the runbook if the agent has no external URL', () => {
+    const text = textReport({ ...REPORT, externalUrl: null });
+    expect(text).toContain('\n    runbook: DeliveryDlqGrowing\n');
+    expect(markdownReport({ ...REPORT, externalUrl: null })).toContain(' (runbook: DeliveryDlqGrowing)\n');
   });
 
   it('replaces control characters in untrusted text', () => {
@@ -95,11 +102,12 @@ describe('a report as Markdown', () => {
       - 881 dead letters, read 2026-01-01T11:59:50Z (10 s ago)
       - **critical**, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in 3 min; most: status 489 from app.example.com/api/onboarding (86). ([runbook](https://dw.example.com/runbooks/DeliveryDlqGrowing))
       - 2 more problems, shown by its holder
-      - no result without more data or history: retries_high
+      - no result without more data or history: many retries
 
       ### staging: unknown
 
       - **unknown**: Events are stale, last complete read 2026-01-01T11:00:00Z (1 h ago): GET /v2/events: status 503
+      - no result without more data or history: dead letters growing
       "
     `);
   });
