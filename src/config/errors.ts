@@ -29,6 +29,12 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
+/** Returns why a file could not be read. */
+export function readErrorText(error: unknown): string {
+  const { code = 'error' } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' ? 'does not exist' : `can't be read: ${code}`;
+}
+
 /** An invalid configuration. The message has one line per error: `FILE:line:column: path: what is allowed`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';

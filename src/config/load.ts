@@ -15,6 +15,7 @@ import {
   formatPath,
   type LocatedError,
   type Reporter,
+  readErrorText,
   toErrors,
 } from './errors.ts';
 import { checkExcludedFamilies } from './excluded-families.ts';
@@ -47,8 +48,7 @@ export function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code ?? 'error';
-    throw new ConfigError([{ file, line: 1, column: 1, path: '', message: `can't be read: ${why}` }]);
+    throw new ConfigError([{ file, line: 1, column: 1, path: '', message: readErrorText(error) }]);
   }
 }
 

@@ -5,7 +5,7 @@ import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { byLocation, ConfigError, type LocatedError, toErrors } from './errors.ts';
+import { byLocation, ConfigError, type LocatedError, readErrorText, toErrors } from './errors.ts';
 import { createAllowedKeys } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { CIPHERS, CURVES, readTls, VERSIONS } from './web-tls.ts';
@@ -121,7 +121,7 @@ function createFiles() {
       try {
         if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path, 'utf8');
       } catch (error) {
-        throw new Error(`can't be read: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
+        throw new Error(readErrorText(error));
       }
       throw new Error(`can't be read: it has more than ${MAX_FILE_BYTES} bytes`);
     },

@@ -32,7 +32,10 @@ const CHECK_EVERY = 1000;
 
 function listen(server: Server, { host, port }: Address): Promise<void> {
   return new Promise<void>((resolve, reject) => {
-    const fail = (cause: Error) => reject(new Error(`can't listen on ${host}:${port}: ${cause.message}`, { cause }));
+    const fail = (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message;
+      reject(new Error(`can't listen on ${host}:${port}: ${why}`, { cause }));
+    };
     server.once('error', fail);
     server.listen(port, host, () => {
       server.off('error', fail);

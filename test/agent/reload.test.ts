@@ -138,7 +138,7 @@ it('shows the previous data of a reopened account until its first round or until
 });
 
 it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
-  ['is missing', ({ file }) => rmSync(file), /can't be read: ENOENT/],
+  ['is missing', ({ file }) => rmSync(file), /does not exist/],
   ['is empty', ({ file }) => writeFileSync(file, ''), /accounts: is required/],
   ['has an unknown key', ({ write, account }) => write({ accounts: [account('a')], lgo: {} }), /lgo: unknown key/],
   [

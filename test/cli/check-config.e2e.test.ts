@@ -43,7 +43,9 @@ describe('checks without secrets', () => {
     const file = configFile(withoutSecrets);
     const strict = await runCli(['check-config', file]);
     expect(strict.code).toBe(2);
-    expect(strict.stderr.match(/NOT_SET is not set|NOT_SET_EITHER is not set|can't be read/g)).toHaveLength(13);
+    expect(
+      strict.stderr.match(/NOT_SET is not set|NOT_SET_EITHER is not set|can't be read|does not exist/g),
+    ).toHaveLength(13);
     const { code, stdout, stderr } = await runCli(['check-config', file, '--no-secrets'], {
       OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
     });

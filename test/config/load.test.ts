@@ -24,7 +24,7 @@ describe('invalid configurations', () => {
   });
 
   it('reports a missing file', () =>
-    expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe("nowhere.yaml:1:1: can't be read: ENOENT"));
+    expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe('nowhere.yaml:1:1: does not exist'));
 });
 
 describe('doubtful configurations', () => {

@@ -32,7 +32,7 @@ describe('invalid web-config files', () => {
   });
 
   it('reports a missing file, a folder and a file that is too large', () => {
-    expect(faultText(() => readWebConfig('nowhere.yaml'))).toBe("nowhere.yaml:1:1: can't be read: ENOENT");
+    expect(faultText(() => readWebConfig('nowhere.yaml'))).toBe('nowhere.yaml:1:1: does not exist');
     expect(faultText(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
     const file = join(newFolder(), 'web.yaml');
     writeFileSync(file, '#'.repeat(2 ** 21));

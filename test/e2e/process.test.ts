@@ -93,7 +93,7 @@ describe('signals, outages and reloads', () => {
     );
     rmSync(file);
     agent.kill('SIGHUP');
-    await agent.says(/can't be read: ENOENT/);
+    await agent.says(/does not exist/);
     expect(await isShownValid()).toBe(0);
     writeFileSync(file, before);
     agent.kill('SIGHUP');
@@ -335,7 +335,7 @@ describe('usage of commands', () => {
     const file = configFile({ server: { listen }, accounts: [account('http://127.0.0.1:1')] });
     const { code, stderr } = await runCli(['serve', '--config', file], { DELIVERY_TOKEN: 'x' });
     expect(code).toBe(1);
-    expect(stderr).toContain(`can't listen on ${listen}`);
+    expect(stderr).toContain(`can't listen on ${listen}: the address is in use\n`);
   });
 
   it('emulate prints its address and token, and responds to requests', async () => {

@@ -228,7 +228,7 @@ describe('routes', () => {
     const port = Number(new URL(server.url).port);
     await expect(
       startHttpServer({ host: '127.0.0.1', port }, { clock: systemClock } as Served, createTestLog()),
-    ).rejects.toThrow(`can't listen on 127.0.0.1:${port}: `);
+    ).rejects.toThrow(`can't listen on 127.0.0.1:${port}: the address is in use`);
   });
 
   it('closes promptly despite keep-alive connections and endless responses', async () => {

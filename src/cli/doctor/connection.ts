@@ -128,7 +128,8 @@ export async function checkClock(
     const todo = 'compare the clock of this machine yourself; auto-cancel cancels nothing without a Date';
     return warn('the service sends no readable Date', todo);
   }
-  const detail = `${(off / 1000).toFixed(1)} s from the service's`;
+  const side = Date.parse(String(headers.date)) < before ? 'ahead of' : 'behind';
+  const detail = `${(off / 1000).toFixed(1)} s ${side} the service's`;
   const todo =
     'synchronise the clock of this machine (NTP): ages, windows and schedules depend on it, and auto-cancel cancels nothing';
   if (off > CLOCK_FAILS) return fail(detail, todo);

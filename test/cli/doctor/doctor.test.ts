@@ -214,7 +214,7 @@ it('compares the clock of the service with the local clock', async () => {
   const clock = (ms: number) => ({ ...systemClock, now: () => Date.now() + ms });
   const file = configFile(service);
   const [late] = (await diagnose(file, { clock: clock(-90_000) })).of('clock');
-  expect(late).toMatch(/^fail a clock: (8[89]|90)\.\d s from the service's → synchronise/);
+  expect(late).toMatch(/^fail a clock: (8[89]|90)\.\d s behind the service's → synchronise/);
   const [early] = (await diagnose(file, { clock: clock(20_000) })).of('clock');
-  expect(early).toMatch(/^(warn|fail) a clock: \d+\.\d s from the service's → /);
+  expect(early).toMatch(/^(warn|fail) a clock: \d+\.\d s ahead of the service's → /);
 });
