@@ -34,6 +34,17 @@ async function commandsFor([first = '']: readonly string[]): Promise<Command[]> 
   return load ? [await load()] : allCommands();
 }
 
+/** Commander's error for an invalid option value. */
+const INVALID_VALUE =
+  /^error: option '(?:-\w, )?(--[\w-]+).*?' argument '.*' is invalid\. (must|Allowed choices are) (.*)\.\n$/s;
+
+/** Formats an invalid option value like the errors of the commands: `error: --limit must be a whole number`. */
+const errorText = (text: string) =>
+  text.replace(
+    INVALID_VALUE,
+    (_, flag, verb, what) => `error: ${flag} ${verb === 'must' ? verb : 'must be one of'} ${what}\n`,
+  );
+
 /** Runs one command line. Returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration; `report` also 3. */
 export async function runCli(argv: readonly string[]): Promise<number> {
   // Keep running if the reader of the output has closed it.
@@ -48,8 +59,12 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   const program = new Command('delivery-watch')
     .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
     .version(version)
-    .exitOverride();
-  for (const command of await commandsFor(argv)) program.addCommand(command.copyInheritedSettings(program));
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(errorText(text)) });
+  for (const command of await commandsFor(argv)) {
+    program.addCommand(command.copyInheritedSettings(program));
+    for (const each of command.commands) each.copyInheritedSettings(program);
+  }
   try {
     await program.parseAsync(argv, { from: 'user' });
     return 0;

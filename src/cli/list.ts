@@ -96,9 +96,10 @@ async function printList<Row>(
   const failed = await readAccounts(loaded, signal, readAccount);
   if (hasProgress) stderr.write('\r\u001b[K');
   found.sort((a, b) => b.rank - a.rank);
-  if (!all || count === 0) await print(found.slice(0, limit));
+  await print(found.slice(0, limit));
   if (hasMore || found.length > limit) report('More rows exist: raise --limit, or use --all.');
   if (failed.length > 0) throw new Error(`not read: ${failed.join(', ')}`);
+  if (all ? count === 0 : found.length === 0) report('no rows match');
 }
 
 function createList<Row>(

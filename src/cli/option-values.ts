@@ -4,7 +4,10 @@ import { systemClock } from '../kit/clock.ts';
 import { Duration, parseDuration, parseInstant } from '../kit/duration.ts';
 
 export function commandGroup(name: string, description: string, commands: readonly Command[]): Command {
-  const group = new Command(name).description(description).exitOverride();
+  const names = commands.map(each => each.name()).join(', ');
+  // An option before the command, such as `list --config FILE`, prints the help, too.
+  const group = new Command(name).description(description).exitOverride().allowUnknownOption();
+  group.addHelpText('before', ({ error }) => (error ? `error: name a command: ${names}\n` : ''));
   // A group can inherit from the program only after its subcommands have inherited from the group.
   for (const each of commands) group.addCommand(each.copyInheritedSettings(group));
   return group;

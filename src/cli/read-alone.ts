@@ -144,8 +144,6 @@ export function readAccounts(
         report(`${settings.name}: ${error instanceof Error ? error.message : error}`);
       }
     }
-    const waited = accounts.reduce((sum, { meter }) => sum + meter.budgetWait.total(), 0);
-    if (waited * 1000 >= NOTICEABLE) report(`Requests waited ${durationText(waited)} for the request budget.`);
     return failed;
   });
 }

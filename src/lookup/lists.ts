@@ -47,8 +47,10 @@ const STATES = 'CREATED ACTIVE RETRY ERROR IN_PROGRESS DELIVERED FAILED CANCEL_R
 export function filterError(list: ListName, name: FilterName, value: string | number): string | undefined {
   const { parameter, lists }: Filter = FILTERS[name];
   if (!lists.includes(list)) return `is a filter of ${lists.join(' and ')}`;
+  if (parameter === 'url' && !/^https?:\/\//i.test(String(value)))
+    return 'must be a complete URL such as https://app.example.com/api/onboarding';
   if (parameter !== 'state') return filterValueError(parameter, value);
-  return STATES.includes(String(value)) ? undefined : `must be one of ${STATES.join(', ')}`;
+  return STATES.includes(String(value).toUpperCase()) ? undefined : `must be one of ${STATES.join(', ')}`;
 }
 
 /** Converts valid filters to the service's query parameters. Undefined values are omitted. */
@@ -57,7 +59,8 @@ export function queryOf(
 ): DlqQuery & EventQuery {
   const parameters = (Object.keys(FILTERS) as FilterName[]).flatMap((name): [string, string | number][] => {
     const value = filters[name];
-    return value === undefined ? [] : [[FILTERS[name].parameter, value]];
+    if (value === undefined) return [];
+    return [[FILTERS[name].parameter, name === 'state' ? String(value).toUpperCase() : value]];
   });
   return Object.fromEntries(parameters);
 }

@@ -87,8 +87,11 @@ it.each([
   ['events', 'status', '500', 'is a filter of dlq'],
   ['keys', 'queue', 'q', 'is a filter of dlq and events'],
   ['dlq', 'status', 'five', 'must be an HTTP status code, 100 to 999, or 0 for no response'],
-  ['events', 'state', 'failed', expect.stringContaining('must be one of CREATED, ')],
+  ['events', 'state', 'dead', expect.stringContaining('must be one of CREATED, ')],
   ['events', 'state', 'FAILED', undefined],
+  ['events', 'state', 'failed', undefined],
+  ['dlq', 'url', 'a.example/x', 'must be a complete URL such as https://app.example.com/api/onboarding'],
+  ['dlq', 'url', 'https://a.example/x', undefined],
   ['dlq', 'since', 1000, undefined],
 ] as const)('filterError of the list %s returns the error of the filter %s=%s, if any', (list, name, value, fault) => {
   expect(filterError(list, name, value)).toEqual(fault);

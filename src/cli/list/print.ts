@@ -99,7 +99,7 @@ function fitColumns(
   let left = maxWidth;
   for (const column of columns) {
     const widest = rows.reduce((most, row) => Math.max(most, cellOf(column, row).length), 0);
-    if (widest === 0 && rows.length > 0) continue;
+    if (widest === 0) continue;
     const full = Math.max(widest, column.head.length);
     const width = isFlexible(column) ? Math.min(full, Math.max(left, MIN_FLEXIBLE)) : full;
     if (width > left && fitted.length > 0) break;
@@ -137,7 +137,7 @@ export function createPrinter(
   let fitted: Fitted[] | undefined;
 
   function* linesOf(rows: readonly PrintedRow[]): Generator<string> {
-    if (format === 'table' && !fitted) {
+    if (format === 'table' && !fitted && rows.length > 0) {
       fitted = fitColumns(withAccount ? [ACCOUNT, ...COLUMNS[name]] : COLUMNS[name], rows, width);
       yield lineOf(fitted, ({ head }) => head);
     }

@@ -42,8 +42,8 @@ describe('a table', () => {
     );
   });
 
-  it('prints only the column names if there are no rows', async () => {
-    expect(await printed([], { width: 40 })).toMatch(/^entered \(UTC\) .*\n$/);
+  it('prints nothing if there are no rows', async () => {
+    expect(await printed([])).toBe('');
   });
 
   it('shows the creation time if the entry time is unreported', async () => {
