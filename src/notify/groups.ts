@@ -24,6 +24,7 @@ export interface Due<W extends Waiting = Waiting> {
 export interface LastNotification {
   readonly account: string;
   readonly at: number;
+  readonly isRefused?: boolean;
 }
 
 /** Groups of one receiver: waiting changes and time of the last notification of each. */

@@ -80,13 +80,17 @@ export function createOutbox(deps: OutboxDeps) {
   const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
   function createLine(receiver: Receiver): Line {
-    /** Returns the time of the notification as a row. Without it, the next process would repeat the notification. */
-    function onSent({ group, order, at, notices }: OutboxEntry): readonly Change[] {
+    /**
+     * Returns the time of the notification as a row. Without it, the next process would repeat the notification. The time 0
+     * makes the next process repeat a rejected one.
+     */
+    function onSent({ group, order, at, notices }: OutboxEntry, isRefused: boolean): readonly Change[] {
       const { groups } = line;
       if (!group || !groups) return [];
       const stillFires = notices.some(({ status }) => status === 'firing');
-      groups.setLastNotification(order, stillFires ? { account: accountOf(group), at } : undefined);
-      return [{ key: notificationKey(receiver, order), value: stillFires ? JSON.stringify({ at }) : null }];
+      groups.setLastNotification(order, stillFires ? { account: accountOf(group), at, isRefused } : undefined);
+      const row = JSON.stringify({ at: isRefused ? 0 : at });
+      return [{ key: notificationKey(receiver, order), value: stillFires ? row : null }];
     }
     const line: Line = {
       receiver,
@@ -156,14 +160,15 @@ export function createOutbox(deps: OutboxDeps) {
     }
   }
 
-  /** Switches a line to another receiver of the same name and regroups waiting changes. */
+  /** Switches a line to another receiver of the same name and regroups waiting changes. Rejected groups are due at once. */
   function switchReceiver(line: Line, receiver: Receiver): void {
     if (line.receiver === receiver) return;
     const before = line.groups?.all();
     line.receiver = receiver;
     line.queue.retryNow();
     line.groups = groupsOf(receiver);
-    for (const [id, last] of before?.lastNotifications ?? []) line.groups?.setLastNotification(id, last);
+    for (const [id, last] of before?.lastNotifications ?? [])
+      line.groups?.setLastNotification(id, last.isRefused ? { ...last, at: 0 } : last);
     for (const posted of before?.waiting ?? []) enqueue(line, posted);
   }
 

@@ -51,8 +51,8 @@ export interface QueueDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
-  /** Returns changes to commit with the removal of an accepted request. */
-  readonly onSent: (request: OutboxEntry) => readonly Change[];
+  /** Returns changes to commit with the removal of an accepted or rejected request. */
+  readonly onSent: (request: OutboxEntry, isRefused: boolean) => readonly Change[];
   /** Checked before each request. Requests of accounts held by other replicas wait. */
   readonly holds: Ownership;
 }
@@ -64,6 +64,10 @@ const DROP_AFTER = 24 * 3_600_000;
 /** Maximum number of waiting requests; above it, the oldest is dropped. Also the maximum number of rows waiting for deletion. */
 export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
+
+/** Whether a rejected request is retried: the receiver's key may be wrong. Groups are repeated instead; other notices expire. */
+const isRetried = ({ group, notices }: OutboxEntry) =>
+  group === undefined && notices.every(({ status, lasts }) => status === 'firing' && lasts === undefined);
 
 function removeFrom(queue: Item[], item: Item): void {
   const at = queue.indexOf(item);
@@ -164,25 +168,29 @@ export function createReceiverQueue(deps: QueueDeps) {
     const result = await receiver().send(item.notices, signal, item.group);
     const { retry } = item;
     if (result.kind === 'accepted') {
-      toWrite.set(item, onSent(item));
+      toWrite.set(item, onSent(item, false));
       done(item);
       notifications.inc({ notifier, outcome: 'sent' });
       return true;
     }
-    if (result.kind === 'refused') {
+    const isRefused = result.kind === 'refused';
+    // A later notice of the same alert supersedes a rejected one.
+    if (isRefused && !(isRetried(item) && queued.get(item.order) === 1)) {
+      toWrite.set(item, onSent(item, true));
       dropItem(item, result.why);
       return true;
     }
+    const isUp = isRefused || !result.isDown;
     if (clock.monotonic() >= item.dropAt) {
       dropItem(item, `${result.why}, for too long`);
-      return !result.isDown;
+      return isUp;
     }
-    retry.failed(result.retryAfter);
+    retry.failed(isRefused ? undefined : result.retryAfter);
     notifications.inc({ notifier, outcome: 'failed' });
     const fields = { notifier, why: result.why, attempts: retry.failures };
     if (retry.failures === 1) log.warn(fields, 'a notification could not be sent; retrying');
     else log.debug(fields, 'a notification still cannot be sent');
-    return !result.isDown;
+    return isUp;
   }
 
   /** Drops requests of an account, except the one in flight. */

@@ -11,6 +11,7 @@ import {
   HOUR,
   MINUTE,
   notice,
+  REFUSED,
   SECOND,
 } from '../rules/alerting-scene.ts';
 import { runs } from '../support/runs.ts';
@@ -70,6 +71,26 @@ describe('groups', () => {
     expect(scene.hook.told).toHaveLength(1);
     expect(scene.counts).toEqual({ 'hook sent': 1 });
     expect(await scene.rows()).toBe(0);
+  });
+
+  it('a rejected notification of a group is repeated after the repeat interval, a restart or a change of the receiver', async () => {
+    const scene = await createScene();
+    scene.hook.answer = () => REFUSED;
+    await scene.begin('1');
+    await scene.tell(WAIT);
+    expect(scene.hook.told).toHaveLength(1);
+    await scene.tell(4 * HOUR);
+    await scene.tell(MINUTE);
+    expect(scene.hook.told).toHaveLength(2);
+    await scene.restart();
+    await scene.tell();
+    expect(scene.hook.told).toHaveLength(3);
+    const next = createReceiver('changes', 'hook', 0, grouping);
+    await scene.outbox().use([next]);
+    await scene.tell();
+    await scene.tell(MINUTE);
+    expect([scene.hook.told.length, next.told]).toEqual([3, ['firing 1']]);
+    expect(scene.counts).toEqual({ 'hook dropped': 3, 'hook sent': 1 });
   });
 
   it('the group wait time does not restart with the agent', async () => {

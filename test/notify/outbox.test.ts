@@ -115,11 +115,11 @@ describe('outbox', () => {
     expect(hook.told.slice(2)).toEqual(['firing 1', 'resolved 1']);
   });
 
-  it('drops rejected notices immediately, and undeliverable ones after a day and a final attempt', async () => {
+  it('drops rejected notices of resolved alerts immediately, and undeliverable ones after a day and a final attempt', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === 'bad' ? REFUSED : DOWN);
     const scene = await createOutboxScene([hook]);
-    await scene.post(notice('bad'), notice('1'));
+    await scene.post(notice('bad', { status: 'resolved' }), notice('1'));
     await scene.tell();
     expect(await scene.rows()).toBe(1);
     await scene.tell(24 * HOUR - SECOND);
@@ -128,12 +128,42 @@ describe('outbox', () => {
     await scene.restart();
     await scene.tell(SECOND);
     expect(await scene.rows()).toBe(0);
-    expect(hook.told).toEqual(['firing bad', 'firing 1', 'firing 1', 'firing 1']);
+    expect(hook.told).toEqual(['resolved bad', 'firing 1', 'firing 1', 'firing 1']);
     expect(scene.counts).toEqual({ 'hook dropped': 2, 'hook failed': 2 });
     expect(scene.log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual([
-      expect.objectContaining({ why: 'status 400', status: 'firing', alert: 'A' }),
+      expect.objectContaining({ why: 'status 400', status: 'resolved', alert: 'A' }),
       expect.objectContaining({ why: 'ECONNREFUSED, for too long' }),
     ]);
+  });
+
+  it('retries a rejected notice of a firing alert, also after a restart, until the receiver accepts it', async () => {
+    const hook = createReceiver('changes');
+    hook.answer = ([first]) => (first?.labels.x === '1' ? REFUSED : ACCEPTED);
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2'));
+    await scene.tell();
+    await scene.tell(HOUR);
+    await scene.restart();
+    await scene.tell();
+    expect(hook.told).toEqual(['firing 1', 'firing 2', 'firing 1', 'firing 1']);
+    hook.answer = () => ACCEPTED;
+    await scene.tell(SECOND);
+    expect(hook.told).toHaveLength(5);
+    expect(await scene.rows()).toBe(0);
+    expect(scene.counts).toEqual({ 'hook sent': 2, 'hook failed': 3 });
+  });
+
+  it('drops a rejected notice once its alert is resolved, and one that expires', async () => {
+    const hook = createReceiver('changes');
+    hook.answer = () => REFUSED;
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2', { lasts: HOUR }));
+    await scene.tell();
+    expect(scene.counts).toEqual({ 'hook failed': 1, 'hook dropped': 1 });
+    await scene.post(notice('1', { status: 'resolved' }));
+    await scene.tell(SECOND);
+    expect(scene.counts).toEqual({ 'hook failed': 1, 'hook dropped': 3 });
+    expect(await scene.rows()).toBe(0);
   });
 
   it('sends to all receivers independently', async () => {
@@ -245,6 +275,17 @@ describe('replaced receivers', () => {
     expect([old.told, next.told]).toEqual([['firing 1'], ['firing 1', 'firing 2']]);
     expect(await scene.rows()).toBe(0);
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
+  });
+
+  it('a replaced receiver retries a rejected notice immediately', async () => {
+    const [old, next] = [createReceiver('changes'), createReceiver('changes')];
+    old.answer = () => REFUSED;
+    const scene = await createOutboxScene([old]);
+    await scene.post(notice('1'));
+    await scene.tell();
+    await scene.outbox().use([next]);
+    await scene.tell();
+    expect([old.told, next.told]).toEqual([['firing 1'], ['firing 1']]);
   });
 
   it('waiting changes of a group are sent with the grouping settings of the new receiver', async () => {

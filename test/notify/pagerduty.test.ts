@@ -151,17 +151,20 @@ describe('alerts sent to PagerDuty', () => {
     expect(pagerduty.opened).toBe(2);
   });
 
-  it('events are dropped after status 400, with a log line that names routing_key but not its value', async () => {
-    const { pagerduty, hook, scene } = await createScene();
+  it('triggers are retried after status 400, with a log line that names routing_key but not its value', async () => {
+    const { pagerduty, hook, scene, actions } = await createScene();
     const other = 'f'.repeat(32);
     await scene.restart([hook(other)]);
     await scene.post(alert('1'));
     await scene.tell();
     await scene.tell(HOUR);
-    expect(pagerduty.requests).toBe(1);
-    expect(scene.counts).toEqual({ 'pd dropped': 1 });
+    expect(pagerduty.requests).toBe(2);
+    expect(scene.counts).toEqual({ 'pd failed': 2 });
     expect(JSON.stringify(scene.log.lines)).toContain('status 400, invalid routing_key');
     expect(JSON.stringify(scene.log.lines)).not.toContain(other);
+    await scene.outbox().use([hook(KEY)]);
+    await scene.tell();
+    expect(actions()).toEqual([`trigger ${id('1')}`]);
   });
 
   it('only one PagerDuty alert is opened if the agent dies before it gets the response', async () => {
