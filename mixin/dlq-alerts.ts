@@ -99,12 +99,9 @@ export const dlqAlerts: readonly AlertSpec[] = [
     expr: GROWTHS.map(({ record }) => record).join(' or '),
     for: '2m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
-    description: GROWTHS.map(({ record, since }) =>
-      ifAbove0(
-        record,
-        `The dead-letter queue of {{ $labels.account }} has {{ . | printf "%.0f" }} messages more than ${since}. `,
-      ),
-    ).join(''),
+    description: `The dead-letter queue of {{ $labels.account }} has grown.${GROWTHS.map(({ record, since }) =>
+      ifAbove0(record, ` It has {{ . | printf "%.0f" }} messages more than ${since}.`),
+    ).join('')}`,
     dashboard: 'dlq',
   },
   {

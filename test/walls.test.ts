@@ -20,7 +20,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['push', 780, 'kit metrics upstream'],
   ['collectors', 7500, 'kit model upstream store metrics scheduler'],
   ['rotation', 660, 'kit model upstream'],
-  ['notify', 1940, 'kit model upstream store replicas collectors'],
+  ['notify', 1960, 'kit model upstream store replicas collectors'],
   ['rules', 3470, 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 4010, 'kit model upstream store metrics scheduler collectors notify'],
   ['http', 2110, 'kit model'],

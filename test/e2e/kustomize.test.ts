@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { lint } from '../deploy/lint.ts';
 import { readManifests } from '../deploy/manifests.ts';
 import { againstSchema } from '../deploy/schemas.ts';
+import { mainFile } from '../support/bundle.ts';
 import { newFolder } from '../support/folder.ts';
 import { findNewerKubectl } from '../support/newer-packages.ts';
 
@@ -14,6 +15,14 @@ interface Manifest {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: object };
   readonly data?: Readonly<Record<string, string>>;
 }
+
+const CONFIG = `
+accounts: [{ name: production, baseUrl: 'https://delivery.example.com', token: { file: token } }]
+alerts:
+  enabled: true
+  rules: [{ name: TooManyEmails, when: { above: { metric: delivery_dlq_messages, value: 9 } } }]
+  notifiers: [{ name: hook, webhook: { url: 'http://127.0.0.1:9000/' } }]
+`;
 
 const kubectl = findNewerKubectl();
 
@@ -92,6 +101,35 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
       probesListen: '0.0.0.0:10923',
     });
     expect(lint(manifests)).toEqual([]);
+  });
+
+  it('the rules for your alerts in docs/kubernetes.md replace the rules of the overlay', () => {
+    const page = readFileSync('docs/kubernetes.md', 'utf8');
+    const [, example = ''] = /^```yaml\n(namespace: .*?)^```/ms.exec(page) ?? [];
+    const [, script = '', patch = ''] =
+      /^```sh\n(delivery-watch rules .*?)^```.*?^```yaml\n(.*?)^```/ms.exec(page) ?? [];
+    const folder = newFolder();
+    symlinkSync(resolve('.'), join(folder, 'delivery-watch'));
+    writeFileSync(join(folder, 'kustomization.yaml'), example + patch);
+    writeFileSync(join(folder, 'config.yaml'), CONFIG);
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    writeFileSync(
+      join(bin, 'delivery-watch'),
+      `#!/bin/sh\nexec '${process.execPath}' '${resolve(mainFile())}' "$@"\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter) };
+    const { status, stderr } = spawnSync('sh', ['-ec', script], { cwd: folder, encoding: 'utf8', env });
+    expect([status, stderr]).toEqual([0, '']);
+    const rules = build(folder).filter(({ kind }) => kind === 'PrometheusRule');
+    expect(rules.map(({ metadata }) => metadata.name)).toEqual(['delivery-watch']);
+    expect(rules.map(againstSchema).filter(Boolean)).toEqual([]);
+    const alerts = (text: string) => [...text.matchAll(/"alert":"(\w+)"/g)].map(([, name]) => name).sort();
+    const shipped = readManifests({ all: readFileSync('deploy/kubernetes/base/prometheus-rule.yaml', 'utf8') });
+    expect(alerts(JSON.stringify(rules))).toEqual([...alerts(JSON.stringify(shipped)), 'TooManyEmails'].sort());
   });
 
   it('deploy/kubernetes/extended contains only the extended alerts', () => {

@@ -1,14 +1,18 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { createStoredKey, writeAgentUrl } from '../../src/agent/peer-key.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
+import { mainFile } from '../support/bundle.ts';
 import { runCli } from '../support/cli.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
+import { requireProgram } from '../support/prometheus.ts';
+import { run } from '../support/run.ts';
 
 const CANARY = 'token-canary';
 const DAY = 86_400_000;
@@ -34,7 +38,40 @@ const addDeadLetter = ({ emulator }: Awaited<ReturnType<typeof setUp>>) =>
     body: CANARY,
   });
 
+/** Runs the chat script of docs/report.md with a configuration and returns its requests' bodies. */
+async function runChatScript(config: string, env: Readonly<Record<string, string>>): Promise<string[]> {
+  const [, script = ''] = /^```sh\n(#!.*?)^```/ms.exec(readFileSync('docs/report.md', 'utf8')) ?? [];
+  const bodies: string[] = [];
+  const chat = await serve(async (request, response) => {
+    bodies.push(await text(request));
+    response.end('ok');
+  });
+  const folder = newFolder();
+  writeFileSync(join(folder, 'delivery-watch'), `#!/bin/sh\nexec '${process.execPath}' '${mainFile()}' "$@"\n`, {
+    mode: 0o755,
+  });
+  const PATH = [folder, process.env.PATH].join(delimiter);
+  const command = script.replace('/etc/delivery-watch/config.yaml', config);
+  await run('sh', ['-c', command], { ...env, PATH, CHAT_WEBHOOK_URL: chat.url });
+  return bodies;
+}
+
 const NO_AGENT = /^No running agent responded: /;
+
+describe.skipIf(!requireProgram('jq') || !requireProgram('curl'))('the chat script in docs/report.md', () => {
+  it('posts the report only if something is wrong, and the error if the configuration is invalid', async () => {
+    const scene = await setUp();
+    const env = { DELIVERY_TOKEN: CANARY };
+    expect(await runChatScript(scene.agent.configFile, env)).toEqual([]);
+    addDeadLetter(scene);
+    expect((await runChatScript(scene.agent.configFile, env)).map(body => JSON.parse(body).text)).toEqual([
+      expect.stringContaining('\nproduction: problems\n'),
+    ]);
+    expect((await runChatScript('/nowhere/config.yaml', env)).map(body => JSON.parse(body).text)).toEqual([
+      expect.stringContaining('/nowhere/config.yaml'),
+    ]);
+  });
+});
 
 describe('report', () => {
   it('collects once without an agent and exits with 0, 1 or 3', async () => {

@@ -85,6 +85,8 @@ describe('commands in runbooks', () => {
 
   beforeAll(async () => {
     emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 3 });
+    const messageId = 'msg_runbooks';
+    emulator.state.addDlqEntry({ messageId });
     const dlqId = emulator.state.addFailedRun({ workflowUrl: 'https://stuck.example.com/run' });
     const config = join(folder, 'config.yaml');
     writeFileSync(
@@ -118,6 +120,7 @@ describe('commands in runbooks', () => {
     values = {
       FILE: config,
       DLQ_ID: dlqId,
+      MESSAGE_ID: messageId,
       NAME: 'production',
       BREAKER: 'errors',
       $DELIVERY_TOKEN: emulator.token,

@@ -12,7 +12,7 @@ interface Expected {
 }
 
 const LATE =
-  /^\d+ messages missed the target of 5 min in \d+ min \([\d,]+ ended; the objective allows 1 % to be late\)\.$/;
+  /^In the last \d+ min, \d+ messages missed the target of 5 min and [\d,]+ ended \(the objective allows 1 % to be late\)\.$/;
 const OLD =
   /^The longest-queued of \d+ dead letters has been in the queue for 2 d 23 h \(objective: 1 d\); most: status \d+ from [\w./:-]+ \(\d+\)\.$/;
 /** Reported because no dead letter has expired or been removed so far. */

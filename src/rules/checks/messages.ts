@@ -5,7 +5,7 @@ import { MINUTE } from '../../kit/duration.ts';
 import { type BurnRate, LOG_BEHIND, MAX_BAD_RATIO, MIN_BAD, MONTH, RETRIES } from '../../metrics/thresholds.ts';
 import type { CheckedAccount } from './account.ts';
 import { type AccountCheck, type CheckInput, checksOf, covers, easing, type Findings, msOf, UNKNOWN } from './check.ts';
-import { count, durationText, plural, share, within } from './words.ts';
+import { count, durationText, period, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('events');
 
@@ -79,7 +79,8 @@ const failing = (rate: typeof FAST | typeof SLOW) =>
 const late = (rate: typeof FAST | typeof SLOW) =>
   burning('overdue', rate, ({ bad, all, allowed, overSeconds }, { objectives }) => {
     const target = durationText(objectives.onTimeWithinSeconds);
-    return `${plural(bad, 'message')} missed the target of ${target} ${within(overSeconds)} (${count(all)} ended; the objective allows ${share(allowed)} to be late).`;
+    // A message is late before it ends, so late messages need not be among those that ended.
+    return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
   });
 
 /** Whether new dead letters or changing waitlists show that messages are being processed. */

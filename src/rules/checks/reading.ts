@@ -78,7 +78,7 @@ const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
 function outageText(round: CheckedRound, lasts: string): string {
   const { reason, message = '' } = round.failure ?? {};
   if (reason === 'timeout') return `The service has not responded in time${lasts}`;
-  if (reason === 'network') return `The service can’t be reached${lasts} (${message.split(': ').at(-1)})`;
+  if (reason === 'network') return `The service has been unreachable${lasts} (${message.split(': ').at(-1)})`;
   const status = /status (5\d\d)/.exec(message)?.[1] ?? 'errors';
   const why = serviceError(round);
   return `The service has returned ${status}${lasts}${why === undefined ? '' : ` (${why})`}`;

@@ -16,6 +16,11 @@ export function clockTime(time: number, now: number): string {
   return `${new Date(now).toISOString().startsWith(`${day}T`) ? '' : `${day} `}${clock?.slice(0, 8)} UTC`;
 }
 
+const isHour = (overSeconds: number) => Math.abs(overSeconds - 3600) < 120;
+
+/** Describes the window of a change: `the last hour`, `the last 12 min`. */
+export const period = (overSeconds: number) => `the last ${isHour(overSeconds) ? 'hour' : durationText(overSeconds)}`;
+
 /** Describes the window of a change: `in the last hour`, `in 12 min`. */
 export const within = (overSeconds: number) =>
-  Math.abs(overSeconds - 3600) < 120 ? 'in the last hour' : `in ${durationText(overSeconds)}`;
+  isHour(overSeconds) ? 'in the last hour' : `in ${durationText(overSeconds)}`;

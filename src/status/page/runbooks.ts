@@ -16,10 +16,11 @@ export function readRunbook(name: string): string | undefined {
   return readdirSync(new URL('runbooks/', documents())).includes(file) ? readDocument(`runbooks/${file}`) : undefined;
 }
 
-/** Renders code and links of a line. The agent serves only runbooks: links to other documents become text. */
+/** Renders code, emphasis and links of a line. The agent serves only runbooks: links to other documents become text. */
 function inline(text: string): Html[] {
-  return text.split(/(`[^`]+`|\[[^\]]+\]\([^)]+\))/).map(part => {
+  return text.split(/(`[^`]+`|\*[^*]+\*|\[[^\]]+\]\([^)]+\))/).map(part => {
     if (part.startsWith('`')) return html`<code>${part.slice(1, -1)}</code>`;
+    if (/^\*[^*]+\*$/.test(part)) return html`<em>${part.slice(1, -1)}</em>`;
     const [, word, target = ''] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(part) ?? [];
     if (word === undefined) return html`${part}`;
     const [, runbook] = /^(\w+)\.md$/.exec(target) ?? [];
@@ -37,7 +38,7 @@ function block(text: string): Html {
     .map(item => html`<li>${inline(item.trim())}</li>\n`)}</ul>\n`;
 }
 
-/** Renders a runbook. Supports headings, paragraphs, lists, code and links. */
+/** Renders a runbook. Supports headings, paragraphs, lists, code, emphasis and links. */
 export const runbookHtml = (text: string): Html =>
   html`<article class="prose">
 ${text

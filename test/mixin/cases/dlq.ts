@@ -35,7 +35,8 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqGrowing',
     fires: { [DLQ]: minute => 100 + 6 * Math.max(0, minute - 30) },
     at: 36,
-    description: 'The dead-letter queue of a has 36 messages more than at any time between 10 and 30 minutes ago. ',
+    description:
+      'The dead-letter queue of a has grown. It has 36 messages more than at any time between 10 and 30 minutes ago.',
     below: {
       'one more an hour in a large queue': { [DLQ]: trickle(1, 5000) },
       'a small step relative to the queue size': { [DLQ]: from(30, 329, 280) },

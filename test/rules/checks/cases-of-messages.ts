@@ -45,7 +45,7 @@ export const MESSAGES: readonly Case[] = [
     'an unreachable service with withdrawn data',
     { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
     [
-      'critical service_unavailable 4 min: The service can’t be reached for 4 min (ECONNREFUSED); no data is shown, because the last data is from 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service has been unreachable for 4 min (ECONNREFUSED); no data is shown, because the last data is from 11:56:00 UTC.',
     ],
   ],
   [
@@ -259,7 +259,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'critical messages_late 0 min: 60 messages missed the target of 5 min in the last hour (240 ended; the objective allows 1 % to be late).',
+      'critical messages_late 0 min: In the last hour, 60 messages missed the target of 5 min and 240 ended (the objective allows 1 % to be late).',
     ],
   ],
   [

@@ -116,13 +116,16 @@ describe('routes of pages', () => {
       const { status, text } = await get(`/runbooks/${name.replace('.md', '')}`);
       expect([status, text]).toEqual([200, expect.stringContaining('<h2>What to do</h2>')]);
       // No Markdown syntax remains.
-      expect(text.slice(text.indexOf('<article'), text.indexOf('</article>'))).not.toMatch(/`|\]\(|^#|^- |\*\*/m);
+      expect(text.slice(text.indexOf('<article'), text.indexOf('</article>'))).not.toMatch(
+        /`|\]\(|^#|^- |\*[A-Z]|[a-z)]\*/m,
+      );
       for (const [, link = ''] of text.matchAll(/<a href="(\w+)">/g)) expect(names).toContain(`${link}.md`);
     }
     expect((await get('/runbooks/DeliveryTokenRejected.md')).status).toBe(200);
     const { text } = await get('/runbooks/DeliveryTokenRejected');
     expect(text).toContain('<li>Is it the token of this region? Each region has its own.</li>');
     expect(text).toContain('<code>rotate-token</code> again to finish it: docs/tokens.md.</li>');
+    expect((await get('/runbooks/DeliveryDlqFirstEntry')).text).toContain('<li><em>Dead letters by host</em> and <em>');
     for (const name of ['..%2fmetrics', 'Nothing', '']) {
       expect((await get(`/runbooks/${name}`)).status, name).toBe(404);
     }
