@@ -5,8 +5,8 @@ import { allCommands } from '../src/cli/cli.ts';
 import type { JsonSchema } from '../src/config/json-schema.ts';
 
 /**
- * Lists the names that users and other programs rely on. test/contract/names/ has the list of each version, and
- * test/contract/names.test.ts fails if a later version lacks one of them.
+ * Names that users and other programs rely on. test/contract/names/ contains those of each version, and
+ * test/contract/names.test.ts fails if a name is missing in a later version.
  */
 export interface PublicNames {
   /** `NAME TYPE {LABEL,…}` */

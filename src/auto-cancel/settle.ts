@@ -58,7 +58,7 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
     decisions.ended(ref, outcome);
   }
 
-  /** Reads an action back if it is due. Returns whether another attempt is permitted. */
+  /** Reads back the callback of an action if that is due, and ends the action if its outcome is final. Returns whether another attempt is permitted. */
   async function settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<boolean> {
     const answer = action.attempts.at(-1)?.response;
     const done = (...how: [outcome: FinalOutcome, reason: string, unproven?: boolean]) =>

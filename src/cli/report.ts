@@ -38,7 +38,7 @@ function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1]
   });
 }
 
-/** Returns the report of a running agent that uses the same store, or of a single collection. Rejects with StoreError. */
+/** Returns the report of a running agent that uses the configured store. If none responds, reads every account once. Rejects with StoreError. */
 function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> {
   return withClosing(async closing => {
     const deps = { env: process.env, clock: systemClock, random: Math.random };

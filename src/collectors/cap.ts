@@ -9,7 +9,7 @@ export const seriesDropped = gauge(
   ['family'],
 );
 
-/** Shown values that rank beyond this multiple of the cap are evicted after `EVICT_AFTER_ROUNDS`. */
+/** An exposed value is evicted if it ranks beyond this multiple of the cap for `EVICT_AFTER_ROUNDS` rounds. */
 const MARGIN = 1.1;
 /** Number of consecutive complete rounds beyond the margin after which a shown value is evicted, so that series do not flicker. */
 const EVICT_AFTER_ROUNDS = 3;

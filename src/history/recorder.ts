@@ -195,7 +195,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
       const since = limits.keep > 0 ? Math.max(from, clock.now() - limits.keep) : from;
       const isWanted = (series: string) => {
         const metric = metricOf(series);
-        // Omit series by destination: they are recorded only for alert conditions, in addition to the sum.
+        // Omit per-destination series: they are recorded in addition to the sum, and only for alert conditions.
         return isOfFamily(metric, wanted) && !/[{,]destination="/.test(series);
       };
       return join(hours(since, to, isWanted));

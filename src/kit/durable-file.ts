@@ -120,7 +120,7 @@ export function reserveFile(path: string, size: number) {
     throw error;
   }
   return {
-    /** Appends bytes, which survive a killed process, but not yet a power cut. */
+    /** Appends bytes. They survive if the process is killed, but a power failure only after `complete`. */
     append(bytes: Buffer): void {
       writeAll(handle, bytes, length);
       length += bytes.length;

@@ -45,7 +45,7 @@ export interface ShownAlert {
   readonly endsAt?: string | undefined;
 }
 
-/** Store and outbox for alerts, and the check whether this process may send them. */
+/** Where alerts are stored and queued, and whether this process may send them. */
 interface Place {
   readonly store: Store;
   readonly outbox: Outbox;

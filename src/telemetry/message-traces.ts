@@ -63,7 +63,7 @@ export const hasLifecycles = (config: TracesSettings, env: TracesDeps['env']) =>
 
 async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   const { config, store, holding, queues } = deps;
-  // The list of accounts may be outdated: only the holder exports an account's pending traces.
+  // Only the holder exports an account's pending traces. The list of accounts may be outdated.
   const isHeld = (account: string) => holding?.held(account) ?? true;
   const { createLifecycleExport } = await import('./lifecycle.ts');
   return createLifecycleExport({

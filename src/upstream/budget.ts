@@ -14,7 +14,7 @@ export interface DailyUsage {
 const DAY = 86_400_000;
 /** Maximum wait that the service can request (ms). */
 export const MAX_PAUSE = 900_000;
-/** Maximum wait of a request (ms). A longer wait fails the request instead of delaying its round. */
+/** Longest remaining pause requested by the service that a request waits for (ms). During a longer one, requests fail at once. */
 const MAX_DELAY = 30_000;
 /** A request runs before one of the next lower priority, unless the latter has waited this much longer (ms). */
 const AGING_MS = 5000;

@@ -8,7 +8,7 @@ import { reasonOfStatus, requestedWait, statusText, UpstreamError } from './erro
 import { rotatesKeys } from './options.ts';
 import type { ServiceClock } from './service-clock.ts';
 
-/** Base addresses of one account, by their names in requests. */
+/** Base addresses of one account, keyed by `Request.address`. */
 export type Addresses = Readonly<Record<Request['address'], string>>;
 
 export interface SendDeps {

@@ -18,7 +18,7 @@ const polls = (text: string, more: Partial<Poll> = {}): Poll[] =>
 
 const epochs = (gained: number) => new Map([['x', gained]]);
 
-describe('checks of replica requests', () => {
+describe('checks of requests by replicas', () => {
   it.each([
     ['a@0-10 a@5-20 b@30-40 b@50-60', 2, []],
     ['a@0-10 b@9-20', 2, ['x: b asked 1 ms before the last request of a ended']],

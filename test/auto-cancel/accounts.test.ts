@@ -140,7 +140,7 @@ ${more}`;
   return { store, log, stopFile, configOf, create, start, left, priorities };
 }
 
-describe('pauses of all accounts', () => {
+describe('pauses for all accounts', () => {
   it('a pause also applies to accounts that are configured later, until auto-cancel is resumed', async () => {
     const { store, start, left } = setUp();
     await order(store, 'pause', 'incident');

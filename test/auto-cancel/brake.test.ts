@@ -289,7 +289,7 @@ describe('pauses while auto-cancel acts', () => {
   });
 });
 
-describe('audit lines of pauses and resumes', () => {
+describe('audit lines for pauses and resumes', () => {
   const steps = async (store: Store, account: string) =>
     (await readJournal(store, account)).flatMap(line => ('reason' in line ? [`${line.step} ${line.reason}`] : []));
 

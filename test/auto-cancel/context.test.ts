@@ -241,7 +241,7 @@ describe('conditions that prevent a cancel', () => {
   });
 });
 
-describe('grace periods and approvals of an action', () => {
+describe('grace periods and approvals for an action', () => {
   const approve = (scene: Scene) =>
     scene
       .journal()
@@ -372,7 +372,7 @@ describe('clock steps', () => {
   );
 });
 
-describe('cancels of one callback', () => {
+describe('cancels for one callback', () => {
   it('a callback is not cancelled again under another id after idFrom changes', async () => {
     const scene = await warmScene();
     scene.answers = ['302', '302'];

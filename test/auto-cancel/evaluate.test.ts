@@ -196,7 +196,7 @@ describe('match and except', () => {
   });
 });
 
-describe('requirements of rules for walks', () => {
+describe('walks that rules require', () => {
   const unreported = { ...ENTRY, callbackState: undefined };
 
   it('blind rules track matching entries without a reported state', () => {

@@ -84,7 +84,7 @@ describe('event look-ups, at most 25 per walk', () => {
     expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted');
   });
 
-  it('event look-ups that find no event discard an approval', async () => {
+  it('an approval is discarded if the look-up finds no events', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     await scene.walk('a:asks_events');
@@ -94,7 +94,7 @@ describe('event look-ups, at most 25 per walk', () => {
   });
 });
 
-describe('second attempts of a rule in approve mode', () => {
+describe('second attempts in approve mode', () => {
   const section = (mode: string) => ({ rules: [rule('jobs', { mode })] });
 
   it('a second attempt is not made without an approval if the rule changed from enforce to approve', async () => {
@@ -196,7 +196,7 @@ it('a process that is paused after writing an intent does not send the cancel mo
   expect(answered).toMatchObject([{ answer: { kind: 'not_sent', why: 'too_late' } }]);
 });
 
-describe('spacing of cancels', () => {
+describe('spacing between cancels', () => {
   const SPACED = { limits: { perRun: 9, perHour: 99, perDay: 99, spacing: '1h' }, rules: [rule('jobs')] };
 
   it('spacing applies between cancels from different walks and processes', async () => {

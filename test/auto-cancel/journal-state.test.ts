@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { emptyJournal, endOf, foldEntry, isPlanned, prune } from '../../src/auto-cancel/journal-state.ts';
 import { line, linesOf, summaryOf, TARGET } from './journal-lines.ts';
 
-describe('folding of lines', () => {
+describe('folding journal lines', () => {
   it.each([
     ['marked 30', 'grace 30'],
     ['marked 30, cleared', ''],

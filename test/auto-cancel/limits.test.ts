@@ -71,7 +71,7 @@ describe('limits', () => {
   });
 });
 
-describe('cooldown of a rule', () => {
+describe('rule cooldown', () => {
   it('a cancel starts the cooldown of its URL, which survives a restart', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { cooldown: { perUrl: '10m' } })] });
     const result = await scene.walk('a@one b@one c@two');

@@ -123,7 +123,7 @@ describe('approvals', () => {
   });
 });
 
-describe('results of orders', () => {
+describe('order results', () => {
   it('the result of an order is read from the end of the journal', async () => {
     const { hold, give, approve, waits, store, clock } = setUp();
     const cleared = { at: clock.now(), action: 'other', step: 'cleared', reason: 'x' } as const;

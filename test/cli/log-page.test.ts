@@ -20,7 +20,7 @@ it('docs/log.md explains only messages that occur in the source', () => {
   expect(messages.filter(message => !sources.some(text => text.includes(`'${message}'`)))).toEqual([]);
 });
 
-it('docs/log.md explains exactly the reasons of failed rounds', () => {
+it('docs/log.md lists every reason for a failed round, and no others', () => {
   // A failure of the store also fails a round.
   const reasons = [...REQUEST_OUTCOMES.filter(outcome => outcome !== 'ok'), 'store'];
   expect(codeInFirstCells('Reasons').toSorted()).toEqual(reasons.toSorted());

@@ -22,7 +22,7 @@ expect:
   return file;
 }
 
-describe('offline tests of rules', () => {
+describe('offline rule tests', () => {
   it('rules test prints a line for each expectation and the covered predicates', async () => {
     const file = stuck('stuck');
     expect(await runCli(['rules', 'test', file])).toEqual({

@@ -69,7 +69,7 @@ describe('examples', () => {
   });
 });
 
-describe('cases of rules', () => {
+describe('rule cases', () => {
   it('a case evaluates each expectation at its time, in any order', () => {
     const at = (time: string, verdict: string, reason?: string) =>
       `{ at: ${time}, dlqId: 1-0, rule: r, verdict: ${verdict}${reason ? `, reason: ${reason}` : ''} }`;
@@ -107,7 +107,7 @@ describe('cases of rules', () => {
     expect(found(callback)).toEqual(['wrong: not_stuck idle_for']);
   });
 
-  it('a case uses the id field configured as autoCancel.idFrom', () => {
+  it('a case uses the id field configured in autoCancel.idFrom', () => {
     const stuck = expected('{ at: +50h, dlqId: m1, rule: r, verdict: stuck }');
     const text = one(stuck).replace('dlqId: 1-0, messageId', 'messageId');
     expect(found(text)).toEqual(['wrong: unknown no_id']);

@@ -18,14 +18,14 @@ function bySorting(sizes: ReadonlyMap<string, number>, before: ReadonlyMap<strin
   return new Map([...stay.slice(0, cap), ...rest].slice(0, cap));
 }
 
-describe('members of a cap', () => {
+describe('values shown under a cap', () => {
   it('chooses all values if the cap permits, otherwise the largest ones', () => {
     expect(names(chooseMembers(sizesOf(1, 2), new Map(), 2))).toEqual(['k0', 'k1']);
     expect(names(chooseMembers(sizesOf(1, 5, 3, 5), new Map(), 2))).toEqual(['k1', 'k3']);
     expect(names(chooseMembers(sizesOf(1, 1, 1), new Map(), 2))).toEqual(['k0', 'k1']);
   });
 
-  it('keeps a value just beyond the cap, and a value beyond the margin for two rounds', () => {
+  it('keeps a value that ranks just beyond the cap, and evicts one that ranks beyond the margin in the third round', () => {
     const cap = 10;
     const before = chooseMembers(sizesOf(...Array.from({ length: 20 }, (_, index) => 100 - index)), new Map(), cap);
     expect(before.has('k9')).toBe(true);

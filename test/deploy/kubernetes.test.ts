@@ -40,7 +40,7 @@ describe('deploy/kubernetes', () => {
     ]);
   });
 
-  it('all references of the manifests resolve, and the agent accepts all configurations in them', () => {
+  it('all references in the manifests resolve, and the agent accepts every configuration they contain', () => {
     expect(lint(readManifests(files))).toEqual([]);
   });
 

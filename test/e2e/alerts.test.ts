@@ -90,7 +90,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' }, groupWait: '0s' } });
 
-describe('alerts of killed agents', () => {
+describe('alerts after an agent is killed', () => {
   it('alerts of a killed agent are delivered at least once each, in order and with an unchanged start time', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     const agent = createAlerting(emulator, [hookAt(hook.url)]);

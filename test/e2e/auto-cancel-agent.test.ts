@@ -42,7 +42,7 @@ async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Pr
   };
 }
 
-describe.concurrent('intents of killed agents', () => {
+describe.concurrent('intents after an agent is killed', () => {
   it.concurrent.for([
     ['detected by an hour without walks', false],
     ['detected by callback message ids', true],

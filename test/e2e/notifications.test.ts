@@ -132,7 +132,7 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
   },
 };
 
-describe('notifications of incidents', () => {
+describe('notifications about incidents', () => {
   it('deploy/alertmanager.yml refers only to existing alerts', () => {
     const named = shipped()
       .inhibit_rules.flatMap(({ source_matchers: source, target_matchers: target }) => [...source, ...target])

@@ -53,8 +53,8 @@ async function setScene() {
 }
 
 /**
- * Returns a function that reports the CPU time and longest task of the page's main thread. Not asserted, because
- * machines differ.
+ * Returns a function that reports how long the page's main thread was busy, and its longest task. The test does not
+ * assert them, because machines differ.
  */
 async function watchEffort(page: Page) {
   const session = await page.context().newCDPSession(page);

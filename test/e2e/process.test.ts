@@ -284,7 +284,7 @@ describe('closed output', () => {
   });
 });
 
-describe('usage of commands', () => {
+describe('command usage', () => {
   it('commands print help and describe usage errors', async () => {
     expect(await runCli(['--help'])).toMatchObject({
       code: 0,

@@ -142,7 +142,7 @@ describe('report', () => {
     expect(stdout).toMatch(/^healthy \(1 account: 1 healthy\)\n/);
   });
 
-  it('rejects an unknown account and format as usage errors', async () => {
+  it('rejects an unknown account or format as a usage error', async () => {
     const { report } = await setUp();
     expect(await report('--account', 'nobody')).toMatchObject({ code: 2, stdout: '' });
     expect(await report('--format', 'html')).toMatchObject({ code: 2, stdout: '' });

@@ -7,7 +7,7 @@ import { HANGING, print, startRotation } from './rotation.ts';
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
 describe('failed resets', () => {
-  /** Runs a reset with a fault. Returns its error output and the state of the folder. */
+  /** Runs a token reset with an injected fault and expects it to fail. Returns the rotation, stderr, and whether the reset is unfinished. */
   const failing = async (fault: { kind: string; [key: string]: unknown }) => {
     const rotation = await startRotation(fault.kind === 'hang' ? { account: HANGING } : {});
     rotation.fault(fault);

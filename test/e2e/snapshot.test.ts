@@ -15,7 +15,7 @@ function configFile(config: object): string {
 
 const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
 
-describe('output of a snapshot', () => {
+describe('snapshot output', () => {
   async function services() {
     const healthy = await serve((request, response) => {
       if (request.url?.startsWith('/v2/flowControl'))

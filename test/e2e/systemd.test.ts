@@ -33,7 +33,7 @@ describe.skipIf(!requireProgram('systemd-analyze'))('deploy/systemd/delivery-wat
   });
 });
 
-describe('settings of the unit', () => {
+describe('unit settings', () => {
   it('delivery-watch.service prevents the agent from writing code that a later start would run', () => {
     expect(UNIT).toMatch(/^ProtectSystem=strict$/m);
     expect(UNIT).not.toMatch(/CacheDirectory|NODE_COMPILE_CACHE/);

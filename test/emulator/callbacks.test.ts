@@ -22,7 +22,7 @@ async function stateOf(from: Emulator, dlqId: string): Promise<WireCallbackState
   return body.messages[0]?.failureCallbackInfo?.state;
 }
 
-describe('cancels of a failure callback', () => {
+describe('cancelling a failure callback', () => {
   test.each([
     ['302', 302],
     ['302-location', 302],
@@ -96,7 +96,7 @@ describe('cancels of a failure callback', () => {
   });
 });
 
-describe('retries of a failure callback', () => {
+describe('retrying a failure callback', () => {
   test('a retry requires a failed callback and returns its run', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
@@ -276,7 +276,7 @@ describe('failed workflow runs', () => {
   });
 });
 
-describe('callbacks of the workload', () => {
+describe('callbacks in the workload', () => {
   test('failed callbacks of the workload are processed again when they are retried', () => {
     const { clock, state } = frozen();
     const states = () => new Map(state.dlqRows().map(row => [row.dlqId, row.failureCallbackInfo?.state]));

@@ -103,7 +103,7 @@ describe('filters of the DLQ list', () => {
   );
 });
 
-describe('filters of the event list', () => {
+describe('event list filters', () => {
   const latestFirst = (keep: (row: EventRow) => boolean) => events.filter(keep).reverse();
 
   test.each(Object.keys(eventFilters))('the event list can be filtered by %s', async name => {

@@ -211,7 +211,7 @@ describe('clock steps', () => {
     ]);
   });
 
-  it('a wall clock that is briefly wrong deletes no samples', async () => {
+  it('no samples are deleted if the wall clock is briefly wrong', async () => {
     const scene = await setUp();
     await scene.minutes(30, index => index);
     const before = scene.clock.now();
@@ -223,7 +223,7 @@ describe('clock steps', () => {
     expect([all[0], all.length]).toEqual([[1, 0], 42]);
   });
 
-  it('the first sample after a step of the wall clock is marked', async () => {
+  it('the first sample after a wall-clock step is marked as such', async () => {
     const scene = await setUp();
     await scene.minutes(2, () => 1);
     scene.clock.set(scene.clock.now() + 10 * MINUTE);
@@ -287,7 +287,7 @@ describe('retention', () => {
     expect(hours[0]).toBeGreaterThan(0);
   });
 
-  it('with keep 0, the stored history is deleted and only the last hour stays in memory', async () => {
+  it('with keep 0, the stored history is deleted, but the last hour stays in memory', async () => {
     const scene = await setUp();
     await scene.minutes(90, index => index);
     expect(await scene.keys()).toHaveLength(2);

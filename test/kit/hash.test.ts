@@ -57,7 +57,7 @@ it('extendHash64 has no collisions among a million events of a hundred messages'
   expect(collisions(hashes)).toBe(0);
 });
 
-describe('distribution of bits', () => {
+describe('bit distribution', () => {
   const COUNT = 20_000;
   function bitsOf(hashes: readonly bigint[]): number[] {
     const counts: number[] = Array(64).fill(0);

@@ -118,7 +118,7 @@ describe('exposition', () => {
     expect([first.reads(), second.reads()]).toEqual([2, 1]);
   });
 
-  test('renders only the new sources after the sources are replaced, and omits the removed ones', () => {
+  test('after the sources are replaced, renders the new ones and omits the removed ones', () => {
     const { first, second, agent } = createSources();
     const exposition = createExposition([first, agent]);
     const body = (gzip: boolean) => {

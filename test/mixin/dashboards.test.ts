@@ -38,7 +38,7 @@ function faultsOf(expr: string): string[] {
   ];
 }
 
-describe('checks of expressions', () => {
+describe('expression checks', () => {
   it.each([
     ['sum(delivery_dlq_filter_messages)', ['delivery_dlq_filter_messages is summed over filter']],
     ['sum without (filter) (delivery_dlq_filter_messages)', ['delivery_dlq_filter_messages is summed over filter']],

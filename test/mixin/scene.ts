@@ -52,7 +52,7 @@ export function sceneOf(each: AlertCase): Scene {
   };
 }
 
-/** Returns the tests of one variant. */
+/** Creates the rule tests for one variant of a scene. */
 export type Generated = (scene: Scene) => readonly RuleTest[];
 
 /** Instance of the second replica. */

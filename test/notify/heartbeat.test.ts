@@ -33,7 +33,7 @@ function createScene() {
   return scene;
 }
 
-describe('heartbeat of one agent', () => {
+describe('heartbeat of a single agent', () => {
   it('the heartbeat reports success or failure by the health of the accounts, and logs the reason of a failure once', async () => {
     const scene = createScene();
     await scene.beat();
@@ -84,7 +84,7 @@ describe('heartbeat of one agent', () => {
   ])('the heartbeat to %s reports failures to %s', (address, fail) => expect(failAddress(address)).toBe(fail));
 });
 
-describe('the health of accounts', () => {
+describe('account health', () => {
   const read: RoundStatus = {
     round: 'full',
     every: 1000,
@@ -125,7 +125,7 @@ describe('the health of accounts', () => {
   ])('evaluates the health of accounts: %s', (_name, accounts, health) => expect(healthOf(accounts)).toEqual(health));
 });
 
-describe('the heartbeat of replicas', () => {
+describe('heartbeats with replicas', () => {
   const ok = (name: string, isRejected = false): HeartbeatAccount => ({
     name,
     isTokenKnown: () => true,

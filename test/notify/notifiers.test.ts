@@ -207,7 +207,7 @@ it('the fingerprint is the 64-bit FNV-1a hash of the sorted labels', () => {
   );
 });
 
-describe('end times of alerts', () => {
+describe('alert end times', () => {
   it('Alertmanager gets the planned end of an alert with a fixed duration, and the actual end of a resolved one', async () => {
     const bodies: unknown[] = [];
     const service = await answering((request, response) => {

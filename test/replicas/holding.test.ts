@@ -211,7 +211,7 @@ it('retries a release that failed while the database was unavailable', async () 
   expect(database.holders().has('a')).toBe(false);
 });
 
-it('closing releases all leases for the next renewal of another replica, or logs that the release failed', async () => {
+it('closing releases all leases, so that another replica acquires them at its next renewal; a failed release is logged', async () => {
   const { clock, database, join } = setUp('a', 'b');
   const one = join('one');
   const two = join('two');

@@ -69,7 +69,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   };
 }
 
-describe('evaluation of an account', () => {
+describe('account evaluation', () => {
   it('sends a notification for each series that starts or stops firing', async () => {
     const scene = await createScene(rule('Big', { for: 2 * SECOND }));
     expect(await scene.run('a=1')).toBe('');

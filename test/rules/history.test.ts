@@ -78,7 +78,7 @@ it('retains about as many points for a week as for an hour', () => {
   expect(kept).toBeLessThan(160);
 });
 
-describe('history of an earlier process', () => {
+describe('history from an earlier process', () => {
   const MINUTE = 60_000;
   const known = (at: number, value: number) => ({ at, values: new Map([['a', value]]) });
   const minutes = (from: number, to: number) =>

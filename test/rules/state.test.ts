@@ -24,7 +24,7 @@ const T = true;
 const F = false;
 const U = 'unknown';
 
-describe('states of an alert', () => {
+describe('alert states', () => {
   it('an alert without `for` fires immediately, any other once its condition has held for that time', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [F, T, F])).toBe('inactive firing resolved');
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, T, T])).toBe('pending pending firing firing');

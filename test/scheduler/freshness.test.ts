@@ -58,7 +58,7 @@ function createAgents() {
   };
 }
 
-describe('freshness of data across restarts', () => {
+describe('data freshness across restarts', () => {
   it('data stays stale during an outage across restarts', () => {
     const agents = createAgents();
     agents.succeed();

@@ -180,7 +180,7 @@ it('reads times without an offset as UTC', async () => {
   ]);
 });
 
-it('limits Retry-After to the longest pause of the agent', async () => {
+it('caps Retry-After at 15 minutes, the longest time for which the agent pauses requests', async () => {
   const service = await serve((_request, response) => {
     response.setHeader('Retry-After', '9'.repeat(30));
     json(response, {}, 503);
@@ -239,7 +239,7 @@ it('ends a look-up when all its clients are gone, and skips it in the queue', as
   expect(calls).toBe(3);
 });
 
-it('rejects look-ups of an account that is not open', async () => {
+it('rejects look-ups in an account that is not open', async () => {
   const { lookups } = lookupsOf('http://127.0.0.1:1');
   await expect(lookups.dlq('b', dlq())).rejects.toMatchObject({ status: 503 });
 });

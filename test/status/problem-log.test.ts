@@ -12,7 +12,7 @@ function sinceAfter(looks: readonly (readonly [minute: number, isThere: boolean]
   return since === undefined ? undefined : since / MINUTE;
 }
 
-describe('starts of problems', () => {
+describe('problem start times', () => {
   it('a problem starts at its first sighting', () => {
     expect(
       sinceAfter([

@@ -48,7 +48,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
   };
 }
 
-describe('service discovery of replicas', () => {
+describe('service discovery with replicas', () => {
   it('service discovery returns one target per account, at its holder, from any replica', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);

@@ -102,7 +102,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
 /** Reads the event log only as often as problems are checked, because it is the most expensive read. */
 const EACH_MINUTE = { ...SELDOM, events: { every: '1m' } };
 
-describe('problems of the demo', () => {
+describe('problems in the demo', () => {
   it.each(Object.entries(EXPECTED))(
     'the demo reports exactly the expected problems in the scenario %s',
     async (scenario, { minutes, says }) => {

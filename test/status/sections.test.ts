@@ -192,7 +192,7 @@ describe('waitlists', () => {
   });
 });
 
-describe('numbers of dead letters', () => {
+describe('dead-letter numbers', () => {
   it('dead letters are counted by common values, the largest count first and the remainder last', () => {
     const byHost = new Map(Object.entries({ b: 5, __other__: 20, a: 5 }));
     const facts = dlqFacts({

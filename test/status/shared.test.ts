@@ -238,7 +238,7 @@ describe('accounts owned by another replica', () => {
   });
 });
 
-describe('explanations of accounts owned by another replica', () => {
+describe('explanations for accounts of another replica', () => {
   const never = new AbortController().signal;
 
   /** Starts two replicas and a server that replaces the one of alpha's holder. `answer` responds to its requests. */

@@ -154,7 +154,7 @@ describe('status rows', () => {
   });
 });
 
-describe('reads of status rows', () => {
+describe('reading status rows', () => {
   it('concurrent reads of the status rows share one query and wait at most a second for a database that hangs', async () => {
     const clock = createManualClock();
     const hangs = Promise.withResolvers<ReadonlyMap<string, string>>();

@@ -174,7 +174,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
       expect([...(await store.scan('b', '')).keys()].sort()).toEqual(['1', '2']);
     });
 
-    it('a guarded commit is rejected as invalid when no store can contain the guard value', async () => {
+    it('a guarded commit is rejected as invalid if the guard value cannot be stored', async () => {
       await expect(store.commit('a', put('1'), { ...guard, value: '\ud800' })).rejects.toMatchObject({
         reason: 'invalid',
       });

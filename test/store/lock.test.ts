@@ -10,7 +10,7 @@ const LOCKED = {
 };
 const ROW = [{ key: 'k', value: 'v' }];
 
-describe('lock of the sqlite file', () => {
+describe('lock on the SQLite file', () => {
   let path: string;
   beforeEach(() => {
     path = join(newFolder(), 'new', 'rows.db');

@@ -72,7 +72,7 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
   });
 });
 
-describe('ends of prefixes', () => {
+describe('prefix ends', () => {
   const compare = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
   it('the end of a prefix separates texts with the prefix from greater ones, compared by bytes', () => {

@@ -6,7 +6,7 @@ const names = (count: number, prefix = 'a') => Array.from({ length: count }, (_,
 const member = (id: string, accounts: Iterable<string>): Member => ({ id, accounts: new Set(accounts) });
 
 describe('shares', () => {
-  it('fair shares assign all accounts to the only replica', () => {
+  it('the only replica is assigned all accounts', () => {
     expect(assignAccounts([member('x', ['b', 'a', ''])], new Map())).toEqual(
       new Map([
         ['', 'x'],
@@ -16,7 +16,7 @@ describe('shares', () => {
     );
   });
 
-  it('fair shares move only the accounts that a joining replica receives', () => {
+  it('when a replica joins, only the accounts that it receives move', () => {
     const all = ['1', '2', '3', '4', '5'];
     const holders = new Map([...all.slice(0, 3).map(a => [a, 'x'] as const), ['4', 'y'], ['5', 'y']]);
     const plan = assignAccounts(
@@ -26,19 +26,19 @@ describe('shares', () => {
     expect(Object.fromEntries(plan)).toEqual({ 1: 'x', 2: 'x', 3: 'z', 4: 'y', 5: 'y' });
   });
 
-  it('fair shares do not assign accounts of a holder that is not a member', () => {
+  it('accounts held by a replica that is not a member are not assigned', () => {
     const plan = assignAccounts([member('x', ['1', '2'])], new Map([['1', 'gone']]));
     expect(Object.fromEntries(plan)).toEqual({ 2: 'x' });
   });
 
-  it('fair shares assign an account only to replicas that have it configured', () => {
+  it('an account is assigned only to replicas that have it configured', () => {
     const [old, next] = [member('old', ['1', '2']), member('next', ['1', '2', '3', '4', '5', '6'])];
     const plan = assignAccounts([old, next], new Map());
     expect([...plan].filter(([, id]) => id === 'old')).toHaveLength(2);
     expect(plan.size).toBe(6);
   });
 
-  it('fair shares assign nothing to a replica that requests no accounts', () => {
+  it('a replica that requests no accounts is assigned none', () => {
     const plan = assignAccounts([member('ends', []), member('stays', ['1', '2'])], new Map([['1', 'ends']]));
     expect(Object.fromEntries(plan)).toEqual({ 1: 'stays', 2: 'stays' });
   });

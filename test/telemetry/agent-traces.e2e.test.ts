@@ -57,7 +57,7 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
   );
 }
 
-describe('spans of the agent', () => {
+describe('agent spans', () => {
   it.each(['http/protobuf', 'http/json'])(
     'spans of a round and its requests form one trace, exported with %s',
     async protocol => {

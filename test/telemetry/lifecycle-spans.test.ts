@@ -45,7 +45,7 @@ const show = (text: string, more?: Partial<LifecycleTrace>) => {
   return { lines: spans.map(line), root: spans[0] as ReadableSpan, spans };
 };
 
-describe('traces of messages', () => {
+describe('message traces', () => {
   it('the trace of a message has a root span, a wait and one attempt if the message was delivered immediately', () => {
     const { lines, root, spans } = show('created@0 active@20 delivered@150=200');
     expect(lines).toEqual(['deliver api.example.com 0-150', 'wait 0-20', 'POST 20-150']);
@@ -134,7 +134,7 @@ describe('traces of messages', () => {
   });
 });
 
-describe('traces of arbitrary events', () => {
+describe('traces from arbitrary events', () => {
   const event = fc.record({
     state: fc.constantFrom(...EVENT_STATES),
     time: fc.oneof(fc.integer({ min: T, max: T + 50 }), fc.integer({ min: 0, max: 8.64e15 })),

@@ -28,7 +28,7 @@ it('a full queue counts the spans of dropped traces and logs once until it has b
   queue.restore(MAX_PENDING - 1);
   expect([1, 2, 3].map(() => queue.add(TWO_SPANS))).toEqual([true, false, false]);
   expect(dropped).toBe(4);
-  // The receiver is slow: the queue has capacity again, and is soon full.
+  // A slow receiver frees some capacity, and the queue soon fills up again.
   queue.removed(100);
   for (let number = 0; number < 100; number += 1) expect(queue.add(TWO_SPANS)).toBe(true);
   expect(queue.add(TWO_SPANS)).toBe(false);

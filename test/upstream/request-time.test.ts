@@ -44,7 +44,7 @@ async function timed(read: Promise<unknown>) {
   return { error, took: performance.now() - start };
 }
 
-describe('time limits of requests and retries', () => {
+describe('time limits on requests and retries', () => {
   it.each([
     ['never responds', hang],
     ['sends its body too slowly', drip],

@@ -131,7 +131,7 @@ describe('lost responses', () => {
   );
 });
 
-describe('statuses of responses', () => {
+describe('response statuses', () => {
   it.each([
     [201, 'unknown', 'invalid_response'],
     [206, 'unknown', 'invalid_response'],
@@ -158,8 +158,8 @@ describe('statuses of responses', () => {
   });
 });
 
-describe('request of a cancel', () => {
-  it('a cancel is a DELETE of the entry at the regional URL with the token, without a body, at action priority', async () => {
+describe('cancel request', () => {
+  it('sends a DELETE for the entry to the regional URL, with the token, no body and action priority', async () => {
     const service = await serve((_request, response) => response.writeHead(302).end('12345'));
     const { cancel, seen, turns, spans } = createTestWriter(`${service.url}/eu//`);
     await cancel('a_B-9');

@@ -74,7 +74,7 @@ function missingFor(when: AlertCondition): string | undefined {
   return selectorsOf(when).find(({ metric }) => !IN_LOG.has(metric))?.metric;
 }
 
-/** Built-in alerts on event data that depend on the time of reading. */
+/** Built-in alerts on event data that depend on when the log was read. */
 const ON_READING: ReadonlySet<string> = new Set<BuiltinAlert>(['DeliveryEventLogStale', 'DeliveryEventLogGap']);
 const CONTENTS = { events: 'when it was read', dlq: 'the dead-letter queue', flow_control: 'flow control' };
 
@@ -235,7 +235,7 @@ function replay(
   });
 }
 
-/** Evaluates the rules on the event log of one account since a time (milliseconds since the Unix epoch). Rejects with UpstreamError. */
+/** Evaluates the rules against one account's event log from `since` (ms since the Unix epoch). Rejects with UpstreamError. */
 async function backtestAccount(
   loaded: LoadedConfig,
   settings: AccountSettings,

@@ -197,7 +197,7 @@ export function startReading(
   }
 
   return {
-    /** Waits for pages and returns up to `max`, or none if everything is read. */
+    /** Waits for pages and returns up to `max`: none once everything has been read. Returns the failure if the read failed. */
     async take(max: number): Promise<readonly Read[] | ReadFailure> {
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed;

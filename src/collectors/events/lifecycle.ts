@@ -21,7 +21,7 @@ const CREATED = EVENT_STATES.indexOf('created');
 
 /** An open message is dropped this long after its due time (ms): its final event must have been lost. */
 const DROPPED_AFTER = 14 * 86_400_000;
-/** A result without a start proves a gap only after this many attempts with both, which must make up 90% of all attempts. */
+/** A result without a start proves a gap only after this many successes with a start, and more than nine for each result without one. */
 const EVIDENCE = 10;
 /** Minimum duration of a silence in the log that may hide a gap (ms). */
 const SILENCE = 60_000;

@@ -87,7 +87,7 @@ ${faults.length > 0 && html`<h2>The last reload failed; the previous configurati
 ${others.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(others, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
-/** Returns the address of this page with a changed query, without default values. */
+/** Returns a link to this page with some query parameters changed, and back to its first page unless `page` is set. Omits defaults. */
 function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
   const usual: Readonly<Record<string, unknown>> = OverviewQuery.parse({});
   const parts = new URLSearchParams();

@@ -53,7 +53,7 @@ function setUp(pageSize = 3) {
   };
 }
 
-describe('ends of the queue', () => {
+describe('oldest and newest entries', () => {
   it('finds the same oldest and newest entries as a sort, in any order of arrival', () => {
     const entries = fc.uniqueArray(
       fc.record({ id: fc.integer({ min: 0, max: 999 }).map(String), at: fc.integer({ min: START, max: START + 40 }) }),

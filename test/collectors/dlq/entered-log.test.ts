@@ -90,7 +90,7 @@ function createScene({ page = 100 } = {}) {
   };
 }
 
-describe('log lines of new dead letters', () => {
+describe('log lines for new dead letters', () => {
   it('logs each entry that is added after the first walk, but no entry of the first walk', async () => {
     const { add, remove, pass, round, lines, ids, kill } = createScene();
     add(2);

@@ -129,7 +129,7 @@ it('treats a filter that lists the whole queue as proven if every row matches', 
   expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
 });
 
-it('withdraws a filter at the first new row that contradicts it, and counts no entries of that read', async () => {
+it('withdraws a filter on the first new row that contradicts it, and counts no entries from that read', async () => {
   const rows = rowsOf(150, () => ({ label: 'x' }));
   const { url } = await service(rows);
   const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => START + MINUTE });

@@ -37,7 +37,7 @@ function restarted(destinations: Destinations, most: number, names: readonly str
   return createDestinations('host', most, new Map(stored));
 }
 
-describe('names of destinations', () => {
+describe('destination names', () => {
   const event = (fields: Partial<DeliveryEvent>): DeliveryEvent => ({
     messageId: 'msg_1',
     state: 'created',
@@ -126,7 +126,7 @@ describe('names of destinations', () => {
   });
 });
 
-describe('limit of destinations', () => {
+describe('limit on destinations', () => {
   it('the first destinations have their own series, and the others share the remainder', () => {
     const destinations = createDestinations('host', 2, new Map());
     for (const name of ['a', 'b', 'c', 'd', 'c', 'a']) count(destinations, name, 1);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { counted, createAgent, createLog, HOUR, lives, MINUTE, SECOND } from './fake-log.ts';
 
-describe('limit of tracked messages', () => {
+describe('limit on tracked messages', () => {
   /** Creates an agent that tracks ten of a hundred open messages. */
   async function createFull() {
     const service = createLog();
@@ -58,7 +58,7 @@ describe('limit of tracked messages', () => {
   });
 });
 
-describe('deduplication of events', () => {
+describe('event deduplication', () => {
   it.each([
     ['a sweep', { lateSweep: '10m' }, 20],
     ['no sweep', { lateSweep: '60s' }, 5],

@@ -82,7 +82,7 @@ describe('selection of traced messages', () => {
   });
 });
 
-describe('content of traces', () => {
+describe('trace content', () => {
   it('a trace contains the data of the rows, but only the origin of the URL', async () => {
     const { agent, log, clock, exported } = await createTracing(0);
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
@@ -184,7 +184,7 @@ describe('content of traces', () => {
   });
 });
 
-describe('limits of traces', () => {
+describe('trace limits', () => {
   it('keeps traces of 10,000 open messages and exports the oldest ones as incomplete', async () => {
     const { agent, add, clock, exported } = await createTracing(1);
     for (let number = 0; number < 10_001; number += 1) add(`msg_${number}`, ['created'], clock.now + SECOND + number);

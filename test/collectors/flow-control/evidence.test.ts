@@ -22,7 +22,7 @@ function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}
   return watched;
 }
 
-describe('proof of ghost slots', () => {
+describe('evidence for ghost slots', () => {
   it('proof of ghost slots requires a minimum time without an attempt, plus the peak delay of events', () => {
     expect(PROOF).toBe(270 * SECOND);
     expect(ghostSlots(watchedFor(PROOF - 30 * SECOND), 0)).toBe(0);

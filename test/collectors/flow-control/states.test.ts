@@ -22,7 +22,7 @@ async function stateOf(service: ReturnType<typeof createAuditedService>): Promis
   return found && [found.state, found.reason];
 }
 
-describe('states of a key', () => {
+describe('key states', () => {
   test('a key is throttled by parallelism if all slots run attempts and messages are waiting', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
@@ -76,7 +76,7 @@ describe('states of a key', () => {
   });
 });
 
-describe('unknown state of a key', () => {
+describe('unknown key state', () => {
   test('the state of a key is unknown just after startup', async () => {
     const service = start();
     await service.advance(30_000);

@@ -68,7 +68,7 @@ it('keeps reporting a problem until the value is well below its threshold', () =
   expect(kinds(116, 75, true).sort()).toEqual(['warning dlq_growing', 'warning messages_failing']);
 });
 
-describe('problems of an account', () => {
+describe('account problems', () => {
   it.each(CASES)('reports the expected problems of an account: %s', (_what, scene, lines) => {
     expect(problemLines(scene)).toEqual(lines);
   });
@@ -114,7 +114,7 @@ describe('runbooks of built-in alerts', () => {
   });
 });
 
-describe('problems of the agent', () => {
+describe('agent problems', () => {
   const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
   const status = (change: object): AccountStatus => ({
     account: 'a',
@@ -172,7 +172,7 @@ describe('problems of the agent', () => {
   });
 });
 
-describe('problems of a replica', () => {
+describe('replica problems', () => {
   it('a replica reports an unavailable database, but not the commits that fail because of it', () => {
     const failure = { reason: 'store', message: 'the database does not answer' };
     const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };

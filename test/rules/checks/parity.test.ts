@@ -9,7 +9,7 @@ import { ACCOUNT_CHECKS } from '../../../src/rules/checks/run.ts';
 const shipped = new Map(shippedAlerts.map(alert => [alert.name, alert]));
 const builtin: readonly string[] = BUILTIN_ALERTS;
 
-describe('parity of alerts', () => {
+describe('alert parity', () => {
   it('each built-in alert has a shipped counterpart and vice versa, unless an exception is listed', () => {
     const notShipped = builtin.filter(name => !shipped.has(name as `Delivery${string}`));
     const notBuiltIn = [...shipped.keys()].filter(name => !builtin.includes(name));

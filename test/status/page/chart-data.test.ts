@@ -64,7 +64,7 @@ describe('quantiles', () => {
   });
 });
 
-describe('series of charts', () => {
+describe('chart series', () => {
   const names = (of: { lines: { name: string }[] }) => of.lines.map(({ name }) => name);
 
   it('drawn series are the sum of a family and its largest series', () => {

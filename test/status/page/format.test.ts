@@ -75,7 +75,7 @@ describe('times', () => {
   ])('a time %d ms ago is formatted as %s', (before, text) => expect(age(NOW - before, NOW)).toBe(text));
 });
 
-describe('values of pages', () => {
+describe('page values', () => {
   it('values on pages contain the exact values of the API', () => {
     expect(count(12_345).text).toBe('<data value="12345">12,345</data>');
     expect(lasting(0.25).text).toBe('<data value="0.25">250 ms</data>');

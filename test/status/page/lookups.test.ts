@@ -22,8 +22,8 @@ const messageOf = (result: MessageLookup | LookupError, id = 'msg_1', view = acc
 
 const main = (page: string) => page.replace(/^.*<main/s, '<main').replace(/<\/main>.*$/s, '</main>\n');
 
-describe('page of dead letters', () => {
-  it('shows all times and numbers of each entry, and links its message', () => {
+describe('dead-letter page', () => {
+  it('shows all times and numbers of each entry, and links to its message', () => {
     const view = distinct(dlq);
     const page = entries(view);
     expect(unshownFacts(page, view).filter(path => !path.endsWith('maxRetries'))).toEqual([]);
@@ -68,7 +68,7 @@ describe('page of dead letters', () => {
   });
 });
 
-describe('page of events', () => {
+describe('event page', () => {
   const events = { ...found.events, now };
 
   it('shows state, status, time and destination of each event, and links its message', () => {
@@ -84,7 +84,7 @@ describe('page of events', () => {
   });
 });
 
-describe('page of a message', () => {
+describe('message page', () => {
   it('shows the timeline in the words of the command line, and links the entries of the same kind', () => {
     const page = messageOf(message);
     const text = read(page);

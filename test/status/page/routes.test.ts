@@ -27,7 +27,7 @@ async function serve(overrides: Partial<Served> = {}) {
 const needed = (text: string) =>
   [...text.matchAll(/(?:<link rel="stylesheet" href|<script[^>]* src)="([^"]+)"/g)].map(([, url = '']) => url);
 
-describe('routes of pages', () => {
+describe('page routes', () => {
   it('pages are not cached or framed, and load only their own resources', async () => {
     const { get } = await serve();
     const { headers, text } = await get('/');
@@ -46,7 +46,7 @@ describe('routes of pages', () => {
     expect(plain.text.length).toBe(text.length);
   });
 
-  it('pages reference assets by content hash, so that they can be cached forever', async () => {
+  it('pages reference assets by content hash, so that the assets can be cached forever', async () => {
     const { get } = await serve();
     const urls = needed((await get('/')).text);
     expect(urls.map(url => url.replace(/[0-9a-f]{16}/, 'HASH'))).toEqual([
