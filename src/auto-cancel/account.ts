@@ -20,7 +20,7 @@ import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
 import { staleReason } from './stages.ts';
 
-/** Returns the id of an action, which is the same in every process: an episode of a callback has one action. */
+/** Returns the action id for an episode of a callback, the same in every process. An episode has only one action. */
 const actionOf = ({ account, id, episode }: JournalTarget) => hashedId([account, id, episode], 32);
 
 function targetOf(account: string, id: string | undefined, { entry, episode }: CallbackSighting): JournalTarget {

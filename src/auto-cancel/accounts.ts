@@ -26,11 +26,11 @@ export type AutoCancel = NonNullable<ReturnType<AutoCancelAccounts['view']>>;
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
-/** Auto-cancel of one account with one policy. */
+/** Auto-cancel for one account with one policy. */
 export interface OpenAutoCancel {
   readonly own: AccountAutoCancel;
   readonly source: Source;
-  /** Identity of its settings. It is opened again when they change. */
+  /** Identity of the settings. If they change, auto-cancel is reopened for the account. */
   readonly policy: string;
   readonly run: Body;
   /** Starts its loop if there is work. */
@@ -109,14 +109,14 @@ function createSource({ account, numbers }: AccountAutoCancel): Source {
 const policyOf = ({ autoCancel }: AutoCancelSettings) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
-/** Identity of the settings of an account's auto-cancel; undefined if it is off. */
+/** Returns the identity of an account's auto-cancel settings; undefined if auto-cancel is off. */
 export function policyFor(config: AutoCancelSettings, account: string): string | undefined {
   const { mode, rules } = config.autoCancel;
   return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
 }
 
 /**
- * Opens auto-cancel of one account. `before`: its stopped predecessor. Rejects with StoreError, and with an Error for a damaged
+ * Opens auto-cancel for one account. `before`: its stopped predecessor. Rejects with StoreError, and with an Error for a damaged
  * journal line.
  */
 function openAccount(
@@ -219,7 +219,7 @@ interface ActingAccount extends CallbackSource {
   readonly clockSkew: () => number | undefined;
 }
 
-/** Opens auto-cancel of accounts. Reads the brake and executes operators' orders for open accounts. */
+/** Opens auto-cancel for accounts, reads the brake, and executes operators' orders for open accounts. */
 export class AutoCancelAccounts {
   readonly #deps: AutoCancelAccountsDeps;
   readonly #brake: Brake;
@@ -279,7 +279,7 @@ export class AutoCancelAccounts {
     return opened;
   }
 
-  /** Returns data and commands of the open accounts; undefined if auto-cancel is off. */
+  /** Returns data and commands for the open accounts; undefined if auto-cancel is off. */
   view() {
     if (!this.#isOn()) return undefined;
     const accounts = [...this.#open.values()].map(({ own }) => own);
@@ -300,7 +300,7 @@ export class AutoCancelAccounts {
           most,
         );
       },
-      /** Executes an operator's command, like the command line. Rejects with StoreError, and with the reason of `signal`. */
+      /** Executes an operator's command as the CLI does. Rejects with StoreError, and with the reason of `signal`. */
       command: commandOf({
         store,
         accounts: this.#config.accounts.map(({ name }) => name),

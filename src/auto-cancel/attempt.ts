@@ -63,8 +63,8 @@ function outcomeOf({ kind }: CancelResponse, isBlind: boolean): FinalOutcome | u
 }
 
 /**
- * Makes one attempt to cancel: a final check, the committed intent, at most one request, the committed response. Rechecks the stages
- * after each wait. If the process dies after the intent, the callback is read back; the request is never repeated. Throws StoreError.
+ * Makes one attempt to cancel: performs the final check, commits the intent, sends at most one request and commits the response.
+ * Rechecks the stages after each wait. If the process dies after the intent, the callback is read back. Throws StoreError.
  */
 export async function attempt(
   evaluated: EvaluatedCallback,

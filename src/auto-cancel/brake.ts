@@ -80,7 +80,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   let reads = 0;
   /** Number of the read that `isKnown`, `value` and `pause` come from: overlapping reads may end in any order. */
   let newest = 0;
-  /** Value of the brake up to which each journal contains all pauses and resumes. */
+  /** Value of the brake when a journal last contained all pauses and resumes, by journal. */
   const synchronized = new WeakMap<Journal, string | undefined>();
 
   async function load(): Promise<void> {
@@ -128,8 +128,8 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
     /** Reads the row. Never rejects: `isKnown` becomes false if the store cannot be read. */
     read: (): Promise<void> => load().catch(() => undefined),
     /**
-     * Creates the row if it is missing: running, or paused if the latest line of an older journal is a pause. Then reads the row and
-     * appends missing pauses and resumes to the journals. Rejects with StoreError.
+     * Creates the row if it is missing: paused if the last pause or resume in any of the journals is a pause, otherwise running. Then
+     * reads the row and appends missing pauses and resumes to the journals. Rejects with StoreError.
      */
     async synchronize(journals: readonly Journal[]): Promise<void> {
       if (!isCreated) await create(journals);

@@ -43,7 +43,7 @@ export function suspectedCallbacks(tracked: CallbackFacts | undefined): number |
   return count;
 }
 
-/** Whether the last attempt of a round succeeded and its data is not stale. */
+/** Whether the last attempt of a round succeeded and its data is neither stale nor withdrawn. */
 function isFresh(state: CollectorState | undefined, round: string): boolean {
   const status = state?.status();
   const last = status?.rounds.find(each => each.round === round);

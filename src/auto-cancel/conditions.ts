@@ -6,7 +6,7 @@ import { createPattern, patternError } from './pattern.ts';
 
 const ALTERNATIVES = 'must name at least one of in, prefix, matches';
 
-/** Schema of alternative ways to match a text. One match is enough. */
+/** Creates the schema of a text condition with alternatives. One match is enough. */
 function alternatives<T extends z.ZodType<string>>(text: T) {
   const list = z.array(text).min(1, { error: 'must not be empty' });
   return z

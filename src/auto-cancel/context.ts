@@ -30,7 +30,7 @@ export interface ContextsDeps {
 export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &
   Partial<Pick<CallbackContext, 'look' | 'isLate'>>;
 
-/** The walk of the last decision, and the number of uses in the journal before it. */
+/** Start of the walk on which the last decision was based, and number of uses in the journal before that decision. */
 export interface LastRun {
   walkAt: number;
   usesBefore: number;
@@ -58,8 +58,8 @@ const CLOCK_STEP = 30_000;
 const MAX_WINDOW = 24 * 3_600_000;
 
 /**
- * Creates a clock for limits (ms since the Unix epoch) that changes of the wall clock neither shorten nor extend. `lastAt`: latest time
- * in the journal. `onStep` is called with the step (ms) when the wall clock was changed.
+ * Creates a clock for limits (ms since the Unix epoch). Steps of the wall clock neither shorten nor extend the limits' windows.
+ * `lastAt`: latest time in the journal. `onStep` is called with the step (ms).
  */
 function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: number, onStep: (ms: number) => void) {
   const start = clock.now();
@@ -99,7 +99,7 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
 export function createContexts(deps: ContextsDeps) {
   const { account, options, policy, journal, brake, clock, log } = deps;
   const { state } = journal;
-  /** Number of complete walks of this process. */
+  /** Number of complete walks since the process started. */
   let walks = 0;
   let walksNeeded = WALKS_BEFORE;
   const behind = state.lastAt - clock.now();

@@ -26,7 +26,7 @@ export interface DecideDeps extends ContextsDeps {
   readonly replica?: string | undefined;
 }
 
-/** Creates the decider. After each complete walk it starts and ends waits, opens breakers, and plans or cancels. */
+/** Creates the decider. After each complete walk it starts and ends waits, opens breakers, and plans or sends cancels. */
 export function createDecider(deps: DecideDeps) {
   const { account, options, policy, journal, contexts, lookUps, settling, decisions, lastRun, writer, clock, log } =
     deps;
@@ -62,7 +62,7 @@ export function createDecider(deps: DecideDeps) {
   async function evaluateAll({ at, sightings }: CallbackFacts, mayLookUp: boolean, signal: AbortSignal) {
     const evaluate = deps.evaluateAsOfNow();
     const first: EvaluatedCallback[] = [];
-    // Ten rules for 8,000 callbacks take most of a second.
+    // Evaluating ten rules for 8,000 callbacks takes most of a second.
     await inSlices(sightings, signal, sighting => {
       const evaluated = evaluate(sighting);
       if (evaluated) first.push(evaluated);
@@ -192,7 +192,7 @@ export function createDecider(deps: DecideDeps) {
   return {
     /** Returns the number of stuck callbacks at the last decision, by rule. */
     stuck: (): ReadonlyMap<string, number> => stuck,
-    /** Decides after a complete walk. Rejects with StoreError, and when the signal is aborted; it may be repeated then. */
+    /** Makes the decisions after a complete walk. Rejects with StoreError or the signal's reason; the call may then be repeated. */
     async decide(facts: CallbackFacts, signal: AbortSignal): Promise<void> {
       const { at } = facts;
       const staleBefore = staleReason(contexts.account(at));

@@ -67,7 +67,7 @@ export function createDecisionLog(deps: {
       const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
       log.warn(fields, 'auto-cancel data is stale or incomplete: cancels are suspended until a complete walk');
     },
-    /** Drops the last decision of other actions, which are reported again if their callbacks return. */
+    /** Drops the last decisions about other actions. They are reported again if the callbacks return. */
     retainOnly(actions: ReadonlySet<string>): void {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);
     },

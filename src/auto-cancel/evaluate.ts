@@ -55,7 +55,7 @@ function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
 function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt }: CallbackEvidence): Predicate[] {
   const { snapshots, maxGap, pastRetryWindow, assumeMaxRetries, assumeTimeout, idleFor } = rule.stuckWhen;
   const { entry, firstSeenAt, lastSeenAt } = sighting;
-  // Count only the time between walks that listed it: the time since the last walk proves nothing.
+  // Count only the time between walks that listed the callback: the time since the last walk proves nothing.
   const seenFor = lastSeenAt - firstSeenAt;
   const { key, ms } = minimumSpan(rule);
   const retries = retriesOf(entry, assumeMaxRetries);
@@ -127,7 +127,7 @@ function evaluateId({ id }: CallbackEvidence): Predicate {
 
 /**
  * Evaluates a rule for a failure callback, which is `stuck` if every predicate holds. Otherwise the first failed predicate is the
- * reason: a false condition, then evidence or id, then a false `stuckWhen`, then any unknown one.
+ * reason: a false condition, then evidence or id, then a false `stuckWhen`, then any unknown predicate.
  */
 export function evaluate(rule: DetectionRule, seen: CallbackEvidence): RuleFinding {
   const { entry } = seen.sighting;

@@ -78,7 +78,7 @@ export interface JournalState {
   readonly closed: Map<string, ClosedAction>;
   /** Pruned action that sent a cancel, by episode; '' for several. Never dropped. */
   readonly senders: Map<string, string>;
-  /** Uses of the last day and the latest use of each URL, in the order of their lines. */
+  /** Uses of the last day and, for a year, the latest plan and the latest cancel for each URL, in journal order. */
   readonly uses: LimitUse[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number; since: number }>;
   /** Outcome of each id's last blind cancel that may have reached the service. */

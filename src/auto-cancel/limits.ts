@@ -85,7 +85,7 @@ export function blindSkipReason(
   return last.at > now - rule.recheckAfter ? 'not_in_progress_lately' : undefined;
 }
 
-/** Delay after the second response with status 429 to a callback's cancel (ms). Doubles with each further one. */
+/** Delay after the second response with status 429 to a callback's cancel (ms). Doubles with each further one, up to a day. */
 const LIMITED_WAIT = 10 * 60_000;
 
 function isLimitedLately({ attempts }: Action, now: number): boolean {

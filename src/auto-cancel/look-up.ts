@@ -9,7 +9,7 @@ import type { EvaluatedCallback } from './evaluate.ts';
 /** Maximum number of pages to read from a service that ignores the filter. */
 const MAX_PAGES = 100;
 
-/** The service lists other entries without end. */
+/** The entry is not among the first `MAX_PAGES` pages. */
 class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
@@ -60,8 +60,8 @@ async function find(
 }
 
 /**
- * Rereads an entry; undefined if it was removed. If the plain list lacks its callback state, also reads the separate list of workflow
- * runs. Throws UpstreamError, TooManyPages and Unreadable.
+ * Rereads an entry; undefined if it was removed. If the plain list lacks the entry or its callback state, also reads the separate
+ * list of workflow runs. Throws UpstreamError, TooManyPages and Unreadable.
  */
 export async function rereadEntry(
   reader: Reader,
@@ -161,8 +161,9 @@ export function createEventLookUps(deps: { readonly reader: Reader; readonly clo
       isCarried = true;
     },
     /**
-     * Looks up undecided entries first, then the least recently looked up, until the next walk completes. Skips all look-ups if results
-     * were carried over: a slow log must not delay every decision. Returns the number of possibly silent entries without a result.
+     * Looks up at most `MAX_LOOKUPS` entries: undecided ones first, then the least recently looked up. Stops when the next walk
+     * completes. Skips all look-ups if results were carried over: a slow log must not delay every decision. Returns the number of
+     * undecided entries without a result, except those without events in their last look-up.
      */
     async lookUp(
       lacking: readonly EvaluatedCallback[],

@@ -26,7 +26,7 @@ const MAX_ATTEMPTS = 2;
 
 interface ReadBacks {
   readonly attempt: number;
-  /** Monotonic time of the response, or of the process start. */
+  /** Monotonic time when the read-backs were planned: after the response or, if the process was restarted, in its first run. */
   readonly from: number;
   made: number;
   notBefore: number;
@@ -98,7 +98,7 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
       retriable = new Set();
       for (const action of open) if (await settle(action, isWalked, signal)) retriable.add(action.id);
     },
-    /** Whether all read-backs of an open action found it in progress, so that another attempt is permitted. */
+    /** Whether the last read-back of an open action found it in progress, so that another attempt is permitted. */
     mayRetry: (action: string): boolean => retriable.has(action),
     /** Gives up retriable actions that are not in `evaluated`: the episode has ended, so a callback in progress is another run. */
     async giveUpLost(evaluated: ReadonlySet<string>): Promise<void> {

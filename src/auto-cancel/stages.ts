@@ -13,9 +13,9 @@ import { isApproved, waitOf } from './waits.ts';
 export interface WalkView {
   /** Facts of the last complete walk; undefined before the first and while withdrawn. */
   readonly facts: CallbackFacts | undefined;
-  /** Whether the last walk completed in time. */
+  /** Whether the last walk succeeded and its data is fresh. */
   readonly isFresh: boolean;
-  /** Whether the last read of the event log completed in time. */
+  /** Whether the last read of the event log succeeded and its data is fresh. */
   readonly eventsAreFresh: boolean;
 }
 

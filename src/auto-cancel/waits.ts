@@ -7,7 +7,7 @@ const APPROVE_WITHIN = 24 * 3_600_000;
 
 export type Wait = 'grace' | 'awaiting_approval';
 
-/** Whether an approval is valid at `now` (ms since the Unix epoch). */
+/** Whether approval was requested and its deadline has not passed at `now` (ms since the Unix epoch). */
 export const waitsForApproval = ({ approvalUntil }: Action, now: number): boolean =>
   approvalUntil !== undefined && now < approvalUntil;
 
@@ -70,8 +70,9 @@ const isInconclusive = ({ finding, silence }: EvaluatedCallback) =>
   lacksEvents(finding) && silence?.lastEventAt !== 'none';
 
 /**
- * Returns waits that end without a cancel, with the reason: the callback is no longer stuck, another rule applies, or the approval has
- * expired. `evaluated`: all callbacks of the walk that rules match. `now`: time for expiry (ms since the Unix epoch).
+ * Returns waits that end without a cancel, with the reason: the callback is no longer tracked or stuck, the rule, mode or policy
+ * has changed, or the deadline for approval has passed. `evaluated`: all callbacks of the walk that rules match. `now`: time for
+ * expiry (ms since the Unix epoch).
  */
 export function clearedWaits(
   evaluated: readonly EvaluatedCallback[],

@@ -25,7 +25,7 @@ const SKIPPED: ReadonlyMap<string, string> = new Map([
   ...Object.entries(ENDED),
 ]);
 
-/** Returns a sentence for `held` of an `Explanation`. */
+/** Returns a sentence that explains the `held` field of an `Explanation`. */
 export function skipText(held: string): string {
   return `Nothing is cancelled because ${(SKIPPED.get(held) ?? held).replaceAll('`', '')}.`;
 }

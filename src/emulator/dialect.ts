@@ -20,7 +20,7 @@ const dateFiltering = (parameter: string) =>
   choice(`how the lists apply the parameter ${parameter}`, 'exact', 'ignored');
 
 const DAY_MS = 86_400_000;
-/** Maximum delay of events (ms). It equals their retention, so a later event would never be listed. */
+/** Maximum delay of events (ms). It equals their retention: an event delayed for longer would never be listed. */
 const MAX_DELAY_MS = 6 * 3_600_000;
 
 /** Differences between accounts of the service. Defaults follow the interface document or, if it is silent, the official clients. */

@@ -59,7 +59,7 @@ export class FlowControl {
     this.#leaks = leaks;
   }
 
-  /** Calls `start` when the key of these fields permits; immediately without a key. */
+  /** Calls `start` when the flow-control key in `fields` permits it; immediately if there is no key. */
   enter(fields: Fields, start: () => void): void {
     this.#enter(fields, start, 'waiting');
   }

@@ -18,7 +18,7 @@ export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefi
 /** Number of removed rows below which compaction is not worthwhile. */
 const TOLERATED_DEAD = 1024;
 
-/** Rows ordered by (time, seq) in parallel arrays. Removed rows leave tombstones until these are the majority, so a removal takes O(1). */
+/** Rows ordered by (time, seq) in parallel arrays. A removed row leaves a tombstone; compaction waits until these are the majority. */
 export class RowTimeline<T extends object> {
   #times: number[] = [];
   #seqs: number[] = [];

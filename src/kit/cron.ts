@@ -69,7 +69,7 @@ export const timeWithZone = z
 /** One occurrence of a cron expression. Times are in milliseconds since the Unix epoch. */
 export interface Occurrence {
   readonly at: number;
-  /** The repetition of this local time when clocks are set back, which is not an occurrence; otherwise `at`. */
+  /** If clocks are set back: when the same local time repeats, which is not an occurrence. Otherwise equal to `at`. */
   readonly again: number;
 }
 

@@ -5,7 +5,7 @@ export const MINUTE = 60_000;
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: 86_400_000 };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
-/** Parses `15s`, `4h` or `7d` to milliseconds; undefined for any other text. */
+/** Parses a duration such as `15s`, `4h` or `7d` to milliseconds. Returns undefined for an invalid text. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,11})(ms|s|m|h|d)$/.exec(text);
   if (!match) return undefined;

@@ -3,7 +3,7 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** Lines of one step, and the number of lines that were omitted because there were too many. */
+/** Log lines of one step of a round, and the number of lines omitted because there were too many. */
 export interface LogBatch {
   readonly lines: readonly LogLine[];
   readonly omitted: number;

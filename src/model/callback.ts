@@ -18,7 +18,7 @@ export interface CallbackSighting {
 
 /** Result of an event-log query for the messages of an entry. Times are in milliseconds since the Unix epoch. */
 export interface Silence {
-  /** Time of the newest event; undefined if unknown. */
+  /** Time of the newest event; `none` if there is no event, undefined if unknown. */
   readonly lastEventAt: number | 'none' | undefined;
   /** Time of the query. Later events are not included. */
   readonly askedAt: number;

@@ -3,9 +3,9 @@ export interface RoundStatus {
   readonly round: string;
   /** Configured interval (ms). */
   readonly every: number;
-  /** Whether the last attempt with a request succeeded; undefined before the first has ended. */
+  /** Whether the last attempt that sent a request succeeded; undefined before the first one has ended. */
   readonly success?: boolean | undefined;
-  /** Whether that attempt read everything; undefined before the first has ended. */
+  /** Whether that attempt read everything; undefined before the first one has ended. */
   readonly complete?: boolean | undefined;
   /** Whether rows were unreadable: the data is correct but incomplete. */
   readonly partial?: boolean | undefined;
@@ -21,7 +21,7 @@ export interface RoundStatus {
   readonly failure?: { readonly reason: string; readonly message: string } | undefined;
 }
 
-/** `waiting`: needs data of another round; `not_due`: has no data to read yet. */
+/** `waiting`: needs data from another round; `not_due`: has no data to read yet. */
 export type Idle = 'waiting' | 'not_due';
 
 /** A named filter that failed although its round succeeded. */

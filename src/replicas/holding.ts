@@ -35,7 +35,7 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
   const loops = createLoops({ clock, random });
   const held = new Set<string>();
   const leaving = new Map<string, 'lost' | 'excess'>();
-  /** Closed accounts that are not released because the database was unavailable. */
+  /** Closed accounts whose leases are not released yet. */
   const closed = new Set<string>();
   /** Accounts that failed to open, with the time of the next attempt on the monotonic clock. */
   const refused = new Map<string, number>();

@@ -14,7 +14,7 @@ export type { ResetAccount, RotationDeps, TokenAccount } from './setup.ts';
 
 export interface RotateDeps extends RotationDeps {
   confirm(question: string): Promise<boolean>;
-  /** Runs `work` and ignores all signals that can be ignored. */
+  /** Runs `work` while ignoring all signals that can be ignored. */
   uninterrupted<T>(work: () => Promise<T>): Promise<T>;
   say(line: string): void;
 }

@@ -8,7 +8,7 @@ import { attachStore } from './open.ts';
 import type { StoreOptions } from './options.ts';
 import { NO_ACCOUNT, type Store } from './store.ts';
 
-/** Time between two reads of an account's row (ms): each read is a statement in the database. */
+/** Minimum time between reads of an account's row (ms), because each read queries the database. */
 const ROW_EVERY = 300_000;
 
 /** Returns the key of an account's row, which is agent-wide because `rotate-token` holds no lease. */

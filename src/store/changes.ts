@@ -9,12 +9,12 @@ function invalid(detail: string): never {
   throw new StoreError('invalid', 'the store', detail);
 }
 
-/** Throws for lone surrogates, which have no UTF-8 encoding: such a text would be read back as another one, or collide with another row. */
+/** Throws for lone surrogates, which have no UTF-8 encoding: such a text would be read back changed, or collide with another row. */
 export function checkText(text: string, what: string): void {
   if (!text.isWellFormed()) invalid(`${what} with a lone surrogate`);
 }
 
-/** Checks that a store can read back exactly these changes and the guard's row. Throws StoreError `invalid`. */
+/** Checks that a store would read back these changes and the guard's row unchanged. Throws StoreError `invalid`. */
 export function checkChanges(account: string, changes: readonly Change[], guard?: Guard): void {
   if (guard) checkChanges(guard.account, [guard]);
   checkText(account, 'an account');

@@ -41,7 +41,7 @@ export const PROBLEMS = {
 
 export type StoreReason = keyof typeof PROBLEMS;
 
-/** Every error of a store. The message names the file or server and a remedy, but never a key, value, user or password. */
+/** An error from a store. The message names the file or server and a remedy, but never a key, value, user or password. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreReason;

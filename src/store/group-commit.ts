@@ -5,7 +5,7 @@ export interface GroupCommitOptions {
   readonly limit: number;
   /** Whether an error affects every item: all queued items then fail with it. */
   affectsAll(error: unknown): boolean;
-  /** Minimum time from the end of a group to the start of the next, in which more items may join it (ms). */
+  /** Minimum time between the end of a group and the start of the next (ms), so that more items can join. */
   readonly spacing?: () => number;
   readonly clock?: Pick<Clock, 'monotonic' | 'sleep'>;
 }
@@ -16,7 +16,10 @@ interface Waiting<T, R> {
   readonly done: PromiseWithResolvers<R>;
 }
 
-/** Creates a queue that writes items in groups, to share an fsync or round trip. If a group fails, its items are written individually. */
+/**
+ * Creates a queue that writes items in groups, to share an fsync or round trip. If a group fails, its items are retried
+ * individually, unless the error affects all items: then all queued items fail.
+ */
 export function createGroupCommit<T, R>(
   write: (items: readonly T[]) => Promise<readonly R[]>,
   { limit, affectsAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,

@@ -31,7 +31,7 @@ const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000
 const RETURNING = `RETURNING ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
 
 /**
- * Returns the SQL of the leases. Each statement is a separate transaction, so a replica that dies during a renewal holds no lock.
+ * Returns the SQL statements for leases. Each statement is a separate transaction, so a replica that dies during a renewal holds no lock.
  * Deadlocks are impossible: rows are locked in name order, and `take`, which commits and releases wait for, waits for
  * no lock.
  */

@@ -40,7 +40,7 @@ interface OwnLease {
 
 const ENDED = 'the leases ended before they were renewed: all accounts are closed, another replica may hold them';
 
-/** Fraction of the lease time. If the first statement of a renewal takes longer, the renewal skips its other statements. */
+/** Fraction of the lease time. If this replica holds accounts and proving it alive takes longer, a renewal skips its other statements. */
 const SLOW_FRACTION = 1 / 6;
 
 const digestOf = (accounts: readonly string[]) =>

@@ -7,7 +7,7 @@ const BUSY = 5;
 
 /**
  * Prevents other processes, and other stores of this process, from locking `path`. The lock lasts until the returned
- * function is called or the process ends. Throws StoreError `locked` if another process holds it.
+ * function is called or the process ends. Throws StoreError `locked` if it is already locked.
  * Node.js has no flock, so SQLite provides the file lock: an exclusive transaction that stays open on the empty file
  * `<path>-lock`. The system frees it with the process, child processes do not inherit it, and it works across
  * containers that share the disk. The database itself stays unlocked, so others may read it. The lock file is never

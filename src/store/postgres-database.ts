@@ -9,7 +9,7 @@ import { parseAddress, readUrl } from './postgres-url.ts';
 /** A row. Values are text, 32-bit numbers, booleans or null; 64-bit numbers are returned as text. */
 export type DatabaseRow = Readonly<Record<string, unknown>>;
 
-/** Kind of a statement. Each kind has separate connections, so renewals never wait for reads or saves. */
+/** Kind of a statement. Each kind has a separate connection limit, so renewals never wait for reads or saves. */
 export type StatementKind = 'read' | 'write' | 'lease';
 
 export type PostgresDatabase = ReturnType<typeof createPostgresDatabase>;
@@ -32,7 +32,7 @@ const ignore = () => undefined;
 
 const CONNECTIONS: Readonly<Record<StatementKind, number>> = { read: 2, write: 2, lease: 1 };
 const TIMEOUTS = { connect: 5000, statement: 10_000 };
-/** Timeout of each statement that creates the schema; replicas that start together wait for each other (ms). */
+/** Timeout of each statement that creates the schema (ms). Replicas that start together wait for each other. */
 const CREATION_MS = 60_000;
 /** Maximum time for each step of `close` (ms). */
 const CLOSE_MS = 1000;
@@ -140,7 +140,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
      */
     query(use: StatementKind, sql: string, values: readonly unknown[] = []): Promise<readonly DatabaseRow[]> {
       if (closed) return Promise.reject(new StoreError('closed', subject));
-      // The server's timeout comes first, because its error is more precise.
+      // Except for leases, the server's timeout comes first, because its error is more precise.
       const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
       const result = limits[use](() => withClient(client => run(client, sql, values, timeout)));
       const ended = result.then(ignore, ignore).finally(() => running.delete(ended));

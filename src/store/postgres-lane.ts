@@ -115,7 +115,7 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
   /** Ids that may be in the database. `id` is undefined if the lane must be claimed before the next write. */
   let tried: string[] = [];
   let id: string | undefined;
-  /** Number of statements known to be written under this id. */
+  /** Number of statements known to have taken effect under this id. */
   let sequence = 0;
 
   async function claim(): Promise<void> {
@@ -144,7 +144,7 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     }
     const [result] = rows;
     if (result?.counted !== true) {
-      // The lane's row is missing, so the statement wrote no changes. Another agent may have deleted it as abandoned.
+      // The lane's row is missing, so the statement wrote no changes. Another agent may have deleted the row as abandoned.
       id = undefined;
       return write(all);
     }

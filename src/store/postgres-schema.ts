@@ -49,7 +49,7 @@ async function versionOf(
   return { version: Number(row.version), exists };
 }
 
-/** Checks the version of a schema. Accepts version 0, an empty schema, and throws for any other version. */
+/** Checks the version of a schema. Throws for any version other than this one or 0 (missing or empty schema). */
 function checkVersion(version: number, subject: string): void {
   if (version === 0 || version === VERSION) return;
   const reason = version > VERSION ? 'newer' : 'older';

@@ -2,7 +2,7 @@
 const SPECIAL = /[\0\x01]/g;
 const ESCAPED = /\x01[\x01\x02]/g;
 
-// Special characters are rare, and `includes` takes a tenth of a pattern's time.
+// Special characters are rare, and `includes` takes a tenth of the time of a regular expression.
 const isSpecial = (text: string) => text.includes('\0') || text.includes('\x01');
 
 export const escapeText = (text: string): string =>

@@ -46,7 +46,7 @@ function createPostgresStore(
     if (closed) throw new StoreError('closed', subject);
   }
 
-  /** If an earlier commit has an unknown outcome, writes an empty one, so that the earlier commit cannot take effect after the read. */
+  /** If an earlier commit has an unknown outcome, writes an empty commit, so that the earlier one cannot take effect after the read. */
   async function settle(lane: number): Promise<void> {
     if (!lanes[lane]?.isUnsettled()) return;
     try {

@@ -53,7 +53,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
-  /** Writes one transaction in slices, yielding to the event loop between them. Returns whether each commit's guard held. */
+  /** Writes one transaction in slices, yielding to the event loop between them. Returns, for each commit, whether its guard held. */
   async function write(commits: readonly Commit[]): Promise<readonly boolean[]> {
     let weight = 0;
     const written: boolean[] = [];

@@ -55,7 +55,10 @@ export interface Sharing {
   readonly holders: ReadonlyMap<string, string>;
 }
 
-/** Result of a renewal. Unlisted accounts are unchanged. Lost and excess accounts are listed at each renewal until released. */
+/**
+ * Result of a renewal. Unlisted accounts are unchanged. Lost accounts are listed at each renewal until released, excess
+ * accounts also, except if the renewal was cut short by a slow or failing database.
+ */
 export interface RenewalResult {
   /** Accounts that this replica now holds and may open. */
   readonly gained: readonly string[];

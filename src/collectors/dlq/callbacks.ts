@@ -13,7 +13,7 @@ export interface TrackerOptions {
   readonly clockOffset?: () => number;
 }
 
-/** Tracks failure callbacks over complete walks and across restarts. A walk takes effect at `end`, so a failed walk has none. */
+/** Tracks failure callbacks over complete walks and across restarts. A walk takes effect at `end`, so a failed walk changes nothing. */
 export type CallbackTracker = ReturnType<typeof createTracker>;
 
 /** A running walk. Its sightings take effect at `end`. */

@@ -81,7 +81,10 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
     get since(): number | undefined {
       return since;
     },
-    /** Compares the listed kinds with the known ones. `at`: start of the read (ms since the Unix epoch). The first read counts nothing. */
+    /**
+     * Compares the listed kinds with the known ones. `at`: start of the read (ms since the Unix epoch). The first read does not
+     * count kinds as new.
+     */
     update({ byKey, isFull }: DeadLetterKinds, at: number): void {
       if (!before) since ??= at;
       const present = new Set([...byKey.values()].map(({ id }) => id));

@@ -66,7 +66,7 @@ function partsOf(entry: DlqEntry, destination: RoutedAddress) {
 
 const kindId = (parts: readonly string[]) => hashedId(parts, 12);
 
-/** Returns the id of an entry’s kind. */
+/** Returns the id of an entry's kind. */
 export const kindOf = (entry: DlqEntry, routes: Routes): string =>
   kindId(partsOf(entry, { address: URL.parse(entry.url ?? '') ?? undefined, routes }));
 

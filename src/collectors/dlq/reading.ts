@@ -207,7 +207,7 @@ export function startReading(
       change();
       return taken;
     },
-    /** Filters with a failed read or contradicting rows. They do not fail the walk. */
+    /** Filters whose read failed or whose rows contradict them. They do not fail the walk. */
     failed,
     isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
   };

@@ -21,7 +21,10 @@ const CREATED = EVENT_STATES.indexOf('created');
 
 /** An open message is dropped this long after its due time (ms): its final event must have been lost. */
 const DROPPED_AFTER = 14 * 86_400_000;
-/** A result without a start proves a gap only after this many successes with a start, and more than nine for each result without one. */
+/**
+ * A result without a listed start proves a gap only after this many successful attempts with a listed start, and only if these
+ * outnumber the results without a listed start by more than nine to one.
+ */
 const EVIDENCE = 10;
 /** Minimum duration of a silence in the log that may hide a gap (ms). */
 const SILENCE = 60_000;

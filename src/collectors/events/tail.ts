@@ -207,7 +207,7 @@ function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: numb
   checkpoint.readTo = until;
 }
 
-/** Suspends schedules for a range with unreadable rows, unless the last read of the range had as many. */
+/** Suspends schedules for a range with unreadable rows, unless the last read of the range had at least as many. */
 function markUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
   const { unreadable } = memory;
   if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });

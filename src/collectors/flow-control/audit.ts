@@ -94,7 +94,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     while (reads[0] && now - reads[0].to > KEPT_FOR) reads.shift();
   }
 
-  /** Discards evidence up to the end of a silence in the log, which may have lost events. Reads that prove no key changed prevent this. */
+  /** Discards evidence up to the end of a silence in the log, which may have lost events, unless reads show that no key changed in it. */
   function handleSilence({ now, attempts }: KeysRead): void {
     const { silence } = attempts ?? {};
     if (!silence || silence.to <= silentTo) return;

@@ -26,7 +26,7 @@ export function createWaits() {
   const waits = {
     /** Untracked messages may be waiting up to this time, because the limit was exceeded. */
     droppedUntil: 0,
-    /** Adds a message after a failed attempt. Returns whether it was added, which it is not if it was already waiting. */
+    /** Adds a message after a failed attempt. Returns false if it was already waiting, has ended since, or exceeds the limit. */
     begin(message: bigint, key: string, time: number, due: number): boolean {
       if ((finals.get(message) ?? 0) >= time) return false;
       const known = waiting.get(message);

@@ -23,7 +23,7 @@ function refuse(
   response.status(STATUS[verdict]).json({ error: errors[verdict] });
 }
 
-/** Returns a Location at which a client that follows redirects of DELETE would delete a dead letter. */
+/** Returns the path of another dead letter, which a client that follows the redirect with DELETE would delete. */
 function trapOf(state: EmulatorState, cancelled: string): string {
   const other = state.dlqRows().find(row => row.dlqId !== cancelled);
   return `/v2/dlq/${other?.dlqId ?? dlqIdOf({ time: 0, seq: 0 })}`;

@@ -13,7 +13,7 @@ type Source = 'messages' | 'workflows';
 
 const callbackStateOf = (entry: FailedMessage) => entry.run?.callback?.state;
 
-/** The filters after `label` are missing in the interface document, but official clients send them. */
+/** The filters after `label` are missing from the interface document, but official clients send them. */
 const FILTERS: Filters<FailedMessage> = {
   messageId: (entry, time, seq) => entry.messageAt({ time, seq }).messageId,
   url: entry => entry.fields.url,
@@ -71,7 +71,7 @@ export const deleteEntry: Handler = (state, _request, response, dlqId) => {
   else response.status(404).json(NOT_FOUND);
 };
 
-/** Deletes one page of matching dead letters; without filters the first hundred of all. */
+/** Deletes one page of matching dead letters, or of all dead letters if there are no filters. */
 export const deleteEntries =
   (source: Source): Handler =>
   (state, request, response) => {
