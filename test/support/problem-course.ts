@@ -68,9 +68,7 @@ export function problemCourse(
 }
 
 /** Returns the first occurrence of each severity and kind. */
-export function firstSaid(
-  said: readonly Said[],
-): ReadonlyMap<string, { readonly minute: number; readonly text: string }> {
+export function firstSaid(said: readonly Said[]): Map<string, { readonly minute: number; readonly text: string }> {
   const first = new Map<string, { minute: number; text: string }>();
   for (const { minute, problems } of said) {
     for (const { severity, kind, text } of problems) {
