@@ -18,7 +18,7 @@ describe.skipIf(!requireProgram('promtool'))('alerts in common situations (promt
   });
 });
 
-/** Agent-wide alerts, which sight.test.ts and agents.test.ts test. */
+/** Agent-wide alerts, which sight.test.ts and agents.long.test.ts test. */
 const OF_AGENTS = [
   'DeliveryAgentDown',
   'DeliveryInstanceDown',

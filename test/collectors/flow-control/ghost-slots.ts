@@ -1,4 +1,4 @@
-/** Simulates leaked slots for `states.test.ts` and `flow-audit.long.test.ts`. */
+/** Simulates leaked slots for `states.e2e.test.ts` and `flow-audit.long.test.ts`. */
 import type { Dialect } from '../../../src/emulator/dialect.ts';
 import { createRandom } from '../../../src/emulator/random.ts';
 import { type AuditedService, createAuditedService, keyed } from '../../support/audited-service.ts';
