@@ -17,7 +17,7 @@ export interface ReadList {
   readonly members: Members;
   /** Unlisted keys that keep their values, each with the number of consecutive lists without it. */
   readonly kept: ReadonlyMap<string, number>;
-  /** Whether the list contains a watched key, or the key keeps its value. */
+  /** Returns whether `key` is watched and listed, or keeps its value. */
   has(key: string): boolean;
   readonly isComplete: boolean;
 }

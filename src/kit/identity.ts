@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Secret } from './secret.ts';
 
-/** Converts a value for JSON, keeping types that JSON would drop or redact. */
+/** Returns a JSON value that distinguishes secrets, dates, patterns and other values that JSON.stringify hides or drops. */
 function plain(value: unknown): unknown {
   if (value instanceof Secret) return ['secret', value.reveal()];
   if (value instanceof RegExp) return ['pattern', String(value)];

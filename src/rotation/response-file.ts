@@ -47,7 +47,7 @@ export function createKeeper(record: string) {
       failure = undefined;
       let other = record;
       attempt(() => {
-        // A private folder: in the shared one, another user may have created such a file.
+        // In the shared temporary folder, another user may already have created a file with this name.
         const path = join(mkdtempSync(join(tmpdir(), 'delivery-watch-')), basename(record));
         replaceFile(path, bytes);
         syncFolder(tmpdir());

@@ -39,7 +39,7 @@ it('omits excluded families from a Prometheus snapshot, but not from JSON', asyn
   });
 });
 
-it('the plan command does not count series of excluded families', async () => {
+it('`plan` does not count series of excluded families', async () => {
   const seriesOf = async (exclude: string[]) => (await planCosts(await setUp(exclude), deps, signal))[0]?.series ?? 0;
   const whole = await seriesOf([]);
   expect(await seriesOf(['delivery_token_rejected', 'delivery_watch_api_budget_remaining'])).toBe(whole - 2);

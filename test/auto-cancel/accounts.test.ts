@@ -178,7 +178,7 @@ it('an agent starts with a read-only store and obeys a pause that is not yet in 
   expect(await readJournal(store, 'a')).toMatchObject([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
 });
 
-it('auto-cancel opens one reader with the priority `look` and one with the priority `action`', async () => {
+it('auto-cancel reads with the priorities `look` and `action`', async () => {
   const { start, priorities } = setUp();
   await start(['a']);
   expect([...priorities].sort()).toEqual(['action', 'look']);

@@ -315,7 +315,7 @@ describe('audit lines for pauses and resumes', () => {
     expect(line).toMatchObject({ by: 'ann', order: expect.stringMatching(/^[0-9a-f-]{36}$/) });
   });
 
-  it('audit lines of pauses are appended later if a journal cannot be written, without delaying other journals', async () => {
+  it('a journal that cannot be written delays only its own audit lines', async () => {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
     const journals = await Promise.all(['a', 'b'].map(name => openJournal(store, name)));

@@ -58,7 +58,7 @@ describe('decisions', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('from the millisecond at which it expires, a rule only plans cancels', async () => {
+  it('a rule only plans cancels from the moment it expires', async () => {
     const expires = '2026-06-01T01:00:00Z';
     const scene = await warmScene({ rules: [rule('jobs', { expires })] });
     await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);
@@ -70,7 +70,7 @@ describe('decisions', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('an open cancel is given up if its rule may no longer act', async () => {
+  it('an open cancel is abandoned if its rule may no longer act', async () => {
     const scene = await warmScene();
     scene.answers = ['500'];
     await scene.walk('a');

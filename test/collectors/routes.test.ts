@@ -31,7 +31,7 @@ describe('routes', () => {
     );
   });
 
-  it('the route is UNMATCHED without patterns and for overlong paths', () => {
+  it('paths that are too long, and all paths without patterns, are UNMATCHED', () => {
     expect(createRoutes([]).of('https://a.example/users/7')).toBe(UNMATCHED);
     const of = (length: number) => createRoutes(['/*all']).ofPath(`/${'x'.repeat(length)}`);
     expect([of(2047), of(2048)]).toEqual(['/*all', UNMATCHED]);

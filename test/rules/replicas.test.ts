@@ -8,7 +8,7 @@ const LEASE = 15_000;
 /** Maximum time from a stop to the first notice of the other replica. */
 const TAKEOVER = LEASE + 4 * TICK;
 
-/** Runs the alert from start to end. Replica one stops at this step. If `wakes`, it continues after replica two took over. */
+/** Simulates an alert that fires and resolves. Replica one stops at step `stopAt`; if `wakes`, it resumes after the takeover. */
 async function live(stopAt: number, wakes: boolean) {
   const scene: ReplicaScene = createReplicaScene();
   scene.shared.place('a', 'one');

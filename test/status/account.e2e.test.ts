@@ -95,7 +95,7 @@ it('shows only the configuration and stored state before the first read', async 
   expect(schedules).toMatchObject([{ name: 'nightly', state: 'unknown', next: null, missed: 0 }]);
 });
 
-it('shows the same numbers of an account as the exposition', async () => {
+it('shows the same numbers as /metrics', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();
@@ -215,7 +215,7 @@ it('shows the new configuration after a reload, and keeps the data of an unchang
   expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
 
-it('shows the previous facts of a changed account until its first complete round, like the exposition', async () => {
+it('shows the previous data of a changed account until its first complete round, like /metrics', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();

@@ -251,7 +251,7 @@ describe('rows', () => {
     expect(asked).toEqual([1, 1]);
   });
 
-  it('a row that throws shows its account as failed, is logged once, and does not affect other accounts', async () => {
+  it('an account whose row throws is shown as failed and logged once; other accounts are unaffected', async () => {
     const { rows, viewed, bugs, wait, set } = scene(3);
     const [, broken] = viewed;
     const { shown: before } = broken?.account ?? {};

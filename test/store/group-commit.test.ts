@@ -72,7 +72,7 @@ describe('group commit', () => {
     await added;
   });
 
-  it('ends a group before it exceeds the weight limit, accepts any single item and yields between groups', async () => {
+  it('limits the weight of a group, but accepts any single item, and yields between groups', async () => {
     const { groupCommit, writes } = setUp(10);
     const added = ['a', 'b', 'c', 'd'].map((item, n) => groupCommit.add(item, [4, 6, 50, 1][n] as number));
     await nextTurn();
@@ -112,7 +112,7 @@ describe('group commit', () => {
     ]);
   });
 
-  it('rejects all waiting items if the error would be the same for each', async () => {
+  it('rejects all waiting items after an error that affects them all', async () => {
     const { groupCommit, failed } = setUp(1, ['a'], () => true);
     const results = await Promise.allSettled(['a', 'b'].map(item => groupCommit.add(item, 1)));
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

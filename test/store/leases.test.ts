@@ -361,7 +361,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     });
   });
 
-  it('assigns each account to one replica again after an older database state was restored', async () => {
+  it('assigns each account to one replica after a restore of an older database', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const copy = (from: string, to: string) => `CREATE TABLE ${to} AS SELECT * FROM ${from}`;
     const query = (sql: string) => cluster.database.query('write', sql);

@@ -6,7 +6,7 @@ const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
 describe('store options', () => {
-  it('the store defaults to an SQLite file', () => {
+  it('the default store is an SQLite file', () => {
     expect(storeOptions.parse({})).toEqual({
       kind: 'sqlite',
       path: './data/delivery-watch.db',
@@ -23,7 +23,7 @@ describe('store options', () => {
     'postgresql://h:5433/d?sslmode=verify-full&sslrootcert=/ca.pem',
     'postgres:///d?host=/run/postgresql',
     'postgres://u@[::1]:5432/d',
-  ])('the store URL %s is accepted and redacted', url => {
+  ])('accepts and redacts the store URL %s', url => {
     const options = storeOptions.parse({ kind: 'postgres', url });
     expect(JSON.stringify(options)).toContain('"url":{"literal":"<secret>"}');
   });
@@ -63,7 +63,7 @@ describe('store options', () => {
       'must be a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h, at most 366d',
     ],
     [{ file: 'x' }, 'Unrecognized key: "file"'],
-  ])('the store options %j are rejected', (options, message) => {
+  ])('rejects the store options %j', (options, message) => {
     expect(storeOptions.safeParse(options).error?.issues.map(issue => issue.message)).toEqual([message]);
   });
 });

@@ -107,7 +107,7 @@ describe('sqlite file', () => {
     ['an empty file', ''],
     ['only a header', 'PRAGMA journal_mode = WAL'],
     ['no settings', 'PRAGMA application_id = 0; VACUUM'],
-  ])('the file is completed if its creation was interrupted: %s', async (_what, sql) => {
+  ])('the next start completes a file whose creation was interrupted: %s', async (_what, sql) => {
     const path = join(newFolder(), 'rows.db');
     writeFileSync(path, '');
     const db = new DatabaseSync(path);
@@ -132,7 +132,7 @@ describe('sqlite file', () => {
     expect(await (await open(join(folder, 'link.db'))).scan('a', '')).toEqual(new Map([['k', 'v']]));
   });
 
-  it('the file contains a prefix of the commits, each complete, wherever its WAL is cut off', async () => {
+  it('a file whose WAL is cut off contains the first commits, each complete', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);

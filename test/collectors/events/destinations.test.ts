@@ -203,7 +203,7 @@ describe('limit on destinations', () => {
     expect(destinations.copies().get('a')).toBe(destinations.copies().get('a'));
   });
 
-  it('if the option is off, one total without a destination starts at 0', () => {
+  it('counts one total without a destination, from 0, if the option is off', () => {
     const destinations = createDestinations('none', 1, new Map());
     expect([...destinations.copies()]).toEqual([['', createDestinationTally()]]);
   });

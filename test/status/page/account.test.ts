@@ -63,13 +63,13 @@ describe('account page', () => {
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
-  it('a past expiry is shown as overdue instead of as the next one', () => {
+  it('the page shows a past expiry as overdue', () => {
     const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
     expect(of('2026-11-22T10:25:12.000Z')).toContain('Next expiry in 10 min');
     expect(of('2026-11-22T10:05:12.000Z')).toContain('Next expiry (overdue) 10 min ago');
   });
 
-  it('a resolved alert shows its end instead of its start', () => {
+  it('the page shows when a resolved alert ended', () => {
     const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
     const of = (more: Partial<AccountView['alerts'][number]>) =>
       read(page({ ...account, alerts: [{ ...alert, state: 'firing', ...more }] }));
@@ -114,7 +114,7 @@ describe('account page', () => {
     expect(read(part(page(hostile), 'dead-letters'))).toContain('Oldest entered in 9 d');
   });
 
-  it('charts request existing families', () => {
+  it('charts request only families that exist', () => {
     const metrics = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
     const charts = [...page(account).matchAll(/data-chart="([^"]*)"/g)].map(([, text = '']) =>
       text.replaceAll('&quot;', '"'),

@@ -20,7 +20,7 @@ describe('gaps', () => {
     const thinned = [0, 300, 600, 900, 1200, 1500, 1560, 1620, 1680, 1740];
     expect(gapsOf(thinned).slice(1)).not.toContain(true);
   });
-  it('gaps of an empty history are an empty list', () => expect(gapsOf([])).toEqual([]));
+  it('an empty history has no gaps', () => expect(gapsOf([])).toEqual([]));
 });
 
 describe('increases', () => {

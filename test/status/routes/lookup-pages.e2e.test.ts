@@ -23,7 +23,7 @@ async function serveLookups(
   return { ...server, get, calls };
 }
 
-it('pages look up what their address selects, with the filters of the API, and ignore other parameters', async () => {
+it('pages accept the filters of the API and ignore other parameters', async () => {
   const { get, calls } = await serveLookups();
   for (const path of ['dlq?kind=k&queue=q&limit=200&utm=x', 'events?state=FAILED&account=b', 'messages/m1?x=y']) {
     const { status, headers, text } = await get(`/accounts/a/${path}`);
@@ -65,7 +65,7 @@ it.each(PATHS)('%s requires a user and accepts only GET and HEAD', async path =>
   expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
 });
 
-it.each(PATHS)('%s of an unknown account is not found and sends no request', async path => {
+it.each(PATHS)('%s of an unknown account returns 404 without a request to the service', async path => {
   const { get, calls } = await serveLookups();
   for (const name of ['b', '%zz', '%3Cscript%3E']) {
     const { status, text } = await get(`/accounts/${name}/${path}`);
@@ -79,7 +79,7 @@ it.each([
   ['dlq?kind=a&kind=b', 'kind must be given once'],
   ['events?state=x', 'state must be one of CREATED'],
   ['messages/a%2Fb', 'the message id must be 1 to 200'],
-])('an invalid address is an error on the page: %s', async (path, words) => {
+])('shows an error for an invalid query: %s', async (path, words) => {
   const { get, calls } = await serveLookups();
   const { status, text } = await get(`/accounts/a/${path}`);
   expect([status, read(text)]).toEqual([400, expect.stringContaining(`failed with status 400: ${words}`)]);
@@ -93,7 +93,7 @@ const FAILURES: readonly (readonly [status: number, retryAfter: number | undefin
   [503, 5000],
 ];
 
-it.each(FAILURES)('a look-up that fails with %s is shown with its reason', async (code, retryAfter) => {
+it.each(FAILURES)('shows why a look-up failed: %s', async (code, retryAfter) => {
   const { get, log } = await serveLookups(() => {
     throw new LookupError(code, 'it <b>fails</b>', retryAfter);
   });
@@ -108,7 +108,7 @@ it.each(FAILURES)('a look-up that fails with %s is shown with its reason', async
   expect(log.lines).toEqual([]);
 });
 
-it('a bug in a look-up is status 500', async () => {
+it('responds with 500 if a look-up throws', async () => {
   const { get } = await serveLookups(() => {
     throw new Error('bug');
   });
@@ -143,7 +143,7 @@ function elsewhere(publicUrl: string | null): Partial<Served> {
   };
 }
 
-it('an account of another replica redirects to its holder once, if browsers can reach it', async () => {
+it('redirects to the holder of the account, once, if browsers can reach it', async () => {
   const { get, calls } = await serveLookups(undefined, elsewhere('https://two.example/watch'));
   const { status, headers } = await get('/accounts/a/dlq?kind=k');
   expect([status, headers.location, headers['cache-control']]).toEqual([
@@ -157,7 +157,7 @@ it('an account of another replica redirects to its holder once, if browsers can 
   expect(calls).toEqual([]);
 });
 
-it('an account of a replica that browsers cannot reach names its holder', async () => {
+it('names the holder if browsers cannot reach it', async () => {
   const { get, calls } = await serveLookups(undefined, elsewhere(null));
   for (const path of PATHS) {
     const { status, text } = await get(`/accounts/a/${path}`);
@@ -166,7 +166,7 @@ it('an account of a replica that browsers cannot reach names its holder', async 
   expect(calls).toEqual([]);
 });
 
-it('an account that moves during a look-up redirects to its new holder', async () => {
+it('redirects to the new holder if the account moves during a look-up', async () => {
   const moved = elsewhere('https://two.example');
   let isMoved = false;
   const { get } = await serveLookups(
