@@ -33,7 +33,6 @@ export interface ClientDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Secrets to redact from error texts of the service. */
   readonly secrets: Pick<SecretValues, 'of'>;
   /** Undefined if no other process can hold the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
@@ -42,8 +41,8 @@ export interface ClientDeps {
 }
 
 /**
- * Sends and counts the requests of an account within its budget. `before`: state stored by an earlier process; `counted`: counters
- * of the same account before a reload.
+ * Creates the client of an account, which counts requests and enforces the budget. `before`: state stored by an earlier
+ * process; `counted`: counters from before a reload.
  */
 export function createAccountClient(
   settings: AccountSettings,
@@ -92,18 +91,14 @@ export function createAccountClient(
   return {
     budget,
     meter,
-    /** Log that adds the hosts of the service to each line. */
     log,
     at: reader ? () => reader : client.at,
-    /**
-     * Creates a writer with the action token, by default the account's token, on the same budget. Only auto-cancel uses it, because
-     * it keeps a journal.
-     */
+    /** Creates a writer that uses the same budget. Only auto-cancel may use it, because it keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
-    /** Returns the result of the last conclusive token check, even if an earlier process made it; undefined before the first. */
+    /** Result of the last conclusive token check, possibly by an earlier process; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
-    /** Minimum clock skew between this machine and the service (ms); undefined if unknown. */
+    /** Minimum clock skew (ms) between this machine and the service; undefined if unknown. */
     clockSkew: serviceClock.skew,
     spent: meter.spent,
   };

@@ -52,13 +52,12 @@ interface UpkeepDeps {
   readonly states: readonly CollectorState[];
   readonly rows: Pick<Awaited<ReturnType<typeof openAccountRows>>, 'save'>;
   readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
-  /** Current state, except the freshness of the data. */
   known(): Omit<StoredAccount, 'freshness'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
-/** Saves the state of an account, and logs when its data is withdrawn. */
+/** Returns functions that save the state of an account and log withdrawn data. */
 export function createUpkeep({ account, states, rows, history, known, clock, log }: UpkeepDeps) {
   const withdrawn = new Set<CollectorState>();
   let savedTurn: string | undefined;
@@ -78,18 +77,18 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     }
   }
 
-  /** Identifies state that is saved immediately when it changes: a process in a crash loop never reaches a periodic save. */
+  /** Returns a key for state that must be saved as soon as it changes: a process in a crash loop never reaches a periodic save. */
   function turn(): string {
     const rounds = states.flatMap(state => Object.values(state.freshness()));
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
-  /** Saves the state. `more`: further rows for the same commit. Rejects with StoreError. */
+  /** Saves the state with `more` rows in one commit. Rejects with StoreError. */
   async function save(more: readonly Change[] = []): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
-    // Commit everything at once, so that the rows of all accounts share one transaction and one fsync.
+    // Commit everything at once: all accounts then share one transaction and one fsync.
     const recorded = history.unsaved();
     await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, [...recorded, ...more]);
     history.saved(recorded);
@@ -97,7 +96,7 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
 
   return {
     save,
-    /** Logs withdrawn data, and saves state that must be saved immediately. Never rejects. */
+    /** Logs withdrawn data and saves urgent changes. Never rejects. */
     async afterRound(): Promise<void> {
       logWithdrawals();
       // If this fails, the next periodic save retries it and reports the failure.

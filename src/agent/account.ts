@@ -22,10 +22,10 @@ export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
 }
 
-/** An open account with its rounds and data. Close it before another one with the same name is opened. */
+/** An open account. Close it before opening another one with the same name. */
 export type Account = Awaited<ReturnType<typeof openAccount>>;
 
-/** State that an account inherits from its predecessor of the same name. Must not reference the predecessor. */
+/** State inherited from an earlier instance of the account. Must not reference that instance. */
 interface Predecessor {
   readonly meter: AccountMeter;
   shown(): ShownFacts;
@@ -42,8 +42,8 @@ async function startLoops(rounds: readonly AccountRound[], loops: Loops): Promis
 }
 
 /**
- * Opens an account from its stored rows, without requests. `last`: the same account before a reload, stopped and saved. Its counters
- * continue, and its gauges stay until the next read. Rejects with StoreError.
+ * Opens an account from its stored rows, without sending requests. `last`: the stopped instance before a reload, whose
+ * counters continue. Rejects with StoreError.
  */
 export async function openAccount(settings: AccountSettings, deps: AccountDeps, last?: Predecessor) {
   const { name, collect } = settings;
@@ -71,7 +71,6 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   });
   const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
-  // Store the state before the first round: in a crash loop, this process may not reach a periodic save.
   await upkeep.afterRound();
 
   let ended = 0;
@@ -90,17 +89,15 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const loops = createLoops(deps);
   const status = () => accountStatus(name, states);
   const statusBefore = last?.shownStatus();
-  /** Returns the status of the account. Rounds not run since a reload keep their previous status. */
   const shownStatus = () => withEarlierRounds(status(), statusBefore);
   const suspected = createSuspectedSource(name, () => collectors.shown().dlq?.now);
   const facts = [...collectors.all.map(({ source }) => source), ...(collect.dlq.enabled ? [suspected] : [])];
   return {
     ...client,
     name,
-    /** Rounds, for callers that run them individually instead of calling `start`. */
+    /** For callers that run rounds individually instead of calling `start`. */
     rounds,
     facts,
-    /** `facts`, and the source of the agent's own metrics about the account. */
     sources: [...facts, createAccountSource({ settings, client, status: shownStatus, plan })],
     roundsEnded: () => ended,
     shown: collectors.shown,
@@ -108,22 +105,21 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     shownStatus,
     /** Requests left in the configured budget of this UTC day. */
     budgetRemaining: budget.remaining,
-    /** State of a collector's data; undefined if the collector is not enabled. */
+    /** Undefined if the collector is not enabled. */
     state: (collector: string) => states.find(each => each.collector === collector),
-    /** Facts of the dead-letter queue; undefined before the first complete walk and after withdrawal. */
+    /** Undefined before the first complete walk and after withdrawal. */
     dlqFacts: collectors.dlqFacts,
     history,
     problems,
     /** Undefined until the account's record is read. */
     plan,
     limits: (): AccountLimits => plan()?.limits ?? {},
-    /** Starts the loops of all rounds. Resolves when each has run once. Must be called only once. */
+    /** Starts all rounds. Resolves when each has run once. Call it only once. */
     start: () => startLoops(rounds, loops),
-    /** Saves budget use, data freshness and history, with further rows. Rejects with StoreError. */
+    /** Saves the state together with further rows. Rejects with StoreError. */
     save: upkeep.save,
-    /** Ends the rounds and aborts requests in flight. No round starts afterwards. */
+    /** Stops the rounds and aborts requests in flight. */
     stop: () => loops.close(),
-    /** Stops and saves. Rejects with StoreError. */
     async close(): Promise<void> {
       await loops.close();
       await upkeep.save();

@@ -7,7 +7,7 @@ import type { AgentBase } from './parts.ts';
 import type { Prepared } from './prepared.ts';
 import type { RunningAccount } from './running-account.ts';
 
-/** Snapshot of the accounts and configuration that this process serves. Replaced when they change. */
+/** Snapshot of the configuration and the accounts of this process. Replaced when either changes. */
 export type AgentState = ReturnType<typeof createAgentState>;
 
 interface StateDeps extends Pick<AgentBase, 'leases' | 'process' | 'holding' | 'clock'> {
@@ -44,7 +44,7 @@ export function createAgentState({ prepared, running, closed, autoCancel, ...dep
   ];
   return {
     loaded,
-    /** Accounts run by this process, in the order of the configuration. */
+    /** In the order of the configuration. */
     accounts: placed.map(({ account }) => account),
     running: [...desired.keys()].flatMap(name => running.get(name) ?? []),
     sources,

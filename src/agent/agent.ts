@@ -25,10 +25,9 @@ export interface AgentDeps extends PartsDeps {
 
 export type Agent = Awaited<ReturnType<typeof startAgent>>;
 
-/** All parts of the agent except the port. */
 export type AgentCore = Awaited<ReturnType<typeof openCore>>;
 
-/** Opens all parts and accounts without starting them. If a part cannot be opened, closes everything and throws. */
+/** Opens all parts and accounts without starting them. Closes everything again if one fails. */
 export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
   const closing = createClosing();
   try {
@@ -63,10 +62,10 @@ function serverSettings({ server }: Config): ServerSettings {
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 
-/** Opens all parts and the port, and starts the loops. If a part cannot be opened, closes everything and throws. */
+/** Starts the agent and opens its port. Closes everything again if a part fails. */
 export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   const { watchEvery, clock, random, env, bounds } = deps;
-  // Read the state before the parts are opened, so that later changes of the files are detected.
+  // Read the files' state first, to detect changes made during startup.
   const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.hash };
   const core = await openCore(loaded, deps);
   const { supervisor, base } = core;
@@ -75,7 +74,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   closing.add('core', core.close);
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
-  /** Reloads the configuration. If it cannot be used, returns the reasons and keeps the current one. Never rejects. */
+  /** Reloads the configuration. If it is invalid, returns the errors and keeps the current one. Never rejects. */
   async function reload(): Promise<ReloadResult> {
     if (!reloading) return { faults: [{ file: loaded.file, message: 'the agent is starting' }] };
     const result = await reloading.reload();
@@ -91,7 +90,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   }
   const read: ReadWebConfig = file => readWebConfig(file).config;
   const served: Served = Object.assign(core.served, { reload, reloadErrors: () => reloads.last?.faults ?? [] });
-  // Open the port first: an agent that cannot be scraped must not query the service either.
+  // Open the port first: an agent that cannot be scraped must not query the service.
   const server = await startHttpServer(settingsOf(loaded), served, log, read).catch(async (error: unknown) => {
     await closing.close();
     throw error;
@@ -120,10 +119,10 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     },
     status: () => served.status(),
     reload,
-    /** Ends the loops, aborting requests in flight, and closes everything in reverse order. */
+    /** Stops all loops, aborts requests in flight, and closes everything in reverse order. */
     async close(): Promise<void> {
       log.info({}, 'stopping');
-      // Start the shutdown timeout before waiting for a running reload, which an unresponsive database may delay.
+      // Start the shutdown timeout first: an unresponsive database may delay a running reload.
       base.holding?.drain();
       await closing.close();
       log.info({}, 'stopped');

@@ -9,17 +9,16 @@ export interface Exports {
   readonly push: Push;
 }
 
-/** Interval at which traces of ended messages are sent (ms). */
+/** Milliseconds between exports of message traces. */
 const LIFECYCLES_EVERY = 2000;
 const SEND_EVERY = 1000;
 
-/** Closes exports, except those shared with `other`. */
 async function closeUnlessShared({ traces, push }: Exports, other?: Exports): Promise<void> {
   if (traces !== other?.traces) await traces.close();
   if (push !== other?.push) await push.close(other?.push);
 }
 
-/** Sends traces and metrics to OTLP receivers. Owns the queues and counters that survive a reload. */
+/** Exports traces and metrics over OTLP. Queues and counters survive a reload. */
 export class Exporting {
   readonly #deps: Omit<TracesDeps & PushDeps, 'config'>;
   readonly #loops;
@@ -31,7 +30,7 @@ export class Exporting {
     this.#loops = { lifecycles: createLoopSlot(deps), enqueue: createLoopSlot(deps), send: createLoopSlot(deps) };
   }
 
-  /** Creates the exports of a configuration and reuses unchanged ones. Rejects with an Error for unsupported settings. */
+  /** Creates the exports for a configuration and reuses unchanged ones. Rejects if a setting is unsupported. */
   async prepare(config: Config): Promise<Exports> {
     const deps = { ...this.#deps, config };
     const traces = await openTraces(deps, this.#current?.traces);
@@ -51,7 +50,7 @@ export class Exporting {
     if (prepared.traces !== before?.traces) prepared.traces.activate();
   }
 
-  /** Starts the loops of the current exports, replacing loops that changed. */
+  /** Starts the loops of the current exports. */
   async start(config: Config, random: () => number): Promise<void> {
     const { traces, push } = this.current;
     const { exportMessages } = traces;
@@ -62,18 +61,16 @@ export class Exporting {
         traces,
         exportMessages && { every: LIFECYCLES_EVERY, firstDelay: LIFECYCLES_EVERY, body: exportMessages },
       ),
-      // The delay is random, so that agents started together do not push simultaneously.
+      // Randomize the start, so that agents started together do not push simultaneously.
       enqueue.run(push, push.loops && { every, firstDelay: every * random(), body: push.loops.enqueue }),
       send.run(push, push.loops && { every: SEND_EVERY, firstDelay: SEND_EVERY, body: push.loops.send }),
     ]);
   }
 
-  /** Closes prepared exports that are not put into use. */
   discard(prepared: Exports): Promise<void> {
     return closeUnlessShared(prepared, this.#current);
   }
 
-  /** Flushes and closes replaced exports. */
   async closeReplaced(): Promise<void> {
     for (const replaced of this.#replaced.splice(0)) await closeUnlessShared(replaced, this.#current);
   }
@@ -87,7 +84,7 @@ export class Exporting {
     await Promise.all(Object.values(this.#loops).map(loop => loop.close()));
   }
 
-  /** Flushes all exports concurrently, because several receivers may be unresponsive. */
+  /** Flushes all exports concurrently: several receivers may be unresponsive. */
   async close(): Promise<void> {
     await Promise.all([this.current.traces.close(), this.current.push.close()]);
   }

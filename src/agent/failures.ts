@@ -3,7 +3,7 @@ import type { AgentBase } from './parts.ts';
 
 export interface AccountFailure {
   readonly error: unknown;
-  /** Time of the first of consecutive failures (ms since the Unix epoch). */
+  /** First of the consecutive failures (ms since the Unix epoch). */
   readonly since: number;
   readonly count: number;
   /** Time of the next attempt (monotonic clock). */
@@ -13,7 +13,7 @@ export interface AccountFailure {
 /** Delay before a failed account is retried (ms). */
 const RETRY: Backoff = { first: 30_000, longest: 600_000 };
 
-/** Accounts that could not be opened, configured or saved, with the time of their next attempt. */
+/** Tracks accounts that failed to open, configure or save, and schedules retries. */
 export class AccountFailures {
   readonly #deps: Pick<AgentBase, 'clock' | 'random' | 'log'>;
   readonly #failures = new Map<string, AccountFailure>();
@@ -26,7 +26,7 @@ export class AccountFailures {
     return [...this.#failures.keys()];
   }
 
-  /** Returns the failure of an account's last attempt; undefined if it succeeded. */
+  /** Returns undefined if the last attempt succeeded. */
   of(account: string): AccountFailure | undefined {
     return this.#failures.get(account);
   }
@@ -55,7 +55,7 @@ export class AccountFailures {
     this.#failures.delete(account);
   }
 
-  /** Makes all failed accounts due immediately and resets their delays. */
+  /** Makes all failed accounts due now and resets their delays. */
   retryAll(): void {
     for (const [account, failure] of this.#failures) this.#failures.set(account, { ...failure, count: 0, retryAt: 0 });
   }

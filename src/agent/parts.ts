@@ -26,15 +26,10 @@ import { createStoredKey } from './peer-key.ts';
 
 /** Intervals (ms). */
 const INTERVALS = {
-  /** Saves budget use, freshness and history. */
   save: 15_000,
-  /** Checks an account's auto-cancel for due work. */
   act: 1000,
-  /** Reads operators' orders and the brake. */
   orders: 1000,
-  /** Adds a sample to an account's history. */
   sample: SAMPLE_EVERY,
-  /** Checks for retries of failed accounts. */
   retry: 1000,
 };
 
@@ -50,10 +45,9 @@ export interface PartsDeps {
   readonly intervals?: Partial<typeof INTERVALS>;
 }
 
-/** Parts that do not change with the configuration. */
+/** Parts that outlive a reload. */
 export type AgentBase = Awaited<ReturnType<typeof openBase>>;
 
-/** Returns the store and, with replicas, the leases of this process. */
 async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log, deps: PartsDeps) {
   const { replicas } = store;
   if (!replicas) return { store, holding: undefined };
@@ -71,7 +65,7 @@ async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined>
   }
 }
 
-/** Opens the parts that do not change with the configuration. `closing` closes them. */
+/** Opens the parts that outlive a reload and adds them to `closing`. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const log = createLog(config.log);
   const { env, clock, random, backfill, openAccount } = deps;
@@ -104,7 +98,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     /** Undefined without replicas: this process owns all accounts. */
     holding,
     leases,
-    /** Key for requests between agents that share the store; undefined if it could not be stored at startup. */
+    /** Key for requests between agents that share the store; undefined if storing it failed at startup. */
     peerKey: await openPeerKey(store, log),
     tracer: createTracer(version, config.tracing.propagate),
     secrets: createSecretValues(config, env),
@@ -114,7 +108,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
   };
 }
 
-/** Waits until accounts are saved. Logs failures. Never throws. */
+/** Waits for saves and logs failures. Never rejects. */
 export async function waitUntilSaved(
   saving: readonly Promise<void>[],
   { log, holding }: Pick<AgentBase, 'log' | 'holding'>,
@@ -122,13 +116,13 @@ export async function waitUntilSaved(
   const failures = (await Promise.allSettled(saving)).flatMap(each =>
     each.status === 'rejected' ? [each.reason] : [],
   );
-  // The new holder saves a lost account. An unavailable database is logged when it is detected.
+  // A lost account is saved by its new holder. Database outages are logged elsewhere.
   const failed = failures.find(error => !isNotHeld(error));
   if (failed === undefined || holding?.isUnavailable()) return;
   log.warn({ error: String(failed) }, 'failed to store budget use, data freshness and history');
 }
 
-/** Opens the accounts of a configuration for a command that runs rounds itself. `closing` closes the parts. */
+/** Opens all accounts for a command that runs the rounds itself. */
 export async function openAccounts(
   loaded: LoadedConfig,
   deps: PartsDeps,

@@ -3,30 +3,29 @@ import { createPeerKey, type PeerKey } from '../http/peer.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 
 const KEY = 'agent/key';
-/** Row key for the URL of the agent that owns the store. Replicas use a separate database table instead. */
+/** Row key for the agent's URL. URLs of replicas are in a separate table. */
 const URL_ROW = 'agent/url';
 
 async function read(store: Pick<Store, 'scan'>, key: string): Promise<string | undefined> {
   return (await store.scan(NO_ACCOUNT, key)).get(key);
 }
 
-/** Returns the key shared by all agents of a store. The first agent creates it. Rejects with StoreError. */
+/** Returns the key shared by all agents of a store and creates it if it is missing. Rejects with StoreError. */
 export async function createStoredKey(store: Pick<Store, 'scan' | 'create'>): Promise<PeerKey | undefined> {
   await store.create(KEY, randomBytes(32).toString('base64url'));
   return readStoredKey(store);
 }
 
-/** Reads the shared key, or undefined if no agent has ever used the store. Rejects with StoreError. */
+/** Returns undefined if no agent has used the store yet. Rejects with StoreError. */
 export async function readStoredKey(store: Pick<Store, 'scan'>): Promise<PeerKey | undefined> {
   const secret = await read(store, KEY);
   return secret === undefined ? undefined : createPeerKey(secret);
 }
 
-/** Stores the URL of the agent that owns the store. Rejects with StoreError. */
 export const writeAgentUrl = (store: Pick<Store, 'commit'>, value: string) =>
   store.commit(NO_ACCOUNT, [{ key: URL_ROW, value }]);
 
-/** Returns the URLs of agents that use the store. Rejects with StoreError. */
+/** Returns the URLs of all agents that use the store. Rejects with StoreError. */
 export async function agentUrls(store: Pick<Store, 'scan' | 'agents'>): Promise<readonly string[]> {
   if (store.agents) return store.agents();
   const url = await read(store, URL_ROW);

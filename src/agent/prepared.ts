@@ -13,7 +13,6 @@ import type { AccountSettings } from './account-client.ts';
 import type { Exporting, Exports } from './exporting.ts';
 import type { AgentBase } from './parts.ts';
 
-/** A configured account and its identity. */
 export interface DesiredAccount {
   readonly settings: AccountSettings;
   /** Hash of all settings that affect polling, including secrets. */
@@ -21,7 +20,7 @@ export interface DesiredAccount {
   readonly dispatcher: Dispatcher;
 }
 
-/** Hashes the settings that affect polling. Excluded families do not. */
+/** Hashes the settings that affect polling. */
 function identityOfReading(settings: AccountSettings, config: Config, env: AgentBase['env']): string {
   const { name } = settings;
   const { families: _, ...collect } = settings.collect;
@@ -36,7 +35,7 @@ function identityOfReading(settings: AccountSettings, config: Config, env: Agent
   ]);
 }
 
-/** A checked configuration and its process-wide parts. */
+/** A validated configuration and its process-wide parts. */
 export interface Prepared {
   readonly loaded: LoadedConfig;
   readonly desired: ReadonlyMap<string, DesiredAccount>;
@@ -52,7 +51,7 @@ interface PrepareDeps {
   readonly exporting: Pick<Exporting, 'prepare'>;
 }
 
-/** Creates the process-wide parts of a configuration, reusing unchanged parts of `before`. Rejects if a secret or file is missing. */
+/** Creates the process-wide parts and reuses unchanged ones from `before`. Rejects if a secret or file is missing. */
 export async function prepare(
   loaded: LoadedConfig,
   { base: { dispatchers, env }, alerting, exporting }: PrepareDeps,
@@ -70,6 +69,6 @@ export async function prepare(
   return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, exports };
 }
 
-/** Returns the dispatchers in use. A running account may still use an earlier one, if it could not be saved before a change. */
+/** Returns the dispatchers in use, including those of accounts that still run with earlier settings. */
 export const dispatchersOf = ({ desired }: Prepared, running: Iterable<Pick<DesiredAccount, 'dispatcher'>>) =>
   [...desired.values(), ...running].map(({ dispatcher }) => dispatcher);

@@ -6,7 +6,6 @@ import type { Env } from '../kit/secret.ts';
 import type { Supervisor } from './supervisor.ts';
 import { type FilesState, isSameState, readState } from './watch.ts';
 
-/** Reloads the configuration from its files. */
 export type Reloading = ReturnType<typeof createReloading>;
 
 export interface ReloadDeps {
@@ -38,7 +37,6 @@ function refusals(before: LoadedConfig, next: LoadedConfig): LocatedError[] {
   });
 }
 
-/** An error in the configuration's text, or another failure of the reload. */
 type Refusal = LocatedError | { readonly file: string; readonly message: string };
 
 function toReloadError(error: Refusal): ReloadError {
@@ -76,7 +74,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
     return { faults: faults.map(toReloadError) };
   }
 
-  /** Loads the files, and loads them again if they changed during the load. */
+  /** Loads the files again if they changed during the load. */
   async function load(): Promise<LoadedConfig> {
     for (;;) {
       tried = await readState(supervisor.loaded);
@@ -112,7 +110,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
   }
 
   return {
-    /** Reloads the configuration. Runs are sequential, and calls during a run share the next one. Never rejects. */
+    /** Reloads the configuration. Calls during a reload share the next one. Never rejects. */
     reload(): Promise<ReloadResult> {
       // Check `following` first: `running` is undefined between the end of a run and the start of the next.
       if (following) return following;
@@ -120,9 +118,9 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
       following = running.then(start);
       return following;
     },
-    /** State of the files at the last attempt; undefined if it failed for a reason other than their content. */
+    /** State of the files at the last attempt; undefined if it failed for another reason than their content. */
     tried: (): FilesState | undefined => tried,
-    /** Rejects further reloads and waits for the current one, even if it fails. */
+    /** Rejects further reloads and waits for the current one. */
     async close(): Promise<void> {
       isClosed = true;
       await (following ?? running);

@@ -20,7 +20,7 @@ export interface RunningDeps {
 
 /** Minimum delay of the first sample (ms). */
 const FIRST_SAMPLE = 5000;
-/** First samples are spread over this time per account (ms), up to one interval in total: a thousand at once would block the process. */
+/** First samples are spread over this time per account (ms), so that a thousand accounts do not block the process. */
 const APART = 1000;
 
 /** An open account with its auto-cancel, alerts and history. */
@@ -31,12 +31,10 @@ export class RunningAccount {
   readonly #deps: RunningDeps;
   readonly #sampling: LoopSlot;
   #autoCancel: OpenAutoCancel | undefined;
-  /** Kept after closing, so that the next auto-cancel continues its counters and journal. */
   #lastAutoCancel: OpenAutoCancel | undefined;
   #sources: readonly Source[] = [];
   #sample: () => Promise<void> = async () => undefined;
   #isStarted = false;
-  /** Whether auto-cancel must be reopened to continue. */
   #isAutoCancelStopped = false;
   #configured: Prepared | undefined;
 
@@ -49,7 +47,7 @@ export class RunningAccount {
     this.#lastAutoCancel = last?.autoCancel;
   }
 
-  /** Opens an account from its stored rows, without requests. `last`: its closed predecessor. Rejects with StoreError. */
+  /** Opens an account from its stored rows, without sending requests. `last`: its closed predecessor. Rejects with StoreError. */
   static async open(
     session: Session,
     { loaded: { config }, desired: accounts }: Prepared,
@@ -76,7 +74,6 @@ export class RunningAccount {
     return this.#autoCancel;
   }
 
-  /** Metric sources of the account, including auto-cancel. */
   get sources(): readonly Source[] {
     return this.#sources;
   }
@@ -85,7 +82,6 @@ export class RunningAccount {
     return this.#desired.dispatcher;
   }
 
-  /** Whether a configuration leaves polling unchanged. */
   keepsReading({ desired }: Prepared): boolean {
     const { identity, dispatcher } = desired.get(this.name) ?? {};
     return identity === this.#desired.identity && dispatcher === this.#desired.dispatcher;
@@ -95,12 +91,11 @@ export class RunningAccount {
     return this.#configured === prepared;
   }
 
-  /** Whether a configuration leaves auto-cancel unchanged. */
   keepsAutoCancel(config: Config): boolean {
     return !this.#isAutoCancelStopped && this.#autoCancel?.policy === policyFor(config, this.name);
   }
 
-  /** Switches to a configuration's label names for `delivery_account_info`, which must be the same for all accounts. */
+  /** Updates `delivery_account_info`. Its label names must be the same for all accounts. */
   describe({ desired, info }: Prepared): void {
     const settings = desired.get(this.name)?.settings;
     if (!settings) return;
@@ -110,8 +105,8 @@ export class RunningAccount {
   }
 
   /**
-   * Applies settings other than polling: auto-cancel, rules, history. If auto-cancel changes, it must be stopped first.
-   * Rejects with StoreError, or with an Error if a journal is damaged, after applying everything else.
+   * Applies all settings except polling. Stop auto-cancel first if it changes. Rejects with StoreError, or with an Error if
+   * a journal is damaged.
    */
   async configure(prepared: Prepared): Promise<void> {
     const { base, alerting, autoCancel } = this.#deps;
@@ -127,7 +122,7 @@ export class RunningAccount {
         // Alerts may pause auto-cancel, so load their states first.
         await alerting.open(this.name);
         this.#autoCancel = await autoCancel.open(account, this.#lastAutoCancel);
-        // Drop the predecessor, which would keep all earlier ones reachable.
+        // Release the predecessor, which would keep all earlier ones reachable.
         if (this.#autoCancel) this.#lastAutoCancel = undefined;
         this.#isAutoCancelStopped = false;
         if (this.#isStarted) this.#autoCancel?.start();
@@ -146,7 +141,7 @@ export class RunningAccount {
     this.#configured = prepared;
   }
 
-  /** Starts rounds, auto-cancel and history sampling. Resolves when each round has run once. */
+  /** Starts all loops. Resolves when each round has run once. */
   async start(): Promise<void> {
     this.#isStarted = true;
     this.#autoCancel?.start();
@@ -157,19 +152,17 @@ export class RunningAccount {
     await this.account.start();
   }
 
-  /** Adds a sample to the history. Never rejects. */
   sample(): Promise<void> {
     return this.#sample();
   }
 
-  /** Ends auto-cancel after recording a request in flight. */
+  /** Stops auto-cancel after recording the result of a request in flight. */
   async stopAutoCancel(): Promise<void> {
     this.#isAutoCancelStopped = true;
     await this.#autoCancel?.stop();
   }
 
   async stop(): Promise<void> {
-    // Prevents auto-cancel from starting if it is still being opened.
     this.#isStarted = false;
     await Promise.all([this.account.stop(), this.#sampling.close(), this.stopAutoCancel()]);
   }

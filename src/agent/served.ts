@@ -25,7 +25,7 @@ async function createSharedViews(base: AgentBase): Promise<Shared | undefined> {
   return createShared(base, holding, store.replicas);
 }
 
-/** Creates the views served on the port. They always show the current state. */
+/** Creates the views that the port serves. */
 export async function createServing(supervisor: Supervisor, base: AgentBase) {
   const { process, holding, log, clock, peerKey } = base;
   const shared = await createSharedViews(base);
@@ -40,7 +40,6 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
   );
   let last: { readonly state: AgentState; readonly views: ReturnType<typeof createStateViews> } | undefined;
 
-  /** Returns the views of the current state. Recreates them after the state was replaced. */
   function current() {
     const state = supervisor.state();
     if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor, shared, kept }) };
@@ -91,9 +90,9 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
   return {
     served,
     checkAgent: () => current().agent.check(),
-    /** Logs the problems of the agent itself. Must be called once a minute. Never rejects. */
+    /** Logs problems of the agent itself. Call it once a minute. Never rejects. */
     logProblems: (): Promise<void> => current().agent.logProblems(),
-    /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
+    /** Returns the status rows for other replicas; undefined if the store is not shared. */
     async statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined> {
       const { elsewhere, rows } = current();
       const { accounts, autoCancel } = supervisor.state();

@@ -19,18 +19,14 @@ import { type AgentBase, waitUntilSaved } from './parts.ts';
 import { dispatchersOf, type Prepared, prepare } from './prepared.ts';
 import { RunningAccount, type RunningDeps } from './running-account.ts';
 
-/** Status rows for other replicas, by account. */
 type StatusRows = () => Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
 
-/** Maximum number of accounts that are opened, or run their first rounds, concurrently. A first round may read minutes of history. */
+/** Maximum number of accounts that start concurrently. A first round may read minutes of history. */
 const CONCURRENCY = 8;
-/** Maximum time for which an unresponsive service delays other accounts' first rounds (ms). */
+/** Maximum time (ms) that one account's first round may delay other accounts. */
 const MAX_START = 1000;
 
-/**
- * Owns the running accounts. Start, reload and lease changes share one operation: `reconcile` closes accounts that should not run and
- * opens those that should.
- */
+/** Runs the accounts. After each change, `reconcile` closes and opens accounts until they match the configuration and the leases. */
 export class Supervisor {
   readonly alerting: Alerting;
   readonly exporting: Exporting;
@@ -38,7 +34,7 @@ export class Supervisor {
   readonly #autoCancel: AutoCancelAccounts;
   readonly #parts: RunningDeps;
   readonly #running = new Map<string, RunningAccount>();
-  /** Closed accounts that are about to be reopened. Their facts are still shown. */
+  /** Closed accounts that will be reopened. Their data is still served. */
   readonly #closed = new Map<string, RunningAccount>();
   readonly #sessions = new Map<string, Session>();
   readonly #failures: AccountFailures;
@@ -76,7 +72,7 @@ export class Supervisor {
     this.#parts = { base, alerting, exporting, autoCancel: this.#autoCancel };
   }
 
-  /** Opens all accounts; with replicas, `start` opens them. Rejects if a process-wide part cannot be created. */
+  /** Opens all accounts; with replicas, `start` opens them. */
   static async open(loaded: LoadedConfig, base: AgentBase): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
     opened.#prepared = await prepare(loaded, opened.#parts);
@@ -104,7 +100,6 @@ export class Supervisor {
     return this.#prepared.loaded;
   }
 
-  /** Starts all loops and, with replicas, the renewal of leases. */
   start(statusRows: StatusRows = async () => undefined): void {
     const {
       holding,
@@ -122,8 +117,8 @@ export class Supervisor {
   }
 
   /**
-   * Switches to another configuration and returns the changes. `commit` is called after all process-wide parts are created, and may
-   * still reject it. Rejects without changes if a part cannot be created. Accounts that fail to open are retried.
+   * Switches to another configuration and returns the changes. `commit` may still reject it. Rejects without changes;
+   * accounts that fail to open are retried.
    */
   reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]> {
     const { holding, dispatchers } = this.#base;
@@ -145,18 +140,18 @@ export class Supervisor {
     });
   }
 
-  /** Closes accounts that should not run and opens missing ones, except those whose retry is not due. Never rejects. */
+  /** Closes accounts that should not run and opens missing ones. Never rejects. */
   reconcile(): Promise<void> {
     return this.#inTurn(() => this.#reconcile(this.#prepared));
   }
 
-  /** Saves budget use, freshness and history of all accounts together with `rows`. Never rejects. */
+  /** Saves all accounts together with `rows`. Never rejects. */
   async save(rows?: Awaited<ReturnType<StatusRows>>): Promise<void> {
     const saving = [...this.#running.values()].map(({ name, account }) => account.save(rows?.get(name)));
     await waitUntilSaved(saving, this.#base);
   }
 
-  /** Ends all loops and aborts requests in flight. Data is still served. */
+  /** Stops all loops and aborts requests in flight. Data is still served. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#base.holding?.drain();
@@ -172,7 +167,7 @@ export class Supervisor {
     ]);
   }
 
-  /** After `stop`: commits alert changes, saves accounts, and sends pending traces and metrics. */
+  /** Call it after `stop`. Saves everything and sends pending traces and metrics. */
   async close(): Promise<void> {
     await this.alerting.close();
     await this.save();
@@ -183,14 +178,14 @@ export class Supervisor {
     if (this.#stopping.signal.aborted) return;
     this.#isQueued = false;
     const isOther = prepared !== this.#prepared;
-    // Stop auto-cancel first, so that no callback is cancelled by removed rules.
+    // Stop auto-cancel first: a removed rule must not cancel anything.
     const running = [...this.#running.values()];
     const keeps = (account: RunningAccount) => this.#wants(account.name, prepared) && account.keepsReading(prepared);
     const keepsActing = (account: RunningAccount) => keeps(account) && account.keepsAutoCancel(prepared.loaded.config);
     const acting = running.filter(account => !keepsActing(account));
     await Promise.all(acting.map(account => account.stopAutoCancel()));
     if (isOther) await this.#activate(prepared);
-    // Close all accounts before opening any: a renamed account still uses the same account of the service.
+    // Close accounts before opening others: a renamed account uses the same account of the service.
     const closing = running.filter(account => !keeps(account));
     await Promise.all(closing.map(account => this.#close(account, prepared)));
     const lost = closing.map(({ name }) => name).filter(name => !this.#wants(name, prepared));
@@ -229,7 +224,7 @@ export class Supervisor {
     const { config, hash } = prepared.loaded;
     this.#prepared = prepared;
     this.#failures.retryAll();
-    // Synchronous, because one family cannot be exposed with different label names.
+    // Keep this synchronous: label names of a family must match in every scrape.
     for (const account of [...this.#running.values(), ...this.#closed.values()]) account.describe(prepared);
     this.#state = undefined;
     this.#autoCancel.use(config);
@@ -242,7 +237,7 @@ export class Supervisor {
     this.#state = undefined;
   }
 
-  /** Closes an account that was changed or removed, or moves to another replica. A changed one that cannot be saved keeps running. */
+  /** Closes an account. If it cannot be saved and is still wanted, it keeps running. */
   async #close(account: RunningAccount, prepared: Prepared): Promise<void> {
     const { name } = account;
     const isReopened = this.#wants(name, prepared);
@@ -256,7 +251,7 @@ export class Supervisor {
       }
     }
     await account.stop();
-    // Another replica continues a lost account from its committed rows.
+    // The new holder continues a lost account from its committed rows.
     const isLost = this.#base.holding?.leaving().get(name) === 'lost';
     if (!isLost) await waitUntilSaved([account.account.save()], this.#base);
     if (isReopened) this.#closed.set(name, account);
@@ -267,13 +262,12 @@ export class Supervisor {
     this.#state = undefined;
   }
 
-  /** Removes accounts that this process no longer runs, and releases their leases. */
   async #releaseLeases(): Promise<void> {
     const { desired } = this.#prepared;
     for (const name of new Set([...this.#closed.keys(), ...this.#failures.accounts])) {
       if (this.#wants(name, this.#prepared)) continue;
       this.#closed.delete(name);
-      // Keep the failure of an account without a holder: it is shown, and its next delay is longer.
+      // Keep the failure if no replica holds the account: its next delay is longer.
       if (!desired.has(name) || this.#base.holding?.isElsewhere(name)) this.#failures.delete(name);
       if (!this.#running.has(name)) await this.alerting[desired.has(name) ? 'release' : 'remove'](name);
       this.#state = undefined;
@@ -283,7 +277,6 @@ export class Supervisor {
     await holding?.release([...holding.leaving().keys()].filter(name => !this.#isOpen(name)));
   }
 
-  /** Applies settings other than polling: rules, history limits, auto-cancel. */
   async #configure(account: RunningAccount, prepared: Prepared): Promise<void> {
     const { name } = account;
     if (account.isConfigured(prepared) || !this.#failures.isDue(name)) return;
@@ -296,7 +289,7 @@ export class Supervisor {
     this.#state = undefined;
   }
 
-  /** Opens missing accounts, except those whose retry is not due. Returns the opened ones. */
+  /** Opens missing accounts and returns the opened ones. */
   async #openMissing(prepared: Prepared): Promise<readonly string[]> {
     const gained: string[] = [];
     if (!this.#isAgentWide && this.#holds(NO_ACCOUNT) && this.#failures.isDue(NO_ACCOUNT)) {
@@ -329,7 +322,7 @@ export class Supervisor {
     await this.alerting.open(name);
     const account = await RunningAccount.open(session, prepared, this.#parts, this.#closed.get(name));
     this.#failures.delete(name);
-    // Until the account is configured, its closed predecessor is shown.
+    // Serve the predecessor's data until the account is configured.
     await this.#configure(account, prepared);
     if (session.isRevoked) {
       await account.stop();
@@ -347,7 +340,7 @@ export class Supervisor {
     if (this.#stopping.signal.aborted) return;
     if (holding) {
       await holding.renew();
-      // The database is unavailable, so the account itself has not failed. It is opened once the database is available.
+      // The database is unavailable. The account is opened once it responds again.
       if (holding.isUnavailable()) return;
       await this.alerting.release(name);
       // The lease was lost: the new holder opens the account.
@@ -364,7 +357,6 @@ export class Supervisor {
     if (this.#failures.accounts.some(isDue)) this.#queue();
   }
 
-  /** Starts the first rounds, a few accounts concurrently. */
   #startAccounts(accounts: readonly RunningAccount[]): void {
     const { clock } = this.#base;
     const options = { concurrency: CONCURRENCY, timeout: MAX_START, clock, signal: this.#stopping.signal };
@@ -373,7 +365,7 @@ export class Supervisor {
     this.#starting.add(starting);
   }
 
-  /** Revokes the sessions of accounts that another replica may own: they no longer send requests or commit. */
+  /** Stops requests and commits of accounts that another replica may hold. */
   #revoke(names: readonly string[]): void {
     for (const name of names) {
       this.#sessions.get(name)?.revoke();
@@ -390,7 +382,6 @@ export class Supervisor {
     if (isMissing || isOpenElsewhere || holding?.leaving().size) this.#queue();
   }
 
-  /** Schedules another run of `reconcile` after the current one. */
   #queue(): void {
     if (this.#isQueued || this.#stopping.signal.aborted) return;
     this.#isQueued = true;

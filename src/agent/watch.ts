@@ -3,7 +3,7 @@ import { glob, readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { LoadedConfig } from '../config/load.ts';
 
-/** Reads a file. Returns its error code if it is unreadable, so that a different error counts as a change. */
+/** Returns the content of a file, or an error code. */
 async function stateOf(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
@@ -12,7 +12,7 @@ async function stateOf(file: string): Promise<string> {
   }
 }
 
-/** Returns existing account files in the order of loading. Asynchronous, so that a slow file system does not block other work. */
+/** Returns account files in loading order. Asynchronous, because a file system may be slow. */
 async function accountFiles(file: string, patterns: readonly string[]): Promise<readonly string[]> {
   const found: string[] = [];
   for (const pattern of patterns) {
@@ -23,15 +23,13 @@ async function accountFiles(file: string, patterns: readonly string[]): Promise<
   return [...new Map(found.map(path => [resolve(path), path])).values()];
 }
 
-/** Fingerprint of a configuration's files. */
 export interface FilesState {
-  /** Same as `LoadedConfig.hash`. */
   readonly hash: string;
   /** Hash of other named files, except secrets and the web-config file, which are read when needed. */
   readonly others: string;
 }
 
-/** Reads the files of a configuration. Never rejects. */
+/** Hashes the files of a configuration. Never rejects. */
 export async function readState({ file, config }: Pick<LoadedConfig, 'file' | 'config'>): Promise<FilesState> {
   const hash = createHash('sha256').update(await stateOf(file));
   const files = await accountFiles(file, config.accountFiles).catch(() => []);
@@ -52,16 +50,15 @@ interface WatchDeps {
   reload(): Promise<unknown>;
 }
 
-/** Maximum number of skipped checks: five minutes at one check every five seconds. */
+/** Maximum number of skipped checks: five minutes at the default interval. */
 const MAX_SKIPPED = 60;
 
 /**
- * Returns the body of a loop that reloads changed files after two equal consecutive reads, because an editor or a mounted volume may
- * still be writing. Retries an invalid configuration when it changes; after other failures, with increasing delays.
+ * Returns a loop body that reloads changed files once two consecutive checks agree, because a file may still be written.
+ * Retries an invalid configuration when it changes; other failures, with increasing delays.
  */
 export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise<void> {
   let seen: FilesState | undefined;
-  /** Number of checks that are still skipped before the next retry, and number to skip after it. */
   let [left, next] = [0, 1];
   return async () => {
     const now = await readState(loaded());
@@ -71,7 +68,6 @@ export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise
     else if (left > 0) left -= 1;
     else if (!isSameState(now, tried())) {
       await reload();
-      // Each attempt creates all changed process-wide parts again and logs its errors: retry with increasing delays.
       if (tried() === undefined) [left, next] = [next, Math.min(next * 2, MAX_SKIPPED)];
     }
   };

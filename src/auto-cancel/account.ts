@@ -20,7 +20,7 @@ import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
 import { staleReason } from './stages.ts';
 
-/** Returns the action id for an episode of a callback, the same in every process. An episode has only one action. */
+/** Returns the id of the action for an episode. All processes compute the same id. */
 const actionOf = ({ account, id, episode }: JournalTarget) => hashedId([account, id, episode], 32);
 
 function targetOf(account: string, id: string | undefined, { entry, episode }: CallbackSighting): JournalTarget {
@@ -39,8 +39,8 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
 }
 
 /**
- * Evaluates all rules. Among matching rules, the most cautious mode wins, then the first in the list. Returns undefined if no rule
- * matches. `latest`: time for expiry; `now`: wall clock (ms since the Unix epoch). `silence`: result of an event look-up, if any.
+ * Evaluates all rules and selects the most cautious match; undefined if none matches. `latest`: time for expiry; `now`: wall
+ * clock (ms since the Unix epoch).
  */
 function evaluateSighting(
   sighting: CallbackSighting,
@@ -95,11 +95,11 @@ function journalNumbers(
 
 export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
   readonly store: Store;
-  /** Stores notices for the notifiers of rules, in the journal's transactions. */
+  /** Stores notices in the same transaction as the journal line. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** Reader for look-ups and read-backs. */
+  /** For look-ups and read-backs. */
   readonly reader: Reader;
-  /** Reader for the final check right before a cancel. */
+  /** For the final check before a cancel. */
   readonly lastReader: Reader;
   /** Undefined if no rule may act. */
   readonly writer: Writer | undefined;
@@ -110,19 +110,19 @@ export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
 /** Delay after a failed run (ms). */
 const RETRY_DELAY_MS = 30_000;
 
-/** Evaluates the failure callbacks of one account and cancels stuck ones if rules permit it. */
+/** Finds stuck failure callbacks of one account and cancels them if rules permit it. */
 export type AccountAutoCancel = Awaited<ReturnType<typeof createAutoCancel>>;
 
-/** Opens the journal, or continues with that of the stopped `before`. Rejects with StoreError, and with an Error for a damaged line. */
+/** Opens the journal, or continues that of the stopped `before`. Rejects with StoreError, or with an Error for a damaged line. */
 export async function createAutoCancel(
   deps: AutoCancelDeps,
   before?: { readonly journal: Journal; readonly decisions: DecisionLog; readonly lastRun: LastRun },
 ) {
   const { account, store, brake, outbox, clock, tracer } = deps;
   const options = { ...deps.options, rules: rulesFor(deps.options, account) };
-  // Use all rules: an open action may belong to a rule that no longer applies to the account.
+  // Pass all rules: an open action may belong to a rule that no longer applies.
   const notices = createNotices(account, deps.options.rules, outbox);
-  // Keep one journal per account: two would assign the same line numbers.
+  // Share the journal: two instances would assign the same line numbers.
   const journal = before?.journal ?? (await openJournal(store, account, notices));
   const { state } = journal;
   const contexts = createContexts({ ...deps, options, journal });
@@ -137,7 +137,6 @@ export async function createAutoCancel(
   }
   const own = { ...deps, options, journal, contexts, evaluateAsOfNow, lookUps, settling, decisions, lastRun };
   const decider = createDecider(own);
-  /** Start of the walk on which the last decision was based. */
   let decidedAt: number | undefined;
 
   async function runDue(signal: AbortSignal): Promise<void> {
@@ -147,10 +146,9 @@ export async function createAutoCancel(
     const { facts } = deps.walk();
     if (facts === undefined || facts.at === decidedAt) return;
     await tracer.span('evaluate auto-cancel rules', { account }, () => decider.decide(facts, signal));
-    // Set this last: an interrupted decision is repeated.
+    // Set this last, so that an interrupted decision is repeated.
     decidedAt = facts.at;
   }
-  /** Monotonic time before which no run starts. */
   let notBefore = 0;
 
   return {
@@ -159,20 +157,20 @@ export async function createAutoCancel(
     brake,
     decisions,
     lastRun,
-    /** Sends later journal lines to the notifiers of the current rules. Must be called before the first run. */
+    /** Sends further notices to the notifiers of the current rules. Call it before the first run. */
     activateNotices: () => journal.notify(notices),
-    /** Whether there is work: a rule applies to the account, or its journal has an action. */
+    /** Whether a rule applies to the account or the journal contains an action. */
     get isUsed(): boolean {
       return options.rules.length > 0 || state.actions.size > 0;
     },
-    /** Reads sent cancels back and makes a decision after each complete walk. Rejects with StoreError and UpstreamError. */
+    /** Reads sent cancels back, and decides once per complete walk. Rejects with StoreError and UpstreamError. */
     async run(signal: AbortSignal): Promise<void> {
       const stale = staleReason(contexts.account());
-      // Right after startup, too few walks are normal: do not log that.
+      // Too few walks are normal after startup: do not log that.
       decisions.stale(stale === 'too_early' ? undefined : stale);
       if (clock.monotonic() < notBefore) return;
       try {
-        // Decisions need a state that includes all stored lines.
+        // Make sure that the state includes all stored lines.
         await journal.confirm();
         await runDue(signal);
       } catch (error) {

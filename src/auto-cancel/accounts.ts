@@ -30,12 +30,11 @@ type Body = (signal: AbortSignal) => Promise<void>;
 export interface OpenAutoCancel {
   readonly own: AccountAutoCancel;
   readonly source: Source;
-  /** Identity of the settings. If they change, auto-cancel is reopened for the account. */
+  /** Auto-cancel is reopened if this identity of the settings changes. */
   readonly policy: string;
   readonly run: Body;
-  /** Starts its loop if there is work. */
   start(): void;
-  /** Stops the loop and aborts look-ups. Waits until the result of a request in flight is recorded. */
+  /** Stops the loop and aborts look-ups. Waits for the result of a request in flight. */
   stop(): Promise<void>;
 }
 
@@ -53,25 +52,24 @@ export interface AutoCancelAccountsDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Stores the notices of rules. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** State of each alert of an account that is firing or unknown, by name. */
+  /** Firing or unknown alerts of an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Remaining lease time of an account (ms); undefined without replicas. */
+  /** Undefined without replicas. */
   readonly leaseLeft?: (account: string) => number | undefined;
-  /** Intervals (ms): `act` between checks for due work of an account, `orders` between reads of orders and the brake. */
+  /** In milliseconds. `act`: between checks for due work; `orders`: between reads of orders and the brake. */
   readonly intervals: { readonly act: number; readonly orders: number };
 }
 
-/** Time that a command waits for the execution of its order (ms). Agents read orders once a second. */
+/** How long a command waits for its order (ms). Agents read orders once a second. */
 export const ORDER_WAIT = 10_000;
 
-/** Maximum number of journal lines in one response: about 10 MB of JSON. */
+/** Maximum number of journal lines in a response, about 10 MB of JSON. */
 export const MAX_LINES = 10_000;
 
 /**
- * Returns all journal lines of these accounts since a time, oldest first, including pauses and resumes that no agent has copied into
- * the journals yet. Blocks the process while it parses them.
+ * Returns all journal lines since a time, oldest first, including pauses and resumes that are not in the journals yet.
+ * Blocks while it parses them.
  */
 export async function readJournals(
   store: Pick<Store, 'scan'>,
@@ -90,7 +88,6 @@ export async function readJournals(
   return lines.sort((a, b) => a.at - b.at);
 }
 
-/** Creates the metrics source of one account. */
 function createSource({ account, numbers }: AccountAutoCancel): Source {
   let last = { text: '', samples: autoCancelSamples(numbers()) };
   return {
@@ -109,16 +106,12 @@ function createSource({ account, numbers }: AccountAutoCancel): Source {
 const policyOf = ({ autoCancel }: AutoCancelSettings) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
-/** Returns the identity of an account's auto-cancel settings; undefined if auto-cancel is off. */
+/** Returns undefined if auto-cancel is off. */
 export function policyFor(config: AutoCancelSettings, account: string): string | undefined {
   const { mode, rules } = config.autoCancel;
   return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
 }
 
-/**
- * Opens auto-cancel for one account. `before`: its stopped predecessor. Rejects with StoreError, and with an Error for a damaged
- * journal line.
- */
 function openAccount(
   config: AutoCancelSettings,
   account: ActingAccount,
@@ -130,7 +123,7 @@ function openAccount(
   const { name } = account;
   const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
   const leaseTime = store.replicas?.leaseTime ?? 0;
-  // Never require more lease time than a successful renewal always leaves.
+  // A successful renewal always leaves a third of the lease time.
   const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
   const own = {
     ...deps,
@@ -154,7 +147,7 @@ function openAccount(
   return createAutoCancel(own, before);
 }
 
-/** Logs errors of a loop's body. Repetitions are logged at level debug: a store may be unavailable for hours. */
+/** Logs the first of equal errors, and repetitions at level debug: a store may be unavailable for hours. */
 function withErrorLog(log: Log, what: string, work: Body): Body {
   let last: string | undefined;
   return async signal => {
@@ -180,7 +173,7 @@ function commandOf({
 }) {
   const { store, accounts, clock } = deps;
   const stopped = async (before: { at: number; by: string; reason: string } | undefined): Promise<CommandResult> => {
-    // Views read the brake from memory.
+    // Refresh the copy in memory, which views read.
     await brake.read();
     return { ok: true, result: { accounts, ...(before && { before }) } };
   };
@@ -219,13 +212,13 @@ interface ActingAccount extends CallbackSource {
   readonly clockSkew: () => number | undefined;
 }
 
-/** Opens auto-cancel for accounts, reads the brake, and executes operators' orders for open accounts. */
+/** Opens auto-cancel for accounts, reads the brake and executes operators' orders. */
 export class AutoCancelAccounts {
   readonly #deps: AutoCancelAccountsDeps;
   readonly #brake: Brake;
   readonly #open = new Map<string, OpenAutoCancel>();
   readonly #orders: LoopSlot;
-  /** Body of the loop that reads the brake and executes orders for open accounts. Never rejects. */
+  /** Reads the brake and executes orders for open accounts. Never rejects. */
   readonly follow: Body;
   #config: AutoCancelSettings;
   #policy: string | undefined;
@@ -238,12 +231,12 @@ export class AutoCancelAccounts {
     this.follow = this.#createFollower();
   }
 
-  /** Switches to a configuration. Accounts with a changed policy must be stopped before and reopened afterwards. */
+  /** Switches to a configuration. Accounts with a changed policy must be closed first. */
   use(config: AutoCancelSettings): void {
     this.#config = config;
   }
 
-  /** Executes orders that were placed while no agent ran, then starts the loop for brake and orders. */
+  /** Executes pending orders, then starts the loop. */
   async start(): Promise<void> {
     this.#logRules();
     await this.follow(new AbortController().signal);
@@ -251,7 +244,7 @@ export class AutoCancelAccounts {
     await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
   }
 
-  /** Opens an account. Resolves to undefined if auto-cancel is off. Parameters and errors as in `openAccount`. */
+  /** Resolves to undefined if auto-cancel is off. Rejects with StoreError, or with an Error for a damaged journal line. */
   async open(account: ActingAccount, before: OpenAutoCancel | undefined): Promise<OpenAutoCancel | undefined> {
     const config = this.#config;
     const policy = policyFor(config, account.name);
@@ -279,14 +272,14 @@ export class AutoCancelAccounts {
     return opened;
   }
 
-  /** Returns data and commands for the open accounts; undefined if auto-cancel is off. */
+  /** Returns undefined if auto-cancel is off. */
   view() {
     if (!this.#isOn()) return undefined;
     const accounts = [...this.#open.values()].map(({ own }) => own);
     const { store, clock } = this.#deps;
     return {
       accounts,
-      /** Explains the callback with this dlqId or messageId in each account, or only in `account`. */
+      /** Explains the callback with this dlqId or messageId in one or all accounts. */
       explain: (id: string, account: string | undefined): readonly Explanation[] =>
         accounts
           .filter(each => account === undefined || each.account === account)
@@ -300,7 +293,7 @@ export class AutoCancelAccounts {
           most,
         );
       },
-      /** Executes an operator's command as the CLI does. Rejects with StoreError, and with the reason of `signal`. */
+      /** Executes an operator's command. Rejects with StoreError, or with the reason of `signal`. */
       command: commandOf({
         store,
         accounts: this.#config.accounts.map(({ name }) => name),
@@ -311,7 +304,7 @@ export class AutoCancelAccounts {
     };
   }
 
-  /** Stops the loop for brake and orders. Accounts must be stopped separately. */
+  /** Accounts must be stopped separately. */
   close(): Promise<void> {
     return this.#orders.close();
   }

@@ -23,18 +23,18 @@ export interface AttemptDeps {
   readonly replica?: string | undefined;
 }
 
-/** Result of an attempt: not made, with the reason; or made, with the response and the final outcome, if any. */
+/** `reason`: why no attempt was made. */
 export type AttemptResult =
   | { readonly made: false; readonly reason: string }
   | { readonly made: true; readonly answer: CancelResponse; readonly outcome: FinalOutcome | undefined };
 
-/** Minimum time between the end of a request and the end of the lease (ms): clocks run at different rates, and sending takes time. */
+/** Safety margin at the end of a lease (ms): clocks run at different rates, and sending takes time. */
 export const LEASE_MARGIN = 1000;
 
 /** Maximum age of the final check when the cancel is sent (ms). */
 const FINAL_CHECK_VALID = 120_000;
 
-/** Rereads the entry and, if it is unchanged and the rule needs events, its newest event. Throws only when the signal is aborted. */
+/** Rereads the entry and, if the rule needs it, its newest event. Throws only if the signal is aborted. */
 async function checkFinally(
   evaluated: EvaluatedCallback,
   { lastReader, clock, log }: Pick<AttemptDeps, 'lastReader' | 'clock' | 'log'>,
@@ -63,8 +63,8 @@ function outcomeOf({ kind }: CancelResponse, isBlind: boolean): FinalOutcome | u
 }
 
 /**
- * Makes one attempt to cancel: performs the final check, commits the intent, sends at most one request and commits the response.
- * Rechecks the stages after each wait. If the process dies after the intent, the callback is read back. Throws StoreError.
+ * Makes one attempt: final check, intent, request, response. The intent is committed before the request, so that a restarted
+ * process reads the callback back. Throws StoreError.
  */
 export async function attempt(
   evaluated: EvaluatedCallback,
@@ -103,16 +103,15 @@ export async function attempt(
   }
   await brake.read();
   const left = sendUntil - clock.monotonic();
-  // The request must end before another replica can acquire the lease and read the result back.
+  // The request must end before another replica can acquire the lease.
   const held = (contexts.account().lease?.left ?? Number.POSITIVE_INFINITY) - LEASE_MARGIN;
-  // A stopped process runs no timer: after it continues, the request may be written before its deadline is noticed.
+  // A suspended process runs no timers: check the deadline again.
   const abort = () => (clock.monotonic() >= sendUntil ? 'too_late' : abortReason(contextNow()));
   const why = abort();
   const answer: CancelResponse = why
     ? { kind: 'not_sent', why }
     : await withDeadline(Math.min(left, held), signal, deadline => writer.cancel(target.id, deadline, abort));
   const proven = outcomeOf(answer, blind);
-  // An earlier attempt must still be read back.
   const outcome = proven === 'expired' && known?.isOpen ? undefined : proven;
   const lines: JournalEntry[] = [{ at: stamp(), action, step: 'answered', attempt: number, answer }];
   if (outcome) lines.push(endLine(ref, outcome, `answer_${answer.kind}`, stamp()));

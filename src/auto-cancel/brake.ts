@@ -7,11 +7,11 @@ import type { JournalEntry } from '../model/journal.ts';
 import { type Guard, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Journal } from './journal.ts';
 
-/** Key of the agent-wide row with the state of auto-cancel. The transaction of every intent compares its value. */
+/** Key of the row that pauses auto-cancel. The transaction of every intent compares its value. */
 export const BRAKE = 'auto-cancel/brake';
-/** Prefix of the audit rows, one for each pause and resume. They are written with the brake and never deleted. */
+/** Prefix of the audit rows, one per pause or resume. They are never deleted. */
 const STOPS = 'auto-cancel-stops/';
-/** Time after the intent in which the cancel may be sent (ms). */
+/** How long after the intent a cancel may be sent (ms). */
 export const SEND_WITHIN = 30_000;
 
 /** Key of an account's row while a request to cancel may be in flight. */
@@ -33,7 +33,7 @@ const sendingRow = z.object({ sendBy: z.number() });
 /** Time (ms since the Unix epoch), operator and reason of a pause. */
 export type Pause = Pick<BrakeRow, 'at' | 'by' | 'reason'>;
 
-/** Parses a row. Returns undefined if it is damaged or was written by an incompatible version. */
+/** Returns undefined if the row is damaged or of an incompatible version. */
 export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T | undefined {
   try {
     return shape.safeParse(JSON.parse(value ?? 'null')).data;
@@ -44,7 +44,7 @@ export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T |
 
 const readBrake = async (store: Pick<Store, 'scan'>) => (await store.scan(NO_ACCOUNT, BRAKE)).get(BRAKE);
 
-/** Returns the pause that a row describes; undefined if auto-cancel is running. A missing or unreadable row counts as a pause. */
+/** Returns undefined if auto-cancel is running. A missing or unreadable row counts as a pause. */
 function pauseOf(value: string | undefined, now: number): Pause | undefined {
   const row = parseRow(brakeRow, value);
   if (row?.state === 'running') return undefined;
@@ -53,7 +53,7 @@ function pauseOf(value: string | undefined, now: number): Pause | undefined {
   return { at: now, by: 'unknown', reason: `the row ${BRAKE} in the store is ${wrong}` };
 }
 
-/** Returns journal lines of all pauses and resumes, oldest first. `now`: milliseconds since the Unix epoch. Rejects with StoreError. */
+/** Returns journal lines of all pauses and resumes, oldest first. */
 export async function stopLines(
   store: Pick<Store, 'scan'>,
   now: number,
@@ -63,7 +63,7 @@ export async function stopLines(
     const row = parseRow(brakeRow, text);
     if (!row) return [];
     const { state, id, at, by, reason } = row;
-    // Limits count from the latest time in the journal, so an operator's fast clock must not advance it.
+    // Limits count from the latest journal time, so an operator's fast clock must not advance it.
     return [{ at: Math.min(at, now), step: state === 'paused' ? state : 'resumed', by, reason, order: id }];
   });
 }
@@ -76,11 +76,10 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   let value: string | undefined;
   let pause: Pause | undefined;
   let last: string | undefined;
-  /** Number of started reads. */
   let reads = 0;
-  /** Number of the read that `isKnown`, `value` and `pause` come from: overlapping reads may end in any order. */
+  /** Number of the read that `value` comes from. Overlapping reads may end in any order. */
   let newest = 0;
-  /** Value of the brake when a journal last contained all pauses and resumes, by journal. */
+  /** Value of the brake when a journal last contained every pause and resume. */
   const synchronized = new WeakMap<Journal, string | undefined>();
 
   async function load(): Promise<void> {
@@ -122,15 +121,12 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
     get isKnown(): boolean {
       return isKnown;
     },
-    // An empty value rejects every intent during a pause, because no row has it.
-    /** Returns the guard for an intent: the row must still have the value of the last read, which must not be a pause. */
+    // No row has an empty value, so an empty value rejects every intent.
+    /** Returns a condition for committing an intent: auto-cancel has not been paused since the last read. */
     guard: (): Guard => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
-    /** Reads the row. Never rejects: `isKnown` becomes false if the store cannot be read. */
+    /** Never rejects. A failed read sets `isKnown` to false. */
     read: (): Promise<void> => load().catch(() => undefined),
-    /**
-     * Creates the row if it is missing: paused if the last pause or resume in any of the journals is a pause, otherwise running. Then
-     * reads the row and appends missing pauses and resumes to the journals. Rejects with StoreError.
-     */
+    /** Creates a missing row, reads it, and appends missing pauses and resumes to the journals. Rejects with StoreError. */
     async synchronize(journals: readonly Journal[]): Promise<void> {
       if (!isCreated) await create(journals);
       await load();
@@ -140,7 +136,6 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
       const lines = await stopLines(store, clock.now());
       const appended = await Promise.allSettled(
         behind.map(async journal => {
-          // A rejected commit may have stored its lines.
           await journal.confirm();
           const missing = lines.filter(({ order }) => !journal.state.orders.has(order));
           if (missing.length > 0) await journal.append(missing);
@@ -152,13 +147,12 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   };
 }
 
-/** Row written with the intent. The transaction of the response, or of the action's end, deletes it. */
+/** Row written with the intent and deleted with the response or the end of the action. */
 export const sendingUntil = (sendBy: number): Change => ({ key: SENDING, value: JSON.stringify({ sendBy }) });
 export const SENDING_ENDED: Change = { key: SENDING, value: null };
 
-/** Interval between checks for requests in flight (ms). */
 const CHECK_EVERY = 100;
-/** Age at which a row counts as left behind by a dead process (ms). Longer than any expected clock skew or clock step. */
+/** Age at which a row counts as abandoned (ms). Longer than any expected clock skew. */
 const ABANDONED_AFTER = 86_400_000;
 
 export interface StopOrder {
@@ -166,7 +160,7 @@ export interface StopOrder {
   readonly reason: string;
 }
 
-/** Returns the changes of the brake and its audit row. Throws a RangeError for a blank operator or reason. */
+/** Throws a RangeError for a blank operator or reason. */
 function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: number): Change[] {
   const row: BrakeRow = { state, id: randomUUID(), at, by, reason };
   const issue = brakeRow.safeParse(row).error?.issues[0];
@@ -182,14 +176,13 @@ function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: numb
 export interface PauseDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called once if the command must wait for requests in flight. */
+  /** Called once if requests are in flight. */
   waiting(requests: number): void;
 }
 
 /**
- * Pauses auto-cancel and returns the previous pause, if any. Waits up to 30 s for requests in flight; afterwards no cancel can be sent.
- * Aborting `signal` ends the wait, not the pause, and rejects with its reason. Also rejects with StoreError, and with a RangeError for a
- * blank operator or reason.
+ * Pauses auto-cancel and waits for requests in flight, at most 30 s. Returns the previous pause, if any. Aborting `signal`
+ * ends only the wait. Rejects with StoreError, or with a RangeError for a blank operator or reason.
  */
 export async function pauseAutoCancel(
   store: Pick<Store, 'scan' | 'commit' | 'valuesOf'>,
@@ -202,7 +195,7 @@ export async function pauseAutoCancel(
   await store.commit(NO_ACCOUNT, changes);
   const end = clock.monotonic() + SEND_WITHIN;
 
-  /** Returns the number of requests in flight; undefined if the store cannot be read. */
+  /** Returns undefined if the store cannot be read. */
   async function inFlight(): Promise<number | undefined> {
     try {
       const rows = [...(await store.valuesOf(SENDING)).values()];
@@ -223,8 +216,8 @@ export async function pauseAutoCancel(
 }
 
 /**
- * Ends the pause and returns it. Returns undefined and writes nothing if auto-cancel is not paused. Rejects with StoreError
- * (`guard_failed` if another operator paused or resumed concurrently), and with a RangeError for a blank operator or reason.
+ * Ends the pause and returns it; undefined if auto-cancel is not paused. Rejects with StoreError (`guard_failed` after a
+ * concurrent change), or with a RangeError for a blank operator or reason.
  */
 export async function resumeAutoCancel(
   store: Pick<Store, 'scan' | 'commit' | 'create'>,

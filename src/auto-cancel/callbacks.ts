@@ -6,7 +6,7 @@ import { allowedGap, evaluate, tracksUnreported, walkEvery } from './evaluate.ts
 import { type AutoCancelOptions, type DetectionRule, defaultRule, rulesFor } from './options.ts';
 import type { WalkView } from './stages.ts';
 
-/** Returns the rules to evaluate for an account; none while auto-cancel is off. */
+/** Returns no rules while auto-cancel is off. */
 export function rulesOf(
   { autoCancel }: { readonly autoCancel: AutoCancelOptions },
   account: string,
@@ -29,10 +29,10 @@ export function callbackOptions(
   };
 }
 
-/** Cached counts: views count thousands of tracked callbacks often. */
+/** Cached, because views count thousands of callbacks often. */
 const counted = new WeakMap<CallbackFacts, number>();
 
-/** Counts callbacks that the default rule finds stuck; undefined before the first complete walk or if the service reports no states. */
+/** Counts callbacks that the default rule finds stuck; undefined if this cannot be determined. */
 export function suspectedCallbacks(tracked: CallbackFacts | undefined): number | undefined {
   if (!tracked?.reportsStates) return undefined;
   const isStuck = (sighting: CallbackSighting) =>
@@ -50,14 +50,12 @@ function isFresh(state: CollectorState | undefined, round: string): boolean {
   return status !== undefined && !status.withdrawn && last?.success === true && !last.stale;
 }
 
-/** Source of an account's facts about failure callbacks. */
 export interface CallbackSource {
   state(collector: string): CollectorState | undefined;
   /** Undefined before the first complete walk, and while the facts are withdrawn. */
   dlqFacts(): DlqFacts | undefined;
 }
 
-/** Returns the current facts about failure callbacks. */
 export function walkViewOf({ state, dlqFacts }: CallbackSource): WalkView {
   return {
     facts: dlqFacts()?.tracked,

@@ -6,7 +6,7 @@ import { createPattern, patternError } from './pattern.ts';
 
 const ALTERNATIVES = 'must name at least one of in, prefix, matches';
 
-/** Creates the schema of a text condition with alternatives. One match is enough. */
+/** Accepts one of several alternatives. */
 function alternatives<T extends z.ZodType<string>>(text: T) {
   const list = z.array(text).min(1, { error: 'must not be empty' });
   return z
@@ -32,7 +32,7 @@ type Alternatives = z.output<ReturnType<typeof alternatives<z.ZodString>>>;
 
 const text = alternatives(z.string().min(1));
 const WHOLE = 'must be a whole number';
-/** Digits as text: numbers are compared by their decimal notation. */
+/** Numbers are compared as text. */
 const digits = z
   .union([z.int().min(0), z.string().regex(/^\d+$/, { error: WHOLE })], { error: WHOLE })
   .transform(String);
@@ -61,10 +61,10 @@ const valuesOf = (key: keyof Conditions, entry: DlqEntry) =>
 
 const MAX_SHOWN = 200;
 
-/** Keys with URLs. Other values that look like URLs are treated the same. */
+/** Keys that contain URLs. */
 const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl', 'failureCallbackUrl']);
 
-/** Formats text from the service as one short line, without control characters and URL queries, which may contain secrets. */
+/** Formats text from the service without control characters and URL queries, which may contain secrets. */
 function shown(key: keyof Conditions, values: readonly string[]): string {
   const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
   const line = printable(bare.join(', '));
@@ -76,7 +76,7 @@ function matchesOne({ in: list, prefix, matches }: Alternatives, value: string):
   return matches === undefined ? false : (matches.matches(value) ?? 'unknown');
 }
 
-/** Whether any value matches. `unknown` without values, or if no value matches and one is too long to test. */
+/** Returns `unknown` without values, or if a value is too long to test and no other matches. */
 function matchesAny(ways: Alternatives, values: readonly string[]): Tristate {
   if (values.length === 0) return 'unknown';
   const each = values.map(value => matchesOne(ways, value));
@@ -95,7 +95,7 @@ function wordsOf({ in: list, prefix, matches }: Alternatives): string {
 
 const not = (holds: Tristate): Tristate => (holds === 'unknown' ? holds : !holds);
 
-/** Returns a predicate for each configured key of `match` or `except`. A predicate of `except` holds if the key does not match. */
+/** Returns one predicate per configured key. A predicate of `except` holds if the key does not match. */
 export function evaluateConditions(section: 'match' | 'except', conditions: Conditions, entry: DlqEntry): Predicate[] {
   return CONDITION_KEYS.flatMap((key): Predicate[] => {
     const ways = conditions[key];

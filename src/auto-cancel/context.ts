@@ -17,29 +17,27 @@ export interface ContextsDeps {
   walk(): WalkView;
   /** Whether the stop file exists or may exist. */
   isStopped(): boolean;
-  /** State of each alert of the account that is firing or unknown, by name. */
+  /** Firing or unknown alerts of the account, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
+  /** Difference between the wall clock and the service's clock (ms); undefined if unknown. */
   clockSkew(): number | undefined;
   readonly lease?: () => Lease | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Current decision and progress of the attempt. */
 export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &
   Partial<Pick<CallbackContext, 'look' | 'isLate'>>;
 
-/** Start of the walk on which the last decision was based, and number of uses in the journal before that decision. */
+/** Start of the last walk that was decided on, and number of journal uses before it. */
 export interface LastRun {
   walkAt: number;
   usesBefore: number;
 }
 
-/** Creates the input of the stages at the current time. Callers create a new one after each wait. */
+/** Creates the input of the stages. Create a new one after each wait. */
 export type Contexts = ReturnType<typeof createContexts>;
 
-/** Number of complete walks required after startup or a clock step. */
 const WALKS_BEFORE = 3;
 
 /** Whether a stop file exists, or may exist in an unreadable folder. */
@@ -52,20 +50,19 @@ export function mayExist(file: string): boolean {
   }
 }
 
-/** Change of the difference between wall and monotonic time (ms) that counts as a clock step. */
+/** Smallest change of wall time relative to monotonic time that counts as a clock step (ms). */
 const CLOCK_STEP = 30_000;
-/** Longest window of a limit (ms). Once it has passed after a clock step, the wall clock is used again. */
+/** Longest window of a limit (ms). */
 const MAX_WINDOW = 24 * 3_600_000;
 
 /**
- * Creates a clock for limits (ms since the Unix epoch). Steps of the wall clock neither shorten nor extend the limits' windows.
- * `lastAt`: latest time in the journal. `onStep` is called with the step (ms).
+ * Creates a clock for limits: steps of the wall clock do not change their windows. `lastAt`: latest time in the journal (ms
+ * since the Unix epoch).
  */
 function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: number, onStep: (ms: number) => void) {
   const start = clock.now();
   let base = Math.max(start, lastAt) - clock.monotonic();
   let offset = start - clock.monotonic();
-  /** Monotonic time of the last step. */
   let steppedAt = Number.NEGATIVE_INFINITY;
   let latest = Math.max(start, lastAt);
 
@@ -84,14 +81,13 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
   }
 
   return {
-    /** Returns the time for limits: monotonic, starting at the later of the wall clock and the latest time in the journal. */
+    /** Time for limits: monotonic, and never before the latest journal time. */
     elapsed,
-    /** Returns the time for expiry: the latest time of any clock so far. */
+    /** Time for expiry: the latest time that any clock has shown. */
     latest(): number {
       elapsed();
       return latest;
     },
-    /** Returns the time for journal lines. */
     stamp: (): number => Math.max(elapsed(), clock.now()),
   };
 }
@@ -99,7 +95,6 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
 export function createContexts(deps: ContextsDeps) {
   const { account, options, policy, journal, brake, clock, log } = deps;
   const { state } = journal;
-  /** Number of complete walks since the process started. */
   let walks = 0;
   let walksNeeded = WALKS_BEFORE;
   const behind = state.lastAt - clock.now();
@@ -132,7 +127,7 @@ export function createContexts(deps: ContextsDeps) {
       walksNeeded,
       clockSkew: deps.clockSkew(),
       lease: deps.lease?.(),
-      // Evaluated only if a stage reads it.
+      // A getter, because this check reads the file system.
       get isStopped() {
         return deps.isStopped();
       },
@@ -145,12 +140,12 @@ export function createContexts(deps: ContextsDeps) {
 
   return {
     time,
-    /** Must be called regularly to detect new walks and clock steps. `walkAt`: start of the walk to decide on. */
+    /** Call it regularly to detect clock steps. `walkAt`: start of the walk to decide on. */
     account: accountContext,
     callback(evaluated: EvaluatedCallback, { look, isLate = false, walkAt, usesBefore }: Progress): CallbackContext {
       const known = state.actions.get(evaluated.action);
       const own = known && isRequestedBy(known, evaluated, policy) ? known : undefined;
-      // `Object.assign` keeps the getters lazy; a spread would evaluate them.
+      // A spread would evaluate the lazy getters.
       return Object.assign(accountContext(walkAt), { walkAt, evaluated, own, usesBefore, look, isLate });
     },
   };

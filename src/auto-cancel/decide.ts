@@ -26,7 +26,7 @@ export interface DecideDeps extends ContextsDeps {
   readonly replica?: string | undefined;
 }
 
-/** Creates the decider. After each complete walk it starts and ends waits, opens breakers, and plans or sends cancels. */
+/** After each complete walk, starts and ends waits, opens breakers, and plans or sends cancels. */
 export function createDecider(deps: DecideDeps) {
   const { account, options, policy, journal, contexts, lookUps, settling, decisions, lastRun, writer, clock, log } =
     deps;
@@ -34,10 +34,10 @@ export function createDecider(deps: DecideDeps) {
   const { stamp, elapsed, latest } = contexts.time;
   const turns = createYielder();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
-  /** Monotonic time of the last try that led to no attempt, by due action. */
+  /** When each action was last tried without an attempt (monotonic time). */
   let tried = new Map<string, number>();
 
-  /** Runs `work` for all items and yields to the event loop in between. Throws the signal's reason. */
+  /** Yields to the event loop between items. */
   async function inSlices<T>(all: readonly T[], signal: AbortSignal, work: (each: T) => void): Promise<void> {
     for (const each of all) {
       work(each);
@@ -46,19 +46,18 @@ export function createDecider(deps: DecideDeps) {
     }
   }
 
-  /** Whether a callback needs no further decision after the walk that started at `walkAt` (ms since the Unix epoch). */
   function isDecided({ action, mode }: EvaluatedCallback, walkAt: number): boolean {
     if (endOf(state, action) !== undefined) return true;
     const known = state.actions.get(action);
     if (known?.isOpen) {
-      // An interrupted decision is repeated with the same walk, which started before the cancel and proves nothing about it.
+      // An interrupted decision is repeated with the same walk, which proves nothing about a later cancel.
       const isWalked = (known.attempts.at(-1)?.at ?? 0) < walkAt;
       return !isWalked || !settling.mayRetry(action);
     }
     return mode === 'plan' && isPlanned(state, action);
   }
 
-  /** Evaluates all sightings of a walk. `unread`: number of possibly stuck callbacks without an event look-up. */
+  /** `unread`: number of possibly stuck callbacks without an event look-up. */
   async function evaluateAll({ at, sightings }: CallbackFacts, mayLookUp: boolean, signal: AbortSignal) {
     const evaluate = deps.evaluateAsOfNow();
     const first: EvaluatedCallback[] = [];
@@ -84,7 +83,7 @@ export function createDecider(deps: DecideDeps) {
     await journal.append(cleared.map(each => ({ at: stamp(), step: 'cleared', ...each })));
   }
 
-  /** Returns undecided callbacks, least recently tried first: a callback with a slow final check must not starve the others. */
+  /** Returns undecided callbacks, least recently tried first: one slow callback must not starve the others. */
   function byLastTry(found: readonly EvaluatedCallback[], walkAt: number): readonly EvaluatedCallback[] {
     const due = found.filter(each => !isDecided(each, walkAt));
     tried = new Map(due.map(({ action }) => [action, tried.get(action) ?? -1]));
@@ -109,14 +108,14 @@ export function createDecider(deps: DecideDeps) {
     if (found) await openBreaker(found.breaker, found.reason);
   }
 
-  /** Opens the `candidates` breaker if too many callbacks are due. `unread`: see `evaluateAll`. */
+  /** Opens the `candidates` breaker if too many callbacks are due. */
   async function checkCandidates(due: readonly EvaluatedCallback[], unread: number, population: number): Promise<void> {
     const crowded = due.filter(each => !blindSkipReason(each, state, elapsed())).length;
     const reason = candidateExcess(options.breaker.candidates, crowded > 0 ? crowded + unread : 0, population);
     if (reason && !state.breakers.has('candidates')) await openBreaker('candidates', reason);
   }
 
-  /** Waits for the minimum time between cancels. Returns whether it had to wait. */
+  /** Returns whether it had to wait. */
   async function waitForSpacing(signal: AbortSignal): Promise<boolean> {
     const { spacing } = options.limits;
     const last = state.uses.findLast(({ isPlan }) => !isPlan)?.at ?? Number.NEGATIVE_INFINITY;
@@ -126,7 +125,7 @@ export function createDecider(deps: DecideDeps) {
     return true;
   }
 
-  /** Skips a callback. Records the start of a wait for grace or approval in the journal. */
+  /** Skips a callback. Records the start of a wait in the journal. */
   async function skip(evaluated: EvaluatedCallback, reason: string): Promise<void> {
     if (reason === 'grace' || reason === 'awaiting_approval') {
       const { own } = contexts.callback(evaluated, lastRun);
@@ -136,7 +135,7 @@ export function createDecider(deps: DecideDeps) {
     decisions.skipped(evaluated, reason);
   }
 
-  /** Whether a cancel may be repeated: rule, mode and policy are unchanged, and any required approval is still valid. */
+  /** Whether rule, mode and policy are unchanged and any required approval is still valid. */
   function maySendAgain(evaluated: EvaluatedCallback): boolean {
     const { own } = contexts.callback(evaluated, lastRun);
     return (
@@ -170,7 +169,7 @@ export function createDecider(deps: DecideDeps) {
     await checkCancelBreakers();
   }
 
-  /** Acts on due callbacks sequentially. `stale`: reason to skip all of them, if any. */
+  /** `stale`: reason to skip all of them, if any. */
   async function actOn(
     due: readonly EvaluatedCallback[],
     stale: string | undefined,
@@ -190,16 +189,15 @@ export function createDecider(deps: DecideDeps) {
   }
 
   return {
-    /** Returns the number of stuck callbacks at the last decision, by rule. */
+    /** Stuck callbacks at the last decision, by rule. */
     stuck: (): ReadonlyMap<string, number> => stuck,
-    /** Makes the decisions after a complete walk. Rejects with StoreError or the signal's reason; the call may then be repeated. */
+    /** Decides on a complete walk. Rejects with StoreError or the signal's reason; it may then be called again. */
     async decide(facts: CallbackFacts, signal: AbortSignal): Promise<void> {
       const { at } = facts;
       const staleBefore = staleReason(contexts.account(at));
       if (!staleBefore) lookUps.startWalk();
       const mayLookUp = !staleBefore && deps.walk().eventsAreFresh;
       const { evaluated, unread } = await evaluateAll(facts, mayLookUp, signal);
-      // The walk may have become stale during the look-ups.
       const stale = staleBefore ?? staleReason(contexts.account(at));
       if (stale === NEWER_WALK) {
         lookUps.carryOver();
@@ -219,7 +217,7 @@ export function createDecider(deps: DecideDeps) {
       if (!stale) await checkCandidates(due, unread, evaluated.length);
       await checkCancelBreakers();
       if (lastRun.walkAt !== at) {
-        // Prune only here: `usesBefore` is an index into the retained uses.
+        // Prune only here: `usesBefore` is an index into the uses.
         prune(state, elapsed());
         Object.assign(lastRun, { walkAt: at, usesBefore: state.uses.length });
       }

@@ -7,10 +7,10 @@ import type { EvaluatedCallback } from './evaluate.ts';
 import type { ActionRef } from './journal-state.ts';
 import { urlOf } from './journal-state.ts';
 
-/** Reports each changed decision about a failure callback as a log line, a span and a count. */
+/** Logs, traces and counts changed decisions about failure callbacks. */
 export type DecisionLog = ReturnType<typeof createDecisionLog>;
 
-/** Time after which stale walks are logged (ms): at startup and after one failed walk, stale walks are normal. */
+/** Delay before stale walks are logged (ms): one failed walk is normal. */
 const LOG_STALE_AFTER = 10 * 60_000;
 
 export function createDecisionLog(deps: {
@@ -25,7 +25,6 @@ export function createDecisionLog(deps: {
   let staleSince: number | undefined;
   let loggedReason: string | undefined;
 
-  /** Creates a span without duration. */
   function mark(fields: Readonly<Record<string, string>>): void {
     void tracer.span('auto-cancel decision', fields, async () => {});
   }
@@ -53,7 +52,7 @@ export function createDecisionLog(deps: {
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
       else log.info(line, 'auto-cancel action ended');
     },
-    /** Logs why walks are unusable once the reason has lasted. `reason`: undefined if they are usable. Must be called regularly. */
+    /** Logs a reason that lasts; undefined resets it. Call it regularly. */
     stale(reason: string | undefined): void {
       if (reason === undefined) {
         if (loggedReason !== undefined) log.info({ account }, 'auto-cancel data is complete and fresh again');
@@ -67,7 +66,7 @@ export function createDecisionLog(deps: {
       const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
       log.warn(fields, 'auto-cancel data is stale or incomplete: cancels are suspended until a complete walk');
     },
-    /** Drops the last decisions about other actions. They are reported again if the callbacks return. */
+    /** Forgets the decisions about other actions. */
     retainOnly(actions: ReadonlySet<string>): void {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);
     },

@@ -7,14 +7,13 @@ import { CONDITION_KEYS, evaluateConditions } from './conditions.ts';
 import type { AutoCancelOptions, AutoCancelRule, DetectionRule, Mode } from './options.ts';
 import { minimumSpan, retryWindow } from './stuck-when.ts';
 
-/** Evidence about one entry. Times: milliseconds since the Unix epoch, by the agent's clock; `lastEventAt` by the service's clock. */
+/** Evidence about one entry. Times in ms since the Unix epoch; `lastEventAt` by the service's clock. */
 export interface CallbackEvidence {
   readonly sighting: CallbackSighting;
-  /** Id to send in a cancel; undefined if the row has no valid one. */
+  /** Undefined if the row has no valid id. */
   readonly id: string | undefined;
   /** Newest event of the message or its callback; undefined if unknown. */
   readonly lastEventAt: number | 'none' | undefined;
-  /** Time of the event look-up. Later events are not included. */
   readonly askedAt: number;
 }
 
@@ -47,7 +46,7 @@ function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEnt
   return { name: 'evidence', holds, found, asked: 'reported: in_progress' };
 }
 
-/** Returns the maximum retries of the callback. The failed message reports its own number, which may only raise the assumed one. */
+/** Returns the maximum retries of the callback. The reported number may only raise the assumed one. */
 function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
   return maxRetries !== undefined && Number.isInteger(maxRetries) ? Math.max(maxRetries, assumed) : assumed;
 }
@@ -55,7 +54,7 @@ function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
 function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt }: CallbackEvidence): Predicate[] {
   const { snapshots, maxGap, pastRetryWindow, assumeMaxRetries, assumeTimeout, idleFor } = rule.stuckWhen;
   const { entry, firstSeenAt, lastSeenAt } = sighting;
-  // Count only the time between walks that listed the callback: the time since the last walk proves nothing.
+  // The time since the last walk proves nothing.
   const seenFor = lastSeenAt - firstSeenAt;
   const { key, ms } = minimumSpan(rule);
   const retries = retriesOf(entry, assumeMaxRetries);
@@ -89,10 +88,10 @@ function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt
 
 const snakeCase = (key: string) => key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
 
-/** Reason if only the newest event is missing: it was not looked up, or the look-up was inconclusive. */
+/** Reason if only the newest event is unknown. */
 const UNKNOWN_EVENT = 'unknown_idle_for';
 
-/** All reasons that `evaluate` returns, except `stuck`. */
+/** All reasons of `evaluate` except `stuck`. */
 export const NOT_STUCK: readonly string[] = [
   'no_match',
   'excepted',
@@ -109,7 +108,6 @@ export const NOT_STUCK: readonly string[] = [
   ...CONDITION_KEYS.map(key => `unknown_${snakeCase(key)}`),
 ];
 
-/** Returns the reason for a predicate that does not hold: a value of `NOT_STUCK`. */
 function reasonOf({ name, holds }: Predicate, { evidence }: DetectionRule): string {
   const key = snakeCase(name.slice(name.indexOf('.') + 1));
   if (name === 'id') return 'no_id';
@@ -126,8 +124,8 @@ function evaluateId({ id }: CallbackEvidence): Predicate {
 }
 
 /**
- * Evaluates a rule for a failure callback, which is `stuck` if every predicate holds. Otherwise the first failed predicate is the
- * reason: a false condition, then evidence or id, then a false `stuckWhen`, then any unknown predicate.
+ * Evaluates a rule for a failure callback. The callback is `stuck` if all predicates hold; otherwise the reason names one
+ * that does not.
  */
 export function evaluate(rule: DetectionRule, seen: CallbackEvidence): RuleFinding {
   const { entry } = seen.sighting;
@@ -152,7 +150,6 @@ export function evaluate(rule: DetectionRule, seen: CallbackEvidence): RuleFindi
 /** Whether only the unknown newest event prevents the verdict `stuck`. */
 export const lacksEvents = ({ reason }: RuleFinding) => reason === UNKNOWN_EVENT;
 
-/** A failure callback with the finding of the deciding rule. */
 export interface EvaluatedCallback {
   readonly action: string;
   readonly sighting: CallbackSighting;
@@ -160,19 +157,17 @@ export interface EvaluatedCallback {
   readonly rule: AutoCancelRule;
   readonly mode: Mode;
   readonly finding: RuleFinding;
-  /** Result of the event look-up, if any. */
   readonly silence: Silence | undefined;
-  /** Findings of the other matching rules. */
   readonly shadowed: readonly RuleFinding[];
 }
 
-/** Returns the effective mode of a rule: capped by the global mode, and `plan` after it has expired. `now`: ms since the Unix epoch. */
+/** Returns the effective mode: capped by the global mode, and `plan` after the rule has expired. */
 export function modeOf(rule: AutoCancelRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
   const hasExpired = rule.expires !== null && now >= rule.expires;
   return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
 }
 
-/** Whether a blind rule matches an entry, which must then be tracked although the service reports no callback state. */
+/** Whether a blind rule matches an entry, which must then be tracked even without a callback state. */
 export function tracksUnreported(rule: DetectionRule, entry: DlqEntry): boolean {
   return (
     rule.evidence === 'blind' &&
@@ -187,15 +182,15 @@ const shortestGap = (rules: RulesWithGap) =>
   Math.min(...rules.map(({ stuckWhen }) => stuckWhen.maxGap ?? Number.POSITIVE_INFINITY));
 
 /**
- * Returns the longest gap between complete walks that episodes survive (ms): the shortest `maxGap` of the account's rules, or
- * else the longer of half an hour and three walk intervals.
+ * Returns the longest gap between walks that an episode survives (ms): the shortest `maxGap`, by default the longer of half
+ * an hour and three walk intervals.
  */
 export function allowedGap(rules: RulesWithGap, rescanEvery: number): number {
   const named = shortestGap(rules);
   return Number.isFinite(named) ? named : Math.max(30 * 60_000, 3 * rescanEvery);
 }
 
-/** Returns the interval between complete walks (ms): as configured, but at most half of the shortest `maxGap`. */
+/** Returns the interval between complete walks (ms), at most half of the shortest `maxGap`. */
 export function walkEvery(rules: RulesWithGap, rescanEvery: number): number {
   return Math.min(rescanEvery, shortestGap(rules) / 2);
 }

@@ -10,10 +10,9 @@ type ExplainDeps = Pick<ContextsDeps, 'account' | 'policy' | 'journal' | 'brake'
   readonly contexts: Contexts;
 };
 
-/** Explains why a failure callback is cancelled or skipped. Times: milliseconds since the Unix epoch. */
+/** Explains why a failure callback is cancelled or skipped. Times in ms since the Unix epoch. */
 export type Explanation = Readonly<ReturnType<typeof explain>>;
 
-/** Explains a callback. `evaluated`: its evaluation, if a rule matches. `walkAt`: start of the last complete walk. */
 export function explain(
   { entry, firstSeenAt, lastSeenAt, snapshots }: CallbackSighting,
   evaluated: EvaluatedCallback | undefined,
@@ -30,25 +29,24 @@ export function explain(
     account,
     dlqId: entry.dlqId,
     messageId: entry.messageId,
-    /** URLs of the message and its workflow, without user, query and fragment. */
+    /** Without user, query and fragment. */
     url: entry.url && bareAddress(entry.url),
     workflowUrl: entry.workflowUrl && bareAddress(entry.workflowUrl),
     action: evaluated?.action,
     firstSeenAt,
     lastSeenAt,
     snapshots,
-    /** The deciding rule with its current mode; undefined if no rule matches. */
+    /** Undefined if no rule matches. */
     owner: evaluated && { rule: evaluated.rule.name, mode: evaluated.mode },
-    /** Findings of all matching rules, the owner's first. */
+    /** The owner's finding is first. */
     findings: evaluated ? [evaluated.finding, ...evaluated.shadowed] : [],
-    /** Reason for skipping it although it is stuck; undefined if it would be cancelled. */
+    /** Why a stuck callback is skipped; undefined if it would be cancelled. */
     held: isStuck ? skipped() : undefined,
     paused: brake.pause,
     attempts: (known?.attempts.length ?? 0) + (closed?.attempts ?? 0),
     outcome: known?.isOpen
       ? ('open' as const)
       : (ended ?? (evaluated && isPlanned(state, evaluated.action) ? ('planned' as const) : undefined)),
-    /** Whether it waits for approval under the current policy. */
     mayApprove:
       known !== undefined &&
       known.approvedBy === undefined &&
