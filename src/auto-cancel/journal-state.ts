@@ -9,7 +9,7 @@ import type {
   Requester,
 } from '../model/journal.ts';
 
-/** One attempt to cancel: an intent and its response, if any. Times: milliseconds since the Unix epoch. */
+/** An intent and its response, if any. Times in ms since the Unix epoch. */
 export interface CancelAttempt {
   readonly number: number;
   readonly at: number;
@@ -17,25 +17,23 @@ export interface CancelAttempt {
   readonly respondedAt: number | undefined;
 }
 
-/** State of one action according to the journal. Times: milliseconds since the Unix epoch. */
+/** State of an action, folded from the journal. Times in ms since the Unix epoch. */
 export interface Action {
   readonly id: string;
   readonly target: JournalTarget;
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
   readonly blind: boolean;
-  /** Rule, mode and policy that the grace, approval and attempts belong to; undefined without any. */
+  /** Rule, mode and policy that started the wait or the attempts. */
   readonly requester: Requester | undefined;
-  /** End of its grace; undefined if it is not marked. */
   readonly graceUntil: number | undefined;
-  /** Deadline for its approval; undefined if no approval was requested. */
   readonly approvalUntil: number | undefined;
   readonly approvedBy: string | undefined;
   readonly isPlanned: boolean;
   readonly attempts: readonly CancelAttempt[];
-  /** Whether it has an intent without an outcome, which must be settled before the next attempt. */
+  /** Whether an intent has no outcome yet. It must be settled before the next attempt. */
   readonly isOpen: boolean;
-  /** Final outcome; undefined if another attempt is permitted. */
+  /** Undefined if another attempt is permitted. */
   readonly ended: FinalOutcome | undefined;
 }
 
@@ -43,7 +41,7 @@ export type ActionRef = Pick<Extract<JournalEntry, { step: 'ended' }>, 'action' 
 
 export const refOf = ({ id, rule, mode, target }: Action): ActionRef => ({ action: id, rule, mode, target });
 
-/** Returns the line that ends an action. `at`: milliseconds since the Unix epoch. */
+/** Returns the line that ends an action. */
 export function endLine(
   { action, rule, mode, target }: ActionRef,
   outcome: FinalOutcome,
@@ -63,40 +61,40 @@ export interface LimitUse {
 
 /** Remainder of a pruned action. */
 export interface ClosedAction {
-  /** Final outcome, or `planned` if it may still be cancelled. */
+  /** `planned` if it may still be cancelled. */
   readonly outcome: FinalOutcome;
   readonly attempts: number;
 }
 
-/** State that decisions need, folded from the journal. `prune` drops everything else. */
+/** State folded from the journal. `prune` drops unneeded parts. */
 export interface JournalState {
-  /** Latest time of any line (ms since the Unix epoch). The last line may have an earlier time if the wall clock was set back. */
+  /** Latest time of any line (ms since the Unix epoch), not always that of the last line. */
   lastAt: number;
-  /** Waiting or open actions, actions without an end that had an attempt within a year, and others that are not pruned yet. */
+  /** Actions that are waiting, open or may be repeated. `prune` moves all others to `closed`. */
   readonly actions: Map<string, Action>;
-  /** All other planned or ended actions, by id. Never dropped: an action must not be repeated. */
+  /** Pruned actions by id. Never dropped: an action must not be repeated. */
   readonly closed: Map<string, ClosedAction>;
-  /** Pruned action that sent a cancel, by episode; '' for several. Never dropped. */
+  /** Pruned action that sent a cancel, by episode; '' if there are several. Never dropped. */
   readonly senders: Map<string, string>;
-  /** Uses of the last day and, for a year, the latest plan and the latest cancel for each URL, in journal order. */
+  /** Uses of the last day and, for a year, the latest plan and cancel of each URL, in journal order. */
   readonly uses: LimitUse[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number; since: number }>;
-  /** Outcome of each id's last blind cancel that may have reached the service. */
+  /** Outcome of the last blind cancel of each id. */
   readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
   readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
-  /** Times of failed cancels since the breaker's last reset. */
+  /** Times of failed cancels since the breaker was reset. */
   readonly errors: number[];
-  /** Whether each of the latest cancels came too late, since the breaker's last reset. */
+  /** Whether each of the latest cancels came too late. */
   readonly races: boolean[];
-  /** Pause according to the journal, for audit only. Decisions use the brake: see brake.ts. */
+  /** For audits only. Decisions use the brake: see brake.ts. */
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
-  /** UUIDs of executed operators' orders. */
+  /** UUIDs of executed orders. */
   readonly orders: Set<string>;
 }
 
 /** Outcomes after which another attempt is permitted. */
 const REOPENS: readonly FinalOutcome[] = ['planned', 'expired', 'not_in_progress'];
-/** Maximum number of races to keep: the largest configurable `ofLast`. */
+/** The largest configurable `ofLast`. */
 const MAX_RACES = 1000;
 
 export function emptyJournal(): JournalState {
@@ -116,13 +114,13 @@ export function emptyJournal(): JournalState {
   };
 }
 
-/** Returns the key of an entry's episode, regardless of the id used to cancel: 64 bits as text. */
+/** Returns the key of an entry's episode: 64 bits as text. */
 export const episodeKey = ({ dlqId, messageId, episode }: JournalTarget): string =>
   hashedId([dlqId ?? '', messageId ?? '', episode], 16);
 
 const finalOutcome = ({ outcome }: ClosedAction) => (outcome === 'planned' ? undefined : outcome);
 
-/** Returns the final outcome of an action; undefined if another attempt is permitted. */
+/** Returns undefined if another attempt is permitted. */
 export function endOf({ actions, closed }: JournalState, id: string): FinalOutcome | undefined {
   const action = actions.get(id);
   if (action) return action.ended;
@@ -133,12 +131,11 @@ export function endOf({ actions, closed }: JournalState, id: string): FinalOutco
 export const isPlanned = ({ actions, closed }: JournalState, id: string): boolean =>
   actions.get(id)?.isPlanned ?? closed.get(id)?.outcome === 'planned';
 
-/** Longest window of a limit (ms). */
 const DAY = 24 * 3_600_000;
 /** Upper bound of the configurable `cooldown` and `recheckAfter` (ms). */
 const MAX_SPAN = 366 * DAY;
 
-/** Shared objects, one for each kind of end: there may be thousands of actions. */
+/** Shared objects, because there may be thousands of actions. */
 const ends = new Map<string, ClosedAction>();
 function closedAs(outcome: FinalOutcome, attempts: number): ClosedAction {
   const key = `${outcome} ${attempts}`;
@@ -159,7 +156,7 @@ function close(state: JournalState, action: Action): void {
   state.actions.delete(id);
 }
 
-/** Drops state that decisions no longer need. `now`: monotonic time for limits (ms since the Unix epoch). */
+/** Drops state that decisions no longer need. `now`: time for limits (ms since the Unix epoch). */
 export function prune(state: JournalState, now: number): void {
   for (const action of state.actions.values()) {
     const { isOpen, ended, graceUntil, approvalUntil, attempts } = action;
@@ -201,7 +198,7 @@ export function attemptsThatCount({ attempts }: Action): number {
   return attempts.filter(({ response }) => response?.kind !== 'limited' && response?.kind !== 'not_sent').length;
 }
 
-/** Whether the grace, approval and attempts of an action belong to this rule, mode and policy. */
+/** Whether an action was started by this rule, mode and policy. */
 export function isRequestedBy(
   { requester }: Action,
   { rule, mode }: { readonly rule: { readonly name: string }; readonly mode: Requester['mode'] },
@@ -221,7 +218,6 @@ function foldStop(state: JournalState, entry: JournalEntry): void {
   else if (entry.step === 'breaker_opened') state.breakers.set(entry.breaker, { at, reason: entry.reason });
   else if (entry.step === 'breaker_reset') {
     state.breakers.delete(entry.breaker);
-    // The same events must not open the breaker again.
     if (entry.breaker === 'errors') state.errors.length = 0;
     if (entry.breaker === 'lost_races') state.races.length = 0;
   }
@@ -250,7 +246,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
   };
 }
 
-/** Folds one journal line into the state. Lines must be folded in the order of their numbers. */
+/** Folds one line into the state. Lines must be folded in journal order. */
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
   state.lastAt = Math.max(state.lastAt, entry.at);
   if ('order' in entry && entry.order !== undefined) state.orders.add(entry.order);
@@ -261,7 +257,6 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
   const { at, action: id } = entry;
   const known = state.actions.get(id);
   const action = known ?? ('target' in entry ? begin(id, entry.target, entry.rule, state.closed.get(id)) : undefined);
-  // Ignore a line of an unknown action.
   if (!action) return;
   const set = (changes: Partial<Action>) => state.actions.set(id, { ...action, ...changes });
   switch (entry.step) {

@@ -14,12 +14,11 @@ interface Conditions {
 /** The append-only journal of one account. */
 export type Journal = Awaited<ReturnType<typeof openJournal>>;
 
-/** Stored lines of a journal, read backwards. */
 export interface StoredLines {
   readonly account: string;
   /** Upper bound of the lines' times (ms since the Unix epoch). */
   readonly lastAt: number;
-  /** Returns blocks of lines, newest block first; lines within a block are oldest first. The iterator rejects with StoreError. */
+  /** Returns the newest block first; lines in a block are oldest first. Rejects with StoreError. */
   blocks(): AsyncIterator<readonly JournalEntry[]>;
 }
 
@@ -27,13 +26,13 @@ type NoticesOf = (entries: readonly JournalEntry[]) => readonly Posting[];
 
 const PREFIX = 'auto-cancel/journal/';
 
-/** Returns the key of a line. Keys sort in the order of writing, independent of the clock. */
+/** Keys sort in the order of writing. */
 const keyOf = (number: number) => `${PREFIX}${String(number).padStart(12, '0')}`;
 
-/** Number of trailing digits to cut from a line number to get its block: a hundred lines per block. */
+/** Trailing digits of a line number within a block: 100 lines per block. */
 const BLOCK_DIGITS = 2;
 
-/** Returns an account's lines with this key prefix and their numbers, oldest first. Throws an Error that names an invalid row. */
+/** Returns the lines with this key prefix, oldest first. Throws an Error that names an invalid row. */
 async function scanLines(
   store: Pick<Store, 'scan'>,
   account: string,
@@ -53,15 +52,14 @@ async function scanLines(
     });
 }
 
-/** Returns all lines of an account, oldest first. */
 export async function readJournal(store: Pick<Store, 'scan'>, account: string): Promise<JournalEntry[]> {
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
-/** Like `BLOCK_DIGITS`, for reading the complete journal: blocks of a thousand lines, about 2 MB. */
+/** For reading the complete journal: blocks of 1,000 lines, about 2 MB. */
 const LARGE_BLOCK_DIGITS = 3;
 
-/** Folds all lines of an account block by block, so they need not fit into memory. Returns the state and the last number. */
+/** Folds the lines block by block, because they may not fit into memory. Returns the state and the last line number. */
 async function foldAll(store: Pick<Store, 'scan' | 'sizes'>, account: string) {
   const state = emptyJournal();
   const keys = [...(await store.sizes(account, PREFIX)).keys()].sort();
@@ -78,12 +76,12 @@ async function foldAll(store: Pick<Store, 'scan' | 'sizes'>, account: string) {
   return { state, last };
 }
 
-/** Reads the state of an account's journal, which another process may write. Rejects as `openJournal`. */
+/** Reads the state of a journal that another process may write. Rejects like `openJournal`. */
 export async function readJournalState(store: Pick<Store, 'scan' | 'sizes'>, account: string): Promise<JournalState> {
   return (await foldAll(store, account)).state;
 }
 
-/** Yields blocks of a hundred lines backwards, starting with the block of line `from`. */
+/** Yields blocks backwards, starting with the block of line `from`. */
 async function* blocksBack(store: Pick<Store, 'scan'>, account: string, from: number) {
   for (let last = from; last > 0; last -= (last % 10 ** BLOCK_DIGITS) + 1) {
     const lines = await scanLines(store, account, keyOf(last).slice(0, -BLOCK_DIGITS));
@@ -91,7 +89,7 @@ async function* blocksBack(store: Pick<Store, 'scan'>, account: string, from: nu
   }
 }
 
-/** Returns the lines of a journal that another process may write. `lastAt`: upper bound of their times. */
+/** Returns the lines of a journal that another process may write. */
 export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: string, lastAt: number): StoredLines {
   return {
     account,
@@ -108,9 +106,8 @@ export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: strin
 }
 
 /**
- * Returns at most `most` of the newest lines of these journals since a time (ms since the Unix epoch), oldest first. Yields
- * to the event loop. May omit a line if a clock change made all lines of a later block older than that time. Rejects with
- * StoreError.
+ * Returns at most `most` of the newest lines since a time (ms since the Unix epoch), oldest first. A clock change may hide
+ * lines. Rejects with StoreError.
  */
 export async function newestLines(
   journals: readonly StoredLines[],
@@ -141,7 +138,6 @@ export async function newestLines(
   return found.reverse().sort((a, b) => a.at - b.at);
 }
 
-/** Lines of one append with their notices. */
 interface Append {
   readonly entries: readonly JournalEntry[];
   readonly rows: readonly { readonly key: string; readonly value: string }[];
@@ -151,7 +147,7 @@ interface Append {
 const numbers = (from: number, below: number) =>
   Array.from({ length: Math.max(0, below - from) }, (_, index) => from + index);
 
-/** Returns the stored rows with numbers in [from, below), by key. */
+/** Returns the rows numbered from `from` until before `below`, by key. */
 async function readRange(store: Pick<Store, 'scan'>, account: string, from: number, below: number) {
   const keys = new Set(numbers(from, below).map(keyOf));
   const blocks = new Set([...keys].map(key => key.slice(0, -BLOCK_DIGITS)));
@@ -162,14 +158,14 @@ async function readRange(store: Pick<Store, 'scan'>, account: string, from: numb
   return found;
 }
 
-/** Opens the journal of an account. Rejects with StoreError, and with an Error for a damaged line. */
+/** Opens the journal of an account. Rejects with StoreError, or with an Error for a damaged line. */
 export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []) {
   let noticesOf = notices;
   const { state, last } = await foldAll(store, account);
   let next = last + 1;
-  /** Rejected append that has not been read back yet. */
+  /** Rejected append that may be in the store. */
   let failed: Append | undefined;
-  /** All lines of rejected commits have lower numbers. A broken connection may deliver such lines even after the read-back. */
+  /** Rejected commits contain only lower line numbers. Their lines may reach the store even after the read-back. */
   let end = next;
 
   function add({ entries, postings }: Append): void {
@@ -209,15 +205,15 @@ export async function openJournal(store: Store, account: string, notices: Notice
   const serially = createSerially();
 
   return {
-    /** State folded from all lines. Callers must not change it. */
+    /** Folded from all lines. Callers must not change it. */
     state,
     /**
-     * Appends lines and their notices in one transaction. Resolves when they are durable and included in `state`. If it rejects with
-     * `guard_failed`, the store is unchanged. After any other error the lines may be in the store: see `confirm`.
+     * Appends lines and their notices in one transaction. After `guard_failed` the store is unchanged; after another error,
+     * call `confirm`.
      */
     append: (entries: readonly JournalEntry[], more?: Conditions): Promise<void> =>
       serially(() => write(entries, more)),
-    /** After a rejected append, adds its lines to `state` if the store has them. `append` calls this first. Rejects with StoreError. */
+    /** Checks whether a rejected append is in the store, and folds its lines if so. Rejects with StoreError. */
     confirm: (): Promise<void> => serially(confirm),
     lines: {
       account,
@@ -226,7 +222,6 @@ export async function openJournal(store: Store, account: string, notices: Notice
       },
       blocks: () => blocksBack(store, account, next - 1),
     } satisfies StoredLines,
-    /** Replaces the function that creates notices. */
     notify(next: NoticesOf): void {
       noticesOf = next;
     },

@@ -11,7 +11,7 @@ import {
 } from './journal-state.ts';
 import type { AutoCancelOptions, AutoCancelRule } from './options.ts';
 
-/** Returns why a rule's windows forbid acting at this time, or undefined. */
+/** Returns why the rule's windows forbid acting now, or undefined. */
 export function windowReason(
   { allow, deny }: AutoCancelRule['windows'],
   at: number,
@@ -24,7 +24,7 @@ export function windowReason(
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Returns why the number of candidates is implausible, or undefined. `population`: number of callbacks that rules match. */
+/** Returns why the number of candidates is implausible, or undefined. `population`: number of matching callbacks. */
 export function candidateExcess(
   { max, percent, minPopulation }: AutoCancelOptions['breaker']['candidates'],
   candidates: number,
@@ -35,13 +35,13 @@ export function candidateExcess(
   return `${candidates} of ${population} callbacks seem stuck, more than ${percent} %`;
 }
 
-/** Returns the breaker that must open because of failed or late cancels, with the reason; undefined if none must. */
+/** Returns the breaker to open, with the reason; undefined if none. */
 export function breakerToOpen(
   { errors, lostRaces }: AutoCancelOptions['breaker'],
   state: JournalState,
   now: number,
 ): { readonly breaker: Breaker; readonly reason: string } | undefined {
-  // Include errors in the future: setting the clock back must not discard errors.
+  // Include later times: setting the clock back must not discard errors.
   const failed = state.errors.filter(at => at > now - errors.within).length;
   if (failed >= errors.max && !state.breakers.has('errors')) {
     return { breaker: 'errors', reason: `${failed} cancels failed within ${errors.within / 60_000} minutes` };
@@ -69,11 +69,10 @@ export function ruleActionsLeft({ name, limits }: EvaluatedCallback['rule'], sta
   return Math.max(0, limits.perHour - countSince(uses, now - HOUR));
 }
 
-/** Whether an action has the same entry and episode, regardless of the id it was sent with. */
 const isSameEpisode = ({ target: other }: Action, { dlqId, messageId, episode }: JournalTarget) =>
   other.dlqId === dlqId && other.messageId === messageId && other.episode === episode;
 
-/** Returns why a blind rule skips an entry because of an earlier cancel in any episode, or undefined. */
+/** Returns why an earlier cancel makes a blind rule skip an entry, or undefined. */
 export function blindSkipReason(
   { rule, target }: Pick<EvaluatedCallback, 'rule' | 'target'>,
   state: JournalState,
@@ -85,7 +84,7 @@ export function blindSkipReason(
   return last.at > now - rule.recheckAfter ? 'not_in_progress_lately' : undefined;
 }
 
-/** Delay after the second response with status 429 to a callback's cancel (ms). Doubles with each further one, up to a day. */
+/** Delay after the second response 429 (ms). Doubles with each further one, up to a day. */
 const LIMITED_WAIT = 10 * 60_000;
 
 function isLimitedLately({ attempts }: Action, now: number): boolean {
@@ -95,7 +94,7 @@ function isLimitedLately({ attempts }: Action, now: number): boolean {
   return last.at > now - Math.min(DAY, LIMITED_WAIT * 2 ** (times - 2));
 }
 
-/** Returns why earlier cancels forbid this one, or undefined. `now`: milliseconds since the Unix epoch. */
+/** Returns why earlier cancels forbid this one, or undefined. */
 export function earlierCancelReason(
   evaluated: EvaluatedCallback,
   state: JournalState,
@@ -113,7 +112,7 @@ export function earlierCancelReason(
   return known && isLimitedLately(known, now) ? 'rate_limited' : undefined;
 }
 
-/** Returns the exhausted limit, or undefined. Plans and cancels are counted separately. `usesBefore`: uses at the start of the run. */
+/** Returns the exhausted limit, or undefined. Plans and cancels count separately. `usesBefore`: uses before this run. */
 export function exhaustedLimit(
   { rule, mode, target }: EvaluatedCallback,
   { limits }: AutoCancelOptions,

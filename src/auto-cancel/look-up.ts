@@ -6,26 +6,25 @@ import type { CallbackState, DlqEntry } from '../model/message.ts';
 import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '../upstream/api.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
 
-/** Maximum number of pages to read from a service that ignores the filter. */
+/** Maximum number of pages to read if the service ignores the filter. */
 const MAX_PAGES = 100;
 
-/** The entry is not among the first `MAX_PAGES` pages. */
+/** The entry is not in the first `MAX_PAGES` pages. */
 class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
 
-/** The response is inconclusive. */
 class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** Returns the rows of a page. Throws Unreadable if a row could not be read: it may be the wanted one. */
+/** Throws Unreadable if a row could not be read, because it may be the wanted one. */
 function allRows<Row>({ rows, rejected }: ListPage<Row>): readonly Row[] {
   if (rejected > 0) throw new Unreadable(`${rejected} rows could not be read`);
   return rows;
 }
 
-/** Whether the id is the wanted one. Throws Unreadable if only the case differs: the service may have changed the case of its ids. */
+/** Throws Unreadable if the ids differ only in case, because the service may have changed the case. */
 function hasId(id: string | undefined, wanted: string): boolean {
   if (id !== wanted && id?.toLowerCase() === wanted.toLowerCase())
     throw new Unreadable('an id is listed in another case');
@@ -60,8 +59,8 @@ async function find(
 }
 
 /**
- * Rereads an entry; undefined if it was removed. If the plain list lacks the entry or its callback state, also reads the separate
- * list of workflow runs. Throws UpstreamError, TooManyPages and Unreadable.
+ * Rereads an entry; undefined if it was removed. Tries the list of workflow runs if the plain list lacks the entry or its
+ * state. Throws UpstreamError, TooManyPages and Unreadable.
  */
 export async function rereadEntry(
   reader: Reader,
@@ -84,8 +83,8 @@ export async function rereadEntry(
 const MAX_EVENT_PAGES = 20;
 
 /**
- * Returns the time of the newest event of these messages (ms since the Unix epoch), or `none` without any event. Returns undefined if
- * there are too many pages, or if the log lists only events of other messages. Throws UpstreamError and Unreadable.
+ * Returns the newest event of these messages (ms since the Unix epoch), `none` without events, or undefined if inconclusive.
+ * Throws UpstreamError and Unreadable.
  */
 async function newestEvent(
   reader: Reader,
@@ -111,14 +110,14 @@ async function newestEvent(
   return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
 }
 
-/** Looks up the newest event of the message and, if known, its callback. */
+/** Looks up the newest event of the message and of its callback. */
 export async function lookUpEvents(
   reader: Reader,
   { messageId, callbackMessageId }: DlqEntry,
   { now, log }: { readonly now: () => number; readonly log: Log },
   signal: AbortSignal,
 ): Promise<Silence> {
-  // Taken before the first request, because the response may lack newer events.
+  // Take the time first: later events may be missing from the response.
   const askedAt = now();
   const messages = [messageId, callbackMessageId].filter(each => each !== undefined);
   if (messages.length === 0) return { lastEventAt: undefined, askedAt };
@@ -138,32 +137,30 @@ export function callbackStateOf(entry: DlqEntry | undefined): CallbackState | 'u
 /** Maximum number of event look-ups per walk. */
 const MAX_LOOKUPS = 25;
 
-/** Creates look-ups of newest events for entries that only lack this evidence, limited per walk. */
+/** Looks up newest events of entries that lack only this evidence. */
 export function createEventLookUps(deps: { readonly reader: Reader; readonly clock: Clock; readonly log: Log }) {
   const { reader, clock, log } = deps;
   const results = new Map<string, Silence>();
   let isCarried = false;
-  /** Whether results of the previous walk are still used. */
   let wasCarried = false;
-  /** Last look-up of each entry: monotonic time and result. */
+  /** Time (monotonic) and result of each entry's last look-up. */
   let lookUps = new Map<string, { readonly at: number; readonly result: Silence['lastEventAt'] }>();
 
   return {
-    /** Returns the result for an entry in this walk; undefined without a look-up. */
+    /** Returns undefined if this walk has no look-up of the entry. */
     of: (entryId: string): Silence | undefined => results.get(entryId),
-    /** Starts the decision on a walk. Drops results of earlier walks unless they were carried over. */
+    /** Starts a decision. Drops earlier results unless they were carried over. */
     startWalk(): void {
       if (!isCarried) results.clear();
       [wasCarried, isCarried] = [isCarried, false];
     },
-    /** Keeps results for the next walk, which completed before the decision on this one because the look-ups were slow. */
+    /** Keeps the results for the next walk, if that walk completed during slow look-ups. */
     carryOver(): void {
       isCarried = true;
     },
     /**
-     * Looks up at most `MAX_LOOKUPS` entries: undecided ones first, then the least recently looked up. Stops when the next walk
-     * completes. Skips all look-ups if results were carried over: a slow log must not delay every decision. Returns the number of
-     * undecided entries without a result, except those without events in their last look-up.
+     * Looks up entries until the next walk completes. Skips this if results were carried over, so that a slow log does not
+     * delay every decision. Returns the number of undecided entries that still need a look-up.
      */
     async lookUp(
       lacking: readonly EvaluatedCallback[],

@@ -4,7 +4,7 @@ import type { Outbox, Posting } from '../notify/outbox.ts';
 import { urlOf } from './journal-state.ts';
 import type { AutoCancelRule } from './options.ts';
 
-/** Time for which Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
+/** How long Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
 const LASTS = 15 * 60_000;
 
 type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
@@ -43,7 +43,7 @@ function annotationsOf(target: JournalTarget) {
   );
 }
 
-/** Returns the notice of a journal line with its rule; undefined if the line has no notice. */
+/** Returns undefined if the line has no notice. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
   if (!isNotified(entry)) return undefined;
   const { rule, action, at, target } = entry;
@@ -68,7 +68,7 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
   };
 }
 
-/** Returns a function that creates the notices of journal lines for the notifiers of each line's rule. */
+/** Returns a function that creates the notices of journal lines. */
 export function createNotices(
   account: string,
   rules: readonly Pick<AutoCancelRule, 'name' | 'notify'>[],

@@ -10,7 +10,7 @@ export { minimumSpan, stuckAfter } from './stuck-when.ts';
 const count = z.int().min(0).max(1_000_000);
 const percent = z.number().min(0).max(100);
 
-/** End of a day (midnight UTC), or a time (ms since the Unix epoch). */
+/** A time, or the end of a day in UTC (ms since the Unix epoch). */
 const end = z.union(
   [
     z.iso.date().transform(day => Date.parse(day) + 86_400_000),
@@ -111,7 +111,7 @@ const detectionShape = z.strictObject({
   stuckWhen: stuckWhen.prefault({}).describe('When a callback is stuck: all conditions must hold.'),
 });
 
-/** Checks that `stuckWhen` sets the minimum time for its kind of evidence, and not the one for the other kind. */
+/** Requires the minimum time for the kind of evidence and rejects the other one. */
 function checkEvidence(
   { evidence, stuckWhen }: Pick<z.output<typeof detectionShape>, 'evidence' | 'stuckWhen'>,
   context: z.RefinementCtx,
@@ -131,10 +131,10 @@ function checkEvidence(
 
 export const detectionRule = detectionShape.superRefine(checkEvidence);
 
-/** The part of a rule that detects stuck callbacks. Times: milliseconds. */
+/** The part of a rule that detects stuck callbacks. Times in milliseconds. */
 export type DetectionRule = z.output<typeof detectionRule> & { readonly name: string };
 
-/** Rule for the gauges of suspected callbacks: default conditions for every entry. */
+/** Rule behind the gauges of suspected callbacks. */
 export const defaultRule: DetectionRule = {
   name: 'default',
   match: {},
@@ -237,7 +237,7 @@ export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: s
 export const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly AutoCancelRule[] =>
   autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
 
-/** Whether any rule may cancel in an account, which then needs an action token. */
+/** Whether any rule may cancel in an account. If so, the account needs an action token. */
 export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancelOptions }, account: string): boolean {
   return actingRules(autoCancel, account).length > 0;
 }

@@ -9,7 +9,7 @@ import { type Journal, readJournalState, storedLines } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
 import { waitsForApproval } from './waits.ts';
 
-/** Prefix of operators' orders: agent-wide rows by UUID, deleted after the holder of the account has executed them. */
+/** Prefix of agent-wide rows with operators' orders, deleted after execution. */
 const ORDERS = 'auto-cancel/orders/';
 
 const text = z.string().regex(/\S/, { error: 'must not be blank' });
@@ -21,9 +21,8 @@ const orderRow = z.discriminatedUnion('kind', [
     at: time,
     account: z.string(),
     action: z.string(),
-    /** Policy of the approval request. */
     policy: z.string(),
-    /** Deadline of the approval request. */
+    /** Deadline of the approval. */
     until: time,
     by: text,
   }),
@@ -49,27 +48,26 @@ interface OrderAccount {
 
 export interface OrdersDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
-  /** Returns the accounts leased by this process. */
+  /** Accounts leased by this process. */
   accounts(): readonly OrderAccount[];
   isConfigured(account: string): boolean;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
-/** Age at which orders for unknown accounts are deleted (ms). */
+/** Age at which orders for unconfigured accounts are deleted (ms). */
 const KEEP_UNKNOWN = 86_400_000;
 
 const RULES_CHANGED =
   'the rules have changed since approval was requested; the agent requests it again if the callback is still stuck';
 
-/** Returns why an order must be refused, or undefined. */
+/** Returns why an order is refused, or undefined. */
 function refusalOf(order: Order, { policy, journal: { state } }: OrderAccount, now: number): string | undefined {
   if (order.kind === 'approve') {
     const action = state.actions.get(order.action);
     if (!action || !waitsForApproval(action, now)) return 'the action does not wait for approval';
-    // The approval applies only to the rules that requested it.
+    // An approval applies only to the rules that requested it.
     if (action.requester?.policy !== order.policy || policy !== order.policy) return RULES_CHANGED;
-    // A newer request may come from another rule.
     return action.approvalUntil === order.until ? undefined : 'approval has been requested again since';
   }
   const open = state.breakers.get(order.breaker);
@@ -85,16 +83,14 @@ function lineOf(order: Order, id: string, refusal: string | undefined, at: numbe
   return { at, step: 'breaker_reset', breaker: order.breaker, by, reason: order.reason, order: id };
 }
 
-/** Creates the executor of pending orders. `serve` tries each order, then rejects with the first StoreError, if any. */
+/** Creates the executor of orders. `serve` tries all of them, then rejects with the first error. */
 export function createOrders({ store, accounts, isConfigured, clock, log }: OrdersDeps): { serve(): Promise<void> } {
   const unreadable = new Set<string>();
   const remove = (key: string) => store.commit(NO_ACCOUNT, [{ key, value: null }]);
 
   async function execute(order: Order, id: string, account: OrderAccount): Promise<void> {
     const { journal } = account;
-    // A rejected commit may have stored the line.
     await journal.confirm();
-    // The order was executed, but its row could not be deleted.
     if (journal.state.orders.has(id)) return;
     const now = clock.now();
     const refusal = refusalOf(order, account, now);
@@ -103,7 +99,7 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
     else log.warn({ ...order, order: id, why: refusal }, 'operator command refused');
   }
 
-  /** `account`: undefined if another process holds its lease. */
+  /** `account`: undefined if this process does not hold its lease. */
   async function processOrder(key: string, order: Order | undefined, account: OrderAccount | undefined): Promise<void> {
     if (order && account) {
       await execute(order, key.slice(ORDERS.length), account);
@@ -142,7 +138,7 @@ export interface PlacedOrder {
 export interface PlacingDeps {
   readonly store: Pick<Store, 'scan' | 'sizes' | 'commit'>;
   readonly accounts: readonly string[];
-  /** Returns the journal state of an account if this process holds its lease; otherwise the journal is read from the store. */
+  /** Returns the journal state of an account that this process holds; others are read from the store. */
   stateOf?(account: string): JournalState | undefined;
   readonly clock: Clock;
 }
@@ -155,7 +151,7 @@ async function* statesOf({ store, accounts, stateOf }: PlacingDeps) {
     yield [account, stateOf?.(account) ?? (await readJournalState(store, account))] as const;
 }
 
-/** Writes orders in one transaction. Throws a RangeError for an invalid order. */
+/** Writes all orders in one transaction. Throws a RangeError for an invalid one. */
 async function place(orders: readonly Order[], store: PlacingDeps['store']): Promise<readonly PlacedOrder[]> {
   const placed = orders.map(order => ({ id: randomUUID(), account: order.account, order }));
   const issue = orders.flatMap(order => orderRow.safeParse(order).error?.issues ?? [])[0];
@@ -167,14 +163,13 @@ async function place(orders: readonly Order[], store: PlacingDeps['store']): Pro
   return placed;
 }
 
-/** A placed approval order, or why there is nothing to approve. */
 export type Approval =
   | { readonly placed: PlacedOrder; readonly action: string; readonly rule: string }
   | { readonly why: string };
 
 /**
- * Orders the approval of a waiting action, identified by its id, a prefix of at least 6 characters, or its dlqId. Rejects with
- * StoreError, with an Error if a journal is damaged, and with a RangeError for a blank operator.
+ * Orders the approval of an action by its id, a prefix of at least 6 characters, or its dlqId. Rejects with StoreError, a
+ * RangeError for a blank operator, or an Error for a damaged journal.
  */
 export async function orderApproval(requested: { action: string; by: string }, deps: PlacingDeps): Promise<Approval> {
   const at = deps.clock.now();
@@ -196,7 +191,7 @@ export async function orderApproval(requested: { action: string; by: string }, d
   return { placed: placed as PlacedOrder, action, rule };
 }
 
-/** Orders the reset of a breaker for every account in which the breaker is open. Rejects as `orderApproval`. */
+/** Orders the reset of a breaker in every account where it is open. Rejects like `orderApproval`. */
 export async function orderReset(
   { breaker, by, reason }: { breaker: Breaker; by: string; reason: string },
   deps: PlacingDeps,
@@ -215,10 +210,9 @@ export async function orderReset(
   return open.map((each, index) => ({ placed: placed[index] as PlacedOrder, openedAt: each.at, reason: each.reason }));
 }
 
-/** Number of checks while waiting for an order. */
 const CHECKS = 100;
 
-/** Returns the journal line of an order. Searches backwards, because the complete journal may not fit into memory. */
+/** Searches the journal backwards, because it may not fit into memory. */
 async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' | 'sizes'>) {
   const blocks = storedLines(store, account, Number.POSITIVE_INFINITY).blocks();
   for (let block = await blocks.next(); !block.done; block = await blocks.next()) {
@@ -228,13 +222,10 @@ async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' 
   return undefined;
 }
 
-/** Result of an order. `waiting`: no agent has executed it yet. */
+/** `waiting`: no agent has executed the order yet. */
 export type OrderResult = 'done' | 'waiting' | { readonly refused: string };
 
-/**
- * Waits up to `waitMs` for the execution of an order, which stays pending after a timeout. Rejects with StoreError or the
- * signal's reason.
- */
+/** Waits up to `waitMs` for an order, which stays pending afterwards. Rejects with StoreError or the signal's reason. */
 export async function resultOf(
   placed: PlacedOrder,
   store: Pick<Store, 'scan' | 'sizes'>,

@@ -1,12 +1,12 @@
 import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js';
 import { memoize } from '../kit/memo.ts';
 
-/** Maximum length of a text to test: longer URLs are not accepted in practice. */
+/** Maximum length of a tested text. */
 const MAX_TEXT = 8192;
-/** Maximum size of cached texts (characters): enough for a walk of a large queue. */
+/** Maximum total length of cached texts. */
 const MAX_CACHED = 2 ** 22;
 
-/** Returns why a pattern is invalid, or undefined. The message does not quote the pattern. */
+/** Returns why a pattern is invalid, or undefined. Does not quote the pattern. */
 export function patternError(pattern: string): string | undefined {
   try {
     RE2JS.compile(pattern, RE2JS.DOTALL);
@@ -18,12 +18,12 @@ export function patternError(pattern: string): string | undefined {
   }
 }
 
-/** Compiles a regular expression of Prometheus' dialect (RE2) for complete texts. Caches results: a walk repeats the same few values. */
+/** Compiles an anchored RE2 expression, as in Prometheus. Caches results, because walks repeat the same values. */
 export function createPattern(pattern: string) {
   const expression = RE2JS.compile(pattern, RE2JS.DOTALL);
   const cached = memoize(text => expression.matches(text), MAX_CACHED);
   return {
-    /** Returns whether the text matches; undefined if it is too long. */
+    /** Returns undefined if the text is too long. */
     matches: (text: string): boolean | undefined => (text.length > MAX_TEXT ? undefined : cached(text)),
     toString: (): string => pattern,
     toJSON: (): string => pattern,

@@ -15,24 +15,22 @@ export interface SettleDeps {
   stamp(): number;
 }
 
-/** Delays of the read-backs after the response (ms). Later read-backs follow complete walks. */
+/** Delays of the read-backs after a response (ms). Later ones follow complete walks. */
 const READ_BACK_DELAYS = [0, 5_000, 15_000, 60_000];
-/** Delay of the next read-back if no walk completes (ms). */
 const WITHOUT_WALKS = 3_600_000;
-/** Delay after a failed read-back (ms). */
 const READ_BACK_RETRY = 60_000;
 /** Maximum number of cancels per episode that may have reached the service. */
 const MAX_ATTEMPTS = 2;
 
 interface ReadBacks {
   readonly attempt: number;
-  /** Monotonic time when the read-backs were planned: after the response or, if the process was restarted, in its first run. */
+  /** Start of the delays (monotonic time). */
   readonly from: number;
   made: number;
   notBefore: number;
 }
 
-/** Reads cancels back and records their outcomes. Never sends one. */
+/** Reads sent cancels back and records their outcomes. */
 export type Settling = ReturnType<typeof createSettling>;
 
 export function createSettling({ journal, reader, decisions, clock, stamp }: SettleDeps) {
@@ -52,18 +50,18 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
   async function end(action: Action, outcome: FinalOutcome, reason: string, unproven = false): Promise<void> {
     const ref = refOf(action);
     const line = endLine(ref, outcome, reason, stamp());
-    // A dead process may have left the row. Deleting it is safe, because requests and read-backs of an account never overlap.
+    // Deleting the row is safe: requests and read-backs of an account never overlap.
     await journal.append([unproven ? { ...line, unproven } : line], { changes: [SENDING_ENDED] });
     readBacks.delete(action.id);
     decisions.ended(ref, outcome);
   }
 
-  /** Reads back the callback of an action if that is due, and ends the action if its outcome is final. Returns whether another attempt is permitted. */
+  /** Reads a callback back if that is due. Returns whether another attempt is permitted. */
   async function settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<boolean> {
     const answer = action.attempts.at(-1)?.response;
     const done = (...how: [outcome: FinalOutcome, reason: string, unproven?: boolean]) =>
       end(action, ...how).then(() => false);
-    // A blind action is open only if the process died between the intent and the response.
+    // A blind action is open only if the process died after the intent.
     if (action.blind) return done('unknown_final', 'no_answer');
     const plan = readBacksOf(action);
     const isExhausted = plan.made >= READ_BACK_DELAYS.length;
@@ -92,15 +90,15 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
   }
 
   return {
-    /** Reads back each open action that is due. `isWalked`: a walk has completed since the last decision. */
+    /** `isWalked`: whether a walk has completed since the last decision. */
     async readBack(isWalked: boolean, signal: AbortSignal): Promise<void> {
       const open = [...journal.state.actions.values()].filter(({ isOpen }) => isOpen);
       retriable = new Set();
       for (const action of open) if (await settle(action, isWalked, signal)) retriable.add(action.id);
     },
-    /** Whether the last read-back of an open action found it in progress, so that another attempt is permitted. */
+    /** Whether the last read-back found the callback in progress, so that another attempt is permitted. */
     mayRetry: (action: string): boolean => retriable.has(action),
-    /** Gives up retriable actions that are not in `evaluated`: the episode has ended, so a callback in progress is another run. */
+    /** Gives up actions whose episode has ended: a callback in progress is then another run. */
     async giveUpLost(evaluated: ReadonlySet<string>): Promise<void> {
       for (const id of retriable) {
         const action = journal.state.actions.get(id);

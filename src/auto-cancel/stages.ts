@@ -9,9 +9,8 @@ import { earlierCancelReason, exhaustedLimit, windowReason } from './limits.ts';
 import type { AutoCancelOptions } from './options.ts';
 import { isApproved, waitOf } from './waits.ts';
 
-/** Current facts about an account's failure callbacks. */
 export interface WalkView {
-  /** Facts of the last complete walk; undefined before the first and while withdrawn. */
+  /** Undefined before the first complete walk and after withdrawal. */
   readonly facts: CallbackFacts | undefined;
   /** Whether the last walk succeeded and its data is fresh. */
   readonly isFresh: boolean;
@@ -19,47 +18,45 @@ export interface WalkView {
   readonly eventsAreFresh: boolean;
 }
 
-/** Lease of the account by this process's clock (ms). */
 export interface Lease {
-  /** Remaining time in which no other replica can acquire it. */
+  /** Time until another replica may acquire the lease (ms). */
   readonly left: number;
-  /** Maximum duration of a cancel; none starts with less time left. */
+  /** Maximum duration of a cancel (ms). No cancel starts with less time left. */
   readonly needed: number;
 }
 
-/** Input of the account stages. Times: milliseconds since the Unix epoch. */
+/** Input of the account stages. Times in ms since the Unix epoch. */
 export interface AccountContext {
   readonly options: AutoCancelOptions;
   readonly journal: JournalState;
   readonly brake: { readonly pause: object | undefined; readonly isKnown: boolean };
   readonly walk: WalkView;
-  /** Start of the walk to decide on; undefined: the newest. */
+  /** Start of the walk to decide on; undefined for the newest. */
   readonly walkAt: number | undefined;
-  /** Number of complete walks of this process before the first action. */
+  /** Complete walks required before the first action. */
   readonly walksNeeded: number;
   readonly isStopped: boolean;
   readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
+  /** Difference between the wall clock and the service's clock (ms); undefined if unknown. */
   readonly clockSkew: number | undefined;
   readonly lease: Lease | undefined;
-  /** Wall clock, time for limits, and time for expiry (see `createLimitClock`). */
+  /** See `createLimitClock`. */
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
 
-/** Result of rereading the entry right before a cancel. */
+/** Result of rereading the entry before a cancel. */
 export interface FinalCheck {
   readonly state: CallbackState | 'unreported' | 'gone';
   readonly callbackMessageId: string | undefined;
-  /** Result of the event look-up, if any. */
   readonly silence: Silence | undefined;
 }
 
 export interface CallbackContext extends AccountContext {
   readonly walkAt: number;
   readonly evaluated: EvaluatedCallback;
-  /** Action of the callback if it belongs to the same rule, mode and policy. */
+  /** Action of the callback under the same rule, mode and policy. */
   readonly own: Action | undefined;
-  /** Number of uses in the journal before the decisions on this walk. */
+  /** Number of journal uses before the decisions on this walk. */
   readonly usesBefore: number;
   /** Undefined before the final check. */
   readonly look: FinalCheck | 'failed' | undefined;
@@ -69,29 +66,25 @@ export interface CallbackContext extends AccountContext {
 
 interface Described {
   readonly name: string;
-  /**
-   * Possible results of `check`, which are values of the label `reason` of `delivery_auto_cancel_skipped_total`, with the rest of the
-   * sentence "Nothing is cancelled because …" (Markdown).
-   */
+  /** Possible results of `check`, each with the rest of the sentence "Nothing is cancelled because …" (Markdown). */
   readonly reasons: Readonly<Record<string, string>>;
   /**
-   * `decide`: checked before the intent is written and after each wait. `send`: checked again immediately before the request is written
-   * to its connection. Waits and limits are excluded there, because the intent itself counts against the limits.
+   * `decide`: before the intent is written. `send`: again before the request is sent. Waits and limits are not rechecked,
+   * because the intent itself counts against them.
    */
   readonly phases: readonly ('decide' | 'send')[];
 }
 
-/** A stage can only forbid an action: `check` is pure and returns a key of `reasons`, or undefined. */
+/** A stage can only forbid an action. `check` is pure and returns a key of `reasons`, or undefined. */
 type AccountStage = Described & { check(context: AccountContext): string | undefined };
 type CallbackStage = Described & { check(context: CallbackContext): string | undefined };
 
-/** Reason if a newer walk has completed during a decision. */
+/** Reason if a newer walk has completed. */
 export const NEWER_WALK = 'newer_walk';
 
 const ALWAYS = ['decide', 'send'] as const;
 const BEFORE_INTENT = ['decide'] as const;
 
-/** Possible callback states in the final check. */
 const LOOKED = ['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'];
 
 const walkStage: AccountStage = {
@@ -177,7 +170,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
 ];
 
-/** Returns why the final check forbids the cancel; undefined if the callback is unchanged since its evaluation. */
+/** Returns what has changed since the evaluation, or undefined. */
 export function changeSince(
   { rule, sighting, target, silence: before }: EvaluatedCallback,
   look: FinalCheck,
@@ -199,7 +192,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     },
     phases: BEFORE_INTENT,
     check({ journal, evaluated, own, walkAt, time }) {
-      // A cancel of an open action was already sent, so its wait is over.
+      // An open action has passed its wait.
       return journal.actions.get(evaluated.action)?.isOpen ? undefined : waitOf(evaluated, own, walkAt, time.latest);
     },
   },
@@ -284,7 +277,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
 ];
 
-/** First stage: skips a callback that is not stuck, with the reason from its finding. */
+/** Skips callbacks that are not stuck. */
 const verdictStage: CallbackStage = {
   name: 'verdict',
   reasons: Object.fromEntries(
@@ -294,7 +287,7 @@ const verdictStage: CallbackStage = {
   check: ({ evaluated: { finding } }) => (finding.verdict === 'stuck' ? undefined : finding.reason),
 };
 
-/** All stages in the order of checking. The first reason decides. */
+/** All stages in order. The first reason decides. */
 export const STAGES: readonly CallbackStage[] = [verdictStage, ...ACCOUNT_STAGES, ...CALLBACK_STAGES];
 
 function firstReason<Context>(stages: readonly { check(context: Context): string | undefined }[], context: Context) {
@@ -310,7 +303,7 @@ const DECIDE_STAGES = STAGES.filter(({ phases }) => phases.includes('decide'));
 
 /** Returns why the walk is not reliable, or undefined. */
 export const staleReason = (context: AccountContext) => walkStage.check(context);
-/** Returns why a callback must be skipped, or undefined. */
+/** Returns why a callback is skipped, or undefined. */
 export const skipReason = (context: CallbackContext) => firstReason(DECIDE_STAGES, context);
-/** Returns why a request must not be sent after its intent was written, or undefined. */
+/** Returns why a request must not be sent, or undefined. */
 export const abortReason = (context: CallbackContext) => firstReason(SEND_STAGES, context);

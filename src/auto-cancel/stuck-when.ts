@@ -6,22 +6,22 @@ const DEFAULT_IN_PROGRESS = '48h';
 
 /** The service waits min(24 h, e^(2.5 n) s) before retry n. */
 const MAX_DELAY = 86_400_000;
-/** First retry with the maximum wait. */
+/** First retry with the maximum delay. */
 const FIRST_MAX = 5;
 
-/** Returns the sum of the waits before `retries` retries (ms): 12 s, 2.7 min, 33 min, 6.7 h, 30.7 h, 54.7 h for 1 to 6 retries. */
+/** Returns the total delay of `retries` retries (ms), for example 33 min for three. */
 export function retryDelays(retries: number): number {
   let sum = Math.max(0, retries - FIRST_MAX + 1) * MAX_DELAY;
   for (let n = 1; n <= retries && n < FIRST_MAX; n++) sum += Math.exp(2.5 * n) * 1000;
   return sum;
 }
 
-/** Returns the maximum duration of a healthy callback with `retries` retries and attempts of `timeout` (ms). */
+/** Returns the maximum duration of a healthy callback (ms). */
 export function retryWindow(retries: number, timeout: number): number {
   return retryDelays(retries) + (retries + 1) * timeout;
 }
 
-/** Formats a duration, rounded up: `32.9 min`, `30.7 h`. */
+/** Formats a duration, rounded up: `32.9 min`. */
 function roundedUp(ms: number): string {
   const [size, unit] = ms < 120_000 ? [1000, 's'] : ms < 7_200_000 ? [60_000, 'min'] : [3_600_000, 'h'];
   return `${Math.ceil((ms / size) * 10) / 10} ${unit}`;
@@ -74,13 +74,13 @@ const defaultInProgress = Duration.parse(DEFAULT_IN_PROGRESS);
 
 export type StuckWhen = z.output<typeof stuckWhen>;
 
-/** Returns the minimum time until a rule finds a callback stuck (ms), if its entry reports no more retries than the rule assumes. */
+/** Returns the minimum time until a rule finds a callback stuck (ms), with the assumed number of retries. */
 export function stuckAfter(rule: Parameters<typeof minimumSpan>[0]): number {
   const { pastRetryWindow, assumeMaxRetries, assumeTimeout } = rule.stuckWhen;
   return Math.max(minimumSpan(rule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
 }
 
-/** Returns the key and value (ms) of a rule's minimum time in complete walks. */
+/** Returns the key and value (ms) of a rule's minimum time. */
 export function minimumSpan({ evidence, stuckWhen }: { readonly evidence: string; readonly stuckWhen: StuckWhen }) {
   return evidence === 'blind'
     ? ({ key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY } as const)

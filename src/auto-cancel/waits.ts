@@ -2,24 +2,23 @@ import type { JournalEntry } from '../model/journal.ts';
 import { type EvaluatedCallback, lacksEvents } from './evaluate.ts';
 import { type Action, isRequestedBy, type JournalState, urlOf } from './journal-state.ts';
 
-/** Time in which an operator can approve (ms). */
+/** How long an operator can approve an action (ms). */
 const APPROVE_WITHIN = 24 * 3_600_000;
 
 export type Wait = 'grace' | 'awaiting_approval';
 
-/** Whether approval was requested and its deadline has not passed at `now` (ms since the Unix epoch). */
+/** Whether the action waits for approval at `now` (ms since the Unix epoch). */
 export const waitsForApproval = ({ approvalUntil }: Action, now: number): boolean =>
   approvalUntil !== undefined && now < approvalUntil;
 
-/** Whether the action is approved and the approval is still valid at `now`. */
 export function isApproved(action: Action, now: number): boolean {
   return action.approvedBy !== undefined && waitsForApproval(action, now);
 }
 
-/** An action that an operator may approve. Times: milliseconds since the Unix epoch. */
+/** An action that an operator may approve. Times in ms since the Unix epoch. */
 export type PendingAction = ReturnType<typeof pendingActions>[number];
 
-/** Returns actions that wait for approval at `now`, the next to expire first. */
+/** Returns the actions that wait for approval, the next to expire first. */
 export function pendingActions({ actions }: JournalState, now: number) {
   return [...actions.values()]
     .flatMap(action => {
@@ -32,23 +31,20 @@ export function pendingActions({ actions }: JournalState, now: number) {
     .sort((a, b) => a.expiresAt - b.expiresAt);
 }
 
-/** Returns the wait of a stuck callback, or undefined. `own`: its action by the same rule, mode and policy. `walkAt`: start of the walk. */
+/** Returns the wait of a stuck callback, or undefined. `own`: its action under the same rule, mode and policy. */
 export function waitOf(
   { rule, mode }: Pick<EvaluatedCallback, 'rule' | 'mode'>,
   own: Action | undefined,
   walkAt: number,
   now: number,
 ): Wait | undefined {
-  // Only a walk that started after the grace ends it. Approval is requested after the grace.
+  // The grace ends with the first walk that starts after it.
   const needsGrace = rule.grace > 0 && own?.approvalUntil === undefined;
   if (needsGrace && (own?.graceUntil === undefined || walkAt < own.graceUntil)) return 'grace';
   return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
 }
 
-/**
- * Returns the journal line that starts a wait; undefined if the wait has already started. `wall`: wall clock; `stamp`: time for
- * the journal.
- */
+/** Returns the line that starts a wait; undefined if it has started. `wall`: wall clock; `stamp`: time for the journal. */
 export function waitLine(
   wait: Wait,
   { action, rule, mode, target, finding }: EvaluatedCallback,
@@ -61,18 +57,17 @@ export function waitLine(
       ? { ...line, step: 'awaiting_approval', until: stamp + APPROVE_WITHIN }
       : undefined;
   }
-  // Use the wall clock, as walks do: a change of the clock starts new episodes.
+  // Use the wall clock, as walks do.
   return own?.graceUntil === undefined ? { ...line, step: 'marked', until: wall + rule.grace } : undefined;
 }
 
-/** Whether the event look-up was inconclusive, which ends no wait. */
+/** An inconclusive look-up ends no wait. */
 const isInconclusive = ({ finding, silence }: EvaluatedCallback) =>
   lacksEvents(finding) && silence?.lastEventAt !== 'none';
 
 /**
- * Returns waits that end without a cancel, with the reason: the callback is no longer tracked or stuck, the rule, mode or policy
- * has changed, or the deadline for approval has passed. `evaluated`: all callbacks of the walk that rules match. `now`: time for
- * expiry (ms since the Unix epoch).
+ * Returns waits that must end without a cancel, with the reason. `evaluated`: all matching callbacks of the walk. `now`:
+ * time for expiry (ms since the Unix epoch).
  */
 export function clearedWaits(
   evaluated: readonly EvaluatedCallback[],

@@ -2,7 +2,7 @@ import { printable } from '../kit/text.ts';
 import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
-/** Rest of the sentence "Nothing is cancelled because …" for callbacks with a final outcome. */
+/** Completes "Nothing is cancelled because …" for final outcomes. */
 const ENDED: Readonly<Record<FinalOutcome, string>> = {
   planned: 'the rule only plans: it would have been cancelled',
   confirmed: 'the service reports it as cancelled',
@@ -16,9 +16,9 @@ const ENDED: Readonly<Record<FinalOutcome, string>> = {
   unknown_final: 'it is unknown whether the service cancelled it',
 };
 
-/** Rest of the sentence "Nothing is cancelled because …" by reason of a stage or by outcome. */
+/** Completes "Nothing is cancelled because …" for reasons and outcomes. */
 const SKIPPED: ReadonlyMap<string, string> = new Map([
-  // Two stages may share a reason. The first stage wins: explanations are about stuck callbacks before their final check.
+  // If stages share a reason, the first one's text is used.
   ...STAGES.filter(({ name }) => name !== 'verdict')
     .toReversed()
     .flatMap(({ reasons }) => Object.entries(reasons)),
@@ -32,7 +32,7 @@ export function skipText(held: string): string {
 
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Formats the details of a journal line, without its step, as one short line. */
+/** Formats a journal line without its step. */
 export function detailOf(line: JournalEntry): string {
   switch (line.step) {
     case 'marked':

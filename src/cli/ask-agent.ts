@@ -3,8 +3,8 @@ import type { Peer } from '../http/peer.ts';
 import type { Store } from '../store/store.ts';
 
 /**
- * Sends a request to the running agents of a store until one responds. The key is in the store, so no password is needed.
- * Returns undefined if no agent responds. Rejects with StoreError, or with the signal's reason.
+ * Requests data from the agents of a store until one responds. Returns undefined if none does. Rejects with StoreError, or
+ * with the signal's reason.
  */
 export async function askAgent<T>(
   store: Store,

@@ -32,7 +32,6 @@ interface Options {
 const print = (text: string) => void process.stdout.write(`${text}\n`);
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Clock of the agent that executes the commands. */
 interface AgentTime {
   readonly clock: Clock;
   /** Speed relative to real time; default 1. */
@@ -47,11 +46,10 @@ function whoAmI(): string {
   }
 }
 
-/** Formats the start, operator (if any) and reason of a pause or an open breaker. */
 const wordsOf = ({ at, by, reason }: { at: number; by?: string; reason: string }) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
-/** Opens the store of a configuration for `work`, with or without a running agent. */
+/** Opens the configured store for `work`, which needs no running agent. */
 async function withStore<T>({ store: options }: StoreSettings, work: (store: Store) => Promise<T>): Promise<T> {
   const store = await attachStore(options, { env: process.env });
   try {
@@ -92,7 +90,7 @@ function journalRow(line: JournalLine): string[] {
   return [iso(line.at), line.account, line.step, rule, line.action?.slice(0, 12) ?? '', id, detailOf(line)];
 }
 
-/** Formats the command that approves an action, with its complete id: a prefix may match several actions. */
+/** Formats the command with the complete id, because a prefix may match several actions. */
 const approval = ({ action }: PendingAction, config: string) =>
   `delivery-watch auto-cancel approve ${action} --config ${/^[\w./-]+$/.test(config) ? config : `'${config.replaceAll("'", "'\\''")}'`}`;
 
@@ -118,7 +116,7 @@ const stopping = (name: string, description: string) =>
     .requiredOption('--reason <text>', 'reason for the journal', operatorTextOption)
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
-/** Requests the explanation from a running agent, which queries the holder of the account. Rejects with StoreError. */
+/** Requests the explanation from a running agent. Rejects with StoreError. */
 const explanations = (settings: StoreSettings, id: string, account: string | undefined, signal: AbortSignal) =>
   withStore(settings, store =>
     askAgent(store, settings.store.kind, signal, async peer => {

@@ -11,7 +11,7 @@ import { stopSignal } from './until-stopped.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Parses a label such as `instance=host:10922` and adds it to the previous ones. */
+/** Parses a label such as `instance=host:10922` and adds it to `before`. */
 function labelOption(text: string, before: Labels = {}): Labels {
   const [, name, value] = /^([a-zA-Z_]\w*)=(.*)$/s.exec(text) ?? [];
   if (name === undefined || value === undefined)
@@ -52,7 +52,6 @@ interface Options {
   readonly out?: string;
 }
 
-/** Writes to a file or to standard output. */
 async function write(out: string | undefined, pieces: Iterable<string>): Promise<void> {
   if (out === undefined) return writeTo(process.stdout, pieces);
   const file = createWriteStream(out);
@@ -62,13 +61,11 @@ async function write(out: string | undefined, pieces: Iterable<string>): Promise
   await once(file, 'close');
 }
 
-/** Checks options against each other and the configuration. */
 function errorOf({ config: path, from, to, account, out }: Options, { config }: LoadedConfig): string | undefined {
   const now = systemClock.now();
   if (from >= Math.min(to ?? now, now)) return '--from must be before --to, and before now';
   const unknown = account?.find(name => !config.accounts.some(each => each.name === name));
   if (unknown !== undefined) return `${path} has no account ${unknown}`;
-  // Fail before the long read.
   if (out !== undefined && !existsSync(dirname(out))) return `--out: there is no folder ${dirname(out)}`;
   return undefined;
 }

@@ -3,10 +3,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import { someOf } from '../kit/text.ts';
 import { type AlertSet, DEFAULT_OBJECTIVES, type ShippedRule, shippedRules } from './shipped.ts';
 
-/**
- * Returns the names of `configured` alerts and of alerts in the shipped `sets` that read one of these families, directly or
- * through recording rules.
- */
+/** Returns the alerts that read one of these families, directly or through recording rules. `sets`: shipped alerts to include. */
 export function alertsThatRead(
   families: readonly string[],
   configured: readonly ShippedRule[] = [],
@@ -21,7 +18,7 @@ export function alertsThatRead(
   });
 }
 
-/** Warns of shipped and configured alerts that read families excluded by some accounts: Prometheus cannot evaluate them there. */
+/** Warns of alerts that cannot be evaluated, because an account excludes a family that they read. */
 export async function warnOfBlindAlerts(config: LoadedConfig['config'], sets?: readonly AlertSet[]): Promise<void> {
   const { accounts } = config;
   const excluding = accounts

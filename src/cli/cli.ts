@@ -4,7 +4,7 @@ import { printable } from '../kit/text.ts';
 import { version } from '../kit/version.ts';
 import { ExitStatus } from './exit-status.ts';
 
-/** Commands in the order of the help. Only the running command is loaded, so an agent loads neither demo nor mixin. */
+/** Commands in the order of the help, loaded lazily: an agent needs neither demo nor mixin. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['serve', async () => (await import('./serve.ts')).serveCommand()],
   ['snapshot', async () => (await import('./snapshot.ts')).snapshotCommand()],
@@ -27,31 +27,29 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
 
 export const allCommands = (): Promise<Command[]> => Promise.all([...COMMANDS.values()].map(load => load()));
 
-/** Loads the command of a command line, or all commands for the help and for an unknown command. */
 async function commandsFor([first = '']: readonly string[]): Promise<Command[]> {
   if (first === '--version' || first === '-V') return [];
   const load = COMMANDS.get(first);
   return load ? [await load()] : allCommands();
 }
 
-/** Commander's error for an invalid option value. */
 const INVALID_VALUE =
   /^error: option '(?:-\w, )?(--[\w-]+).*?' argument '.*' is invalid\. (must|Allowed choices are) (.*)\.\n$/s;
 
-/** Formats an invalid option value like the errors of the commands: `error: --limit must be a whole number`. */
+/** Rewrites commander's error as `error: --limit must be a whole number`. */
 const errorText = (text: string) =>
   text.replace(
     INVALID_VALUE,
     (_, flag, verb, what) => `error: ${flag} ${verb === 'must' ? verb : 'must be one of'} ${what}\n`,
   );
 
-/** Runs one command line. Returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration; `report` also 3. */
+/** Runs a command line and returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. `report` also returns 3. */
 export async function runCli(argv: readonly string[]): Promise<number> {
-  // Keep running if the reader of the output has closed it.
+  // Keep running if the reader closes the output.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE' || error.code === 'EIO') return;
-      // Such as a full disk.
+      // For example, the disk is full.
       if (output === process.stdout) process.stderr.write(`standard output: ${error.message}\n`);
       process.exit(1);
     });

@@ -1,7 +1,7 @@
-/** Seed of a workload with waiting messages from the first minute on. */
+/** With this seed, messages wait from the first minute on. */
 export const DEMO_SEED = 3;
 
-/** Demo seconds per real second for each scenario, so that its problem appears within two minutes; default 1. */
+/** Speeds at which the problem of a scenario appears within two minutes; default 1. */
 const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['neglected', 60],
   ['dlq-growth', 60],
@@ -15,20 +15,19 @@ const SPEEDS: ReadonlyMap<string, number> = new Map([
 
 export const demoSpeed = (scenario: string): number => SPEEDS.get(scenario) ?? 1;
 
-/** Maximum number of events in the emulator, about three hours' worth: a fast demo would otherwise exhaust memory. */
+/** Maximum number of events in the emulator. A fast demo would otherwise exhaust memory. */
 export const DEMO_EVENTS = 60_000;
 
-/** Account of the demo. The emulated service keeps dead letters for three days, and the budget suffices at any speed. */
+/** Settings of the demo's account. The budget suffices at any speed. */
 const ACCOUNT = {
   budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
   retention: { dlq: '3d', events: '3h' },
   limits: { dlqSize: 2000 },
 };
 
-/** Converts real seconds to a duration on the agent's clock. */
 const real = (seconds: number, speed: number) => `${Math.round(seconds * speed * 1000)}ms`;
 
-/** Returns the demo's alert rules: name, condition, summary. They have no notifier, and none fires in the scenario `steady`. */
+/** Returns the demo's alert rules. None fires in the scenario `steady`. */
 const rules = (speed: number) =>
   [
     [
@@ -58,7 +57,7 @@ const rules = (speed: number) =>
     ],
     [
       'EventLogBehind',
-      // The threshold allows at least four intervals between two reads.
+      // Allow at least four intervals between two reads.
       { age: { metric: 'delivery_event_log_newest_timestamp_seconds', above: real(Math.max(20, 120 / speed), speed) } },
       'The newest event is minutes old.',
     ],
@@ -70,7 +69,7 @@ const rules = (speed: number) =>
     ['NothingIsRead', { stale: { collector: 'dlq', round: 'new' } }, 'The dead-letter queue can’t be read.'],
   ] as const;
 
-/** Returns settings with intervals of a few real seconds at any speed. */
+/** Scales intervals to a few real seconds. */
 const usual = (speed: number) => ({
   collect: {
     flowControl: { every: real(2, speed) },
@@ -84,7 +83,7 @@ const usual = (speed: number) => ({
     events: { every: real(5, speed), overlap: '5s', destination: 'host' },
     routes: ['/users/:id', '/jobs/:name', '/api/*path'],
   },
-  // At high speed, an interval of 15 s takes milliseconds: a busy machine must not make data stale.
+  // At high speed, an interval takes milliseconds of real time, and a busy machine would make data stale.
   staleness: { markAfter: Math.min(1000, Math.max(3, Math.ceil(speed / 3))) },
   alerts: {
     enabled: true,
@@ -100,7 +99,7 @@ const usual = (speed: number) => ({
   },
 });
 
-/** Returns a rule that matches the stuck callbacks of the scenario `stuck-callback`. */
+/** Returns a rule for the callbacks in the scenario `stuck-callback`. */
 export const hungWorkflows = (limits: { readonly perRun: number; readonly perHour: number }) => ({
   name: 'app-workflows-hung',
   mode: 'enforce',
@@ -111,7 +110,7 @@ export const hungWorkflows = (limits: { readonly perRun: number; readonly perHou
   cooldown: { perUrl: '0s' },
 });
 
-/** Returns settings with which callbacks are stuck after some hours and enough walks. Nothing is cancelled. */
+/** Returns settings that find stuck callbacks after some hours. Nothing is cancelled. */
 function stuckCallback(speed: number) {
   const { collect, staleness, alerts } = usual(speed);
   return {
@@ -125,7 +124,7 @@ function stuckCallback(speed: number) {
     staleness: { ...staleness, withdrawAtMost: '4h' },
     autoCancel: {
       mode: 'plan',
-      // All callbacks that got stuck before the demo started are detected at the same moment.
+      // All earlier stuck callbacks are detected at the same moment.
       breaker: { candidates: { max: 1000, percent: 100 } },
       limits: { perRun: 100, perHour: 1000, perDay: 1000 },
       rules: [hungWorkflows({ perRun: 100, perHour: 1000 })],
@@ -133,7 +132,7 @@ function stuckCallback(speed: number) {
   };
 }
 
-/** Returns the demo's configuration without server, log and store, and its account without address and token. */
+/** Returns the demo's settings, without server, log, store, address and token. */
 export function demoSettings(scenario: string, speed: number) {
   if (scenario === 'stuck-callback') return { account: ACCOUNT, config: stuckCallback(speed) };
   const reports = { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *' };

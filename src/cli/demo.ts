@@ -18,10 +18,10 @@ import { addEntries, startReceiver } from './rehearsal.ts';
 import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from './rehearsal-config.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** Time range of the event log that the agent reads at startup (ms), to find the messages in flight. */
+/** How much of the event log the agent reads at startup (ms), to find messages in flight. */
 const BACKFILL = 3_600_000;
 
-/** Speed of a rehearsal: the two days until a callback counts as stuck pass in about three minutes. */
+/** At this speed, two days pass in about three minutes. */
 const REHEARSAL_SPEED = 900;
 
 const HINTS: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ interface Options {
   readonly listen: string;
 }
 
-/** Starts the emulated service of a rehearsal. Without a scenario it has no workload, only the entries added to it. */
+/** Starts the emulated service of a rehearsal. Without a scenario, it has no workload. */
 function rehearsalService({ config }: LoadedConfig, scenario: string | undefined) {
   const retention = dlqRetention(config);
   const quiet = { workload: false, history: 0, dlqEntries: 0, logRetention: retention };
@@ -60,7 +60,7 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 async function start(config: Config, { clock, closing }: Pick<Running, 'clock' | 'closing'>): Promise<Agent> {
   const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
-  // Ignore environment variables: those of OpenTelemetry would send spans and metrics elsewhere.
+  // Ignore the environment: OpenTelemetry's variables would send spans and metrics elsewhere.
   const agent = await startAgent(loaded, { env: {}, clock, random: Math.random, backfill: BACKFILL });
   closing.add('agent', () => agent.close());
   return agent;
@@ -92,12 +92,12 @@ function startDemo(scenario: string, running: Running): Promise<Agent> {
   return start(emulatedConfig(['demo'], { log, ...demoSettings(scenario, running.speed) }, running), running);
 }
 
-/** Runs each line of standard input as an `auto-cancel` command, on the clock of the rehearsal. */
+/** Runs lines of standard input as `auto-cancel` commands, on the rehearsal's clock. */
 function readCommands(file: string, { clock, speed, closing }: Running): void {
   const terminal = createInterface({ input: process.stdin });
   closing.add('commands', () => terminal.close());
   terminal.on('line', line => {
-    // Accept a complete command as `pending` prints it, but never use the store of another configuration.
+    // Accept a command as `pending` prints it, but ignore its `--config`.
     const words = line
       .replace(/^\s*(delivery-watch\s+)?auto-cancel\s/, '')
       .replace(/--config[\s=]+\S+/, '')
@@ -107,12 +107,10 @@ function readCommands(file: string, { clock, speed, closing }: Running): void {
     const args = words[0] === 'help' ? ['help'] : [...words, '--config', file];
     autoCancelCommand({ clock, speed })
       .parseAsync(args, { from: 'user' })
-      // Commander has printed its own errors.
       .catch((error: unknown) => error instanceof CommanderError || print((error as Error).message));
   });
 }
 
-/** Starts an agent with the rules, alerts and filters of a configuration. */
 async function startRehearsal(loaded: LoadedConfig, running: Running): Promise<Agent> {
   const { emulator, folder, closing } = running;
   const receiver = await startReceiver(print);
@@ -123,7 +121,6 @@ async function startRehearsal(loaded: LoadedConfig, running: Running): Promise<A
   const base = emulatedConfig(names, { log: { level: 'info', format: 'text' } }, running);
   const config = rehearsalConfig(loaded.config, base, { ...running, receiver: receiver.url });
   const agent = await start(config, running);
-  // Commands read the store and the names of accounts.
   const file = join(folder, 'rehearsal.yaml');
   const settings = { store: { path: base.store.path }, accounts: names.map(name => ({ name })) };
   await writeFile(file, JSON.stringify(settings));
@@ -136,7 +133,7 @@ async function startRehearsal(loaded: LoadedConfig, running: Running): Promise<A
   return agent;
 }
 
-/** Runs the emulated service and an agent that watches it in one process, so nothing else needs to be installed. */
+/** Runs the emulated service and an agent in one process, so that nothing else must be installed. */
 export function demoCommand(): Command {
   return new Command('demo')
     .description('run the agent against the embedded emulator; no configuration needed')
@@ -154,7 +151,7 @@ export function demoCommand(): Command {
     .action(async ({ config: file, scenario: named, speed: given, listen }: Options, command: Command) => {
       const scenario = named ?? 'steady';
       const stopped = untilStopped();
-      // Ignore environment variables: a rehearsal needs no secrets.
+      // A rehearsal needs no secrets.
       const loaded = file === undefined ? undefined : loadConfig(file);
       const speed = given ?? (loaded ? REHEARSAL_SPEED : demoSpeed(scenario));
       const clock = clockOf(loaded, speed);

@@ -5,7 +5,7 @@ import { type CheckLine, examine } from './doctor/doctor.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** Maximum time to wait at the end for abandoned look-ups and connections (ms). */
+/** How long to wait for abandoned look-ups and connections (ms). */
 const LINGER = 1000;
 
 const nameOf = ({ account, check }: CheckLine) => (account === undefined ? check : `${account}: ${check}`);
@@ -15,7 +15,7 @@ function toText(lines: readonly CheckLine[]): string {
   return toTable(['', 'check', 'found → what to do'], rows);
 }
 
-/** Maximum number of checks that a line names. */
+/** Maximum number of checks named in a line. */
 const MAX_NAMED = 5;
 
 function summaryOf(names: readonly string[]): string {

@@ -3,10 +3,7 @@ import type { Dialect, EmulatedAccount, Emulator, EmulatorOptions } from '../emu
 import { integerOption, numberOption, repeated } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/**
- * Starts the emulator, which is imported lazily so that `serve` does not load it. An unknown scenario, option or fault is
- * reported as a usage error of `command`.
- */
+/** Starts the emulator. Reports an unknown scenario, option or fault as a usage error of `command`. */
 export async function startEmulatorFor(
   command: Command,
   options: EmulatorOptions & { scenario: string },
@@ -92,7 +89,7 @@ export function emulateCommand(): Command {
         repeated,
         [],
       )
-      // Replace commander's own help option, which would print before scenarios, options and faults are loaded.
+      // Commander's own help would print before scenarios, options and faults are loaded.
       .helpOption(false)
       .option('-h, --help', 'show this help with all scenarios, options and faults')
       .action(async ({ help, option, fault, ...options }: Options, command: Command) => {

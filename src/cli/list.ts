@@ -39,7 +39,6 @@ interface Options extends SelectionOptions, Readonly<Partial<Record<FilterName, 
 const flagOf = (name: string) => `--${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`;
 const FILTER_NAMES = Object.keys(FILTERS) as FilterName[];
 
-/** Returns an error for the first filter that the list does not support. */
 function filterErrorOf(name: ListName, options: Options): string | undefined {
   if (options.kind !== undefined && name !== 'dlq') return '--kind is a filter of dlq';
   for (const filter of FILTER_NAMES) {
@@ -50,7 +49,7 @@ function filterErrorOf(name: ListName, options: Options): string | undefined {
   return undefined;
 }
 
-/** Prints the rows of all accounts. Rejects if an account could not be read, or if rows contradict a filter. */
+/** Prints the rows of all accounts. Rejects if an account cannot be read or rows contradict a filter. */
 async function printList<Row>(
   name: ListName,
   loaded: LoadedConfig,
@@ -62,7 +61,7 @@ async function printList<Row>(
   const format = json ? 'json' : ids ? 'ids' : 'table';
   const width = wide ? undefined : lineWidth(stdout.columns, process.env.COLUMNS);
   const print = createPrinter(name, { format, width, withAccount: loaded.config.accounts.length > 1 }, stdout);
-  // Rows on the same terminal already show the progress.
+  // Rows on the same terminal show the progress already.
   const hasProgress = stderr.isTTY && !(all && stdout.isTTY);
   let count = 0;
   const onPage = (rows: number) => {
@@ -136,7 +135,7 @@ function createList<Row>(
     if (error !== undefined) command.error(`error: ${error}`);
     const loaded = loadAccounts(command, options);
     const closed = new AbortController();
-    // The reader of the output, such as `head`, has closed it.
+    // The reader, such as `head`, has closed the output.
     process.stdout.on('error', () => closed.abort());
     const signal = AbortSignal.any([stopSignal(), closed.signal]);
     await printList(name, loaded, options, settings => listOf(options, settings), signal).catch(error => {

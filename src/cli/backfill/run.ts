@@ -19,9 +19,9 @@ const MINUTE = 60_000;
 const PAGE = 1000;
 const CHECKPOINT = 'events/checkpoint';
 
-/** Keys of families that describe the agent's reads and so cannot be reconstructed from the log. */
+/** Families about the agent's own reads, which the log cannot reconstruct. */
 const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates']);
-/** Families that can be reconstructed from the log, by key. */
+/** Families that the log can reconstruct, by key. */
 const WRITTEN: ReadonlyMap<string, Family> = new Map(
   Object.entries(events.families).filter(([key, { type }]) => type !== 'gauge' && !OF_READING.has(key)),
 );
@@ -30,11 +30,10 @@ export interface BackfillOrder {
   readonly from: number;
   /** Default: the first start of the agent, or now if it never ran. */
   readonly to: number | undefined;
-  /** Returns labels to add to every series of an account. */
+  /** Labels to add to every series of an account. */
   readonly labels: (account: string) => Readonly<Record<string, string>>;
 }
 
-/** Progress of the read. */
 export interface BackfillProgress {
   readonly account: string;
   readonly from: number;
@@ -44,10 +43,10 @@ export interface BackfillProgress {
   readonly requests: number;
 }
 
-/** Result for one account. Times: milliseconds since the Unix epoch. */
+/** Result for one account. Times in ms since the Unix epoch. */
 export interface Backfilled {
   readonly account: string;
-  /** First and last written point in time; undefined if none was written. */
+  /** Range of the written points; undefined without any. */
   readonly written: { readonly from: number; readonly to: number; readonly points: number } | undefined;
   readonly events: number;
   readonly requests: number;
@@ -57,13 +56,11 @@ export interface Backfilled {
   readonly refusal: string | undefined;
 }
 
-/** Thrown if the range of an account cannot be written. */
 class Refusal extends Error {}
 
 const iso = (time: number) => new Date(time).toISOString();
 const nextMark = (time: number) => Math.ceil(time / MINUTE) * MINUTE;
 
-/** Returns how to read and fold an account's log. */
 function reading({ name, collect, objectives }: AccountSettings, { config }: LoadedConfig) {
   const services = {
     onTimeWithin: objectives.onTimeWithin,
@@ -75,7 +72,7 @@ function reading({ name, collect, objectives }: AccountSettings, { config }: Loa
 
 type Reading = ReturnType<typeof reading>;
 
-/** Returns when the agent started to count the account's events (ms since the Unix epoch); undefined if it never ran. */
+/** Returns when the agent started to count events (ms since the Unix epoch); undefined if it never ran. */
 async function countedSince(
   { name }: AccountSettings,
   { options, services }: Reading,
@@ -86,7 +83,7 @@ async function countedSince(
   return restoreMemory(new Map([['checkpoint', stored]]), options, services).checkpoint?.floor;
 }
 
-/** Returns the range of one account that can be written. Times: milliseconds since the Unix epoch. Throws Refusal. */
+/** Returns the range of an account that can be written (ms since the Unix epoch). Throws Refusal. */
 function partOf(
   { from, to }: BackfillOrder,
   { retention, collect }: AccountSettings,
@@ -106,7 +103,7 @@ function partOf(
   return { from: first, to: until, isKept: retention.events !== null, notes };
 }
 
-/** Returns a function that writes a point in time (milliseconds since the Unix epoch) of one account to the file. */
+/** Returns a function that writes all series of an account at a time (ms since the Unix epoch). */
 function pointWriter(file: SeriesFile, account: string, isExcluded: (family: string) => boolean) {
   const families = [...WRITTEN].filter(([, { name }]) => !isExcluded(name));
   const started = new Set<number>();
@@ -124,7 +121,6 @@ function pointWriter(file: SeriesFile, account: string, isExcluded: (family: str
   };
 }
 
-/** Reads the range of one account and writes it to the file. */
 async function fill(
   { from, to, isKept, notes }: ReturnType<typeof partOf>,
   account: Account,
@@ -139,7 +135,7 @@ async function fill(
   const { steps, found } = createReplay(account.at('background'), options, services, { from, to }, signal);
   for await (const { at, facts } of steps) {
     onProgress({ account: name, from, to, ...found, requests: account.spent().requests - requests });
-    // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
+    // If the retention is unknown, an empty log proves nothing about times before its first event.
     if (!isKept && (found.oldest === undefined || at <= found.oldest - MINUTE)) continue;
     write(at, facts);
     written = { from: written?.from ?? at, to: at, points: (written?.points ?? 0) + 1 };
@@ -163,9 +159,8 @@ export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'
 }
 
 /**
- * Reads a range of the event log, as far as the service still keeps it, and writes the counters and histograms that an agent would have
- * exposed, one point per minute. An account whose range cannot be written is skipped, and its result contains the reason. Rejects with
- * StoreError, or with the service's error.
+ * Writes the series that an agent would have exposed during a past range, one point per minute. Skips accounts whose range
+ * cannot be written. Rejects with StoreError, or with the service's error.
  */
 export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: BackfillDeps): Promise<Backfilled[]> {
   return withClosing(async closing => {

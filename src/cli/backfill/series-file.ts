@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { createLines, renderHeader } from '../../metrics/exposition-text.ts';
 import { type Family, formatValue, type Sample } from '../../metrics/family.ts';
 
-/** Number of points in time kept in memory: 512 bytes per series. */
+/** Maximum number of points in memory: 512 bytes per series. */
 const IN_MEMORY = 64;
 
 interface Series {
-  /** Output line without value and time. */
+  /** Output line without its value and time. */
   readonly line: string;
-  /** Values of the points that are not in the file yet; NaN without a value. */
+  /** Values of points that are not in the file yet; NaN if missing. */
   readonly values: Float64Array;
 }
 
-/** Points in time of one account: the values of each series from `first` on. */
+/** Points of one account, from `first` on. */
 interface Block {
   readonly offset: number;
   readonly first: number;
@@ -23,8 +23,8 @@ interface Block {
 }
 
 /**
- * Counters and histograms over time, written by time and read by series as OpenMetrics requires. Values are in a temporary
- * file, so memory depends only on the number of series.
+ * Series that are written by time and read by series, as OpenMetrics requires. A temporary file holds the values, so memory
+ * does not grow with time.
  */
 export type SeriesFile = ReturnType<typeof createSeriesFile>;
 
@@ -33,13 +33,13 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   const file = openSync(join(folder, 'values'), 'wx+', 0o600);
   const all: Series[] = [];
   const numbers = new Map<string, number>();
-  /** Indexes of the series by family and labels without `le`, which keeps the lines of a histogram together. */
+  /** Series indexes by family and labels without `le`, so that the lines of a histogram stay together. */
   const families = new Map<Family, Map<string, number[]>>();
   const blocks: Block[] = [];
   let [size, times]: [number, number[]] = [0, []];
   let [last, first]: [string | undefined, number] = [undefined, 0];
 
-  /** `isLastKept`: keeps the last point in memory, because a series may still start with 0 there. */
+  /** `isLastKept`: keeps the last point in memory, because a new series may add a 0 there. */
   function flush(isLastKept: boolean): void {
     const written = isLastKept ? times.slice(0, -1) : times;
     const done = written.length;
@@ -76,12 +76,12 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   }
 
   return {
-    /** Starts a new point in time (ms since the Unix epoch), which must be later than all previous ones. */
+    /** Starts a new point (ms since the Unix epoch), later than all previous ones. */
     begin(time: number): void {
       if (times.length === IN_MEMORY) flush(true);
       times.push(time);
     },
-    /** Returns the index of the series with these labels. Accounts must be written sequentially. */
+    /** Returns the index of a series. Write accounts sequentially. */
     of(account: string, family: Family, { suffix, labels: own }: Pick<Sample, 'suffix' | 'labels'>): number {
       const { le, ...rest }: Readonly<Record<string, string | undefined>> = { ...own };
       const key = JSON.stringify([account, family.name, rest]);
@@ -91,7 +91,6 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       if (account !== last) [last, first] = [account, all.length];
       const named = { ...labels(account), ...own };
       const wide = { ...family, labels: [...Object.keys(labels(account)), ...family.labels] };
-      // Cut the value from the end of an exposition line.
       const lines = createLines(wide, account, 'openmetrics');
       const line = lines([{ ...(suffix && { suffix }), labels: named, value: 0 }]).slice(0, -3);
       const number = all.push({ line, values: new Float64Array(IN_MEMORY).fill(Number.NaN) }) - 1;
@@ -104,12 +103,12 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
     set(series: number, value: number): void {
       (all[series] as Series).values[times.length - 1] = value;
     },
-    /** Makes a series start with 0 at the point before the current one, if there is one. */
+    /** Makes a series start with 0 at the previous point, if any. */
     startAtZero(series: number): void {
       if (times.length > 1) (all[series] as Series).values[times.length - 2] = 0;
     },
     endAccount: () => flush(false),
-    /** Yields the OpenMetrics text. Call it once, after the last account. */
+    /** Yields OpenMetrics text. Call it once, after the last account. */
     *text(): Generator<string> {
       for (const [family, metrics] of families) {
         yield renderHeader(family, 'openmetrics');

@@ -6,10 +6,10 @@ import type { EventQuery, ListPage, Reader } from '../../upstream/api.ts';
 
 const PAGE = 1000;
 const MINUTE = 60_000;
-/** Only the rows of the log are used, so destinations and schedules are not needed. */
+/** Destinations and schedules are not needed to read rows. */
 const ROWS_ONLY = { destinationOf: () => '', schedules: { of: () => undefined } };
 
-/** Returns the index of the first event at `time` or later. */
+/** Returns the index of the first event at or after `time`. */
 function indexFrom(rows: readonly DeliveryEvent[], time: number): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
@@ -20,13 +20,9 @@ function indexFrom(rows: readonly DeliveryEvent[], time: number): number {
   return low;
 }
 
-/**
- * Serves the event log as it was at a simulated time, without delayed events. Reads the service's log once, in order of time,
- * and keeps only recent events.
- */
+/** Serves the event log as it was at a simulated time. Reads the log once, in order of time, and keeps only recent events. */
 export class PastLog {
   readonly found: ReplayFound;
-  /** Why the log could not be read. */
   failure: unknown;
   readonly #ranges: ReturnType<typeof readInOrder>;
   readonly #keep: number;
@@ -35,21 +31,21 @@ export class PastLog {
   #droppedTo = Number.NEGATIVE_INFINITY;
 
   constructor(account: Account, { window, overlap }: EventsOptions, { from, to }: ReplayRange, signal: AbortSignal) {
-    // A new agent first reads a window of the past.
+    // A new agent starts by reading a window of the past.
     const start = Math.max(0, from - window);
     this.found = { readTo: start - 1, events: 0, oldest: undefined, rejected: 0 };
     this.#ranges = readInOrder(account.at('background'), ROWS_ONLY, { from: start, to }, signal, true);
-    // No read starts earlier than this before the newest event: reads repeat `overlap` and may be delayed by a round or a minute.
+    // Reads repeat `overlap` and may be delayed by a round or a minute.
     this.#keep = 2 * Math.max(window, overlap) + 2 * MINUTE;
   }
 
-  /** Reads up to the first event and returns its time, or undefined if the log is empty. Rejects with UpstreamError. */
+  /** Returns the time of the first event; undefined if the log is empty. Rejects with UpstreamError. */
   async oldest(): Promise<number | undefined> {
     while (this.found.oldest === undefined && (await this.#readOn()));
     return this.found.oldest;
   }
 
-  /** Returns a reader that only returns events up to `now()`. Its pages reject with UpstreamError. */
+  /** Returns a reader of events up to `now()`. Rejects with UpstreamError. */
   reader(now: () => number): Reader {
     return {
       eventPages: query => this.#pages(query, now()),
@@ -92,7 +88,7 @@ export class PastLog {
     this.#drop(indexFrom(this.#rows, now + 1));
   }
 
-  /** Drops events that no later read includes. `end`: index of the first event after now. */
+  /** Drops events that no later read needs. `end`: index of the first event after now. */
   #drop(end: number): void {
     const newest = this.#rows[end - 1]?.time;
     if (newest === undefined) return;

@@ -18,13 +18,13 @@ type Labels = Readonly<Record<string, string>>;
 
 const MINUTE = 60_000;
 
-/** Keys of families that depend on the time of reading. */
+/** Families that depend on when the log is read. */
 const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates', 'newest', 'since', 'seriesDropped']);
 const IN_LOG: ReadonlySet<string> = new Set(
   Object.entries(events.families).flatMap(([key, { name }]) => (OF_READING.has(key) ? [] : [name])),
 );
 
-/** A change of an alert. Times: milliseconds since the Unix epoch. */
+/** Times in ms since the Unix epoch. */
 export interface AlertChange {
   readonly at: number;
   readonly account: string;
@@ -33,23 +33,23 @@ export interface AlertChange {
   readonly labels: Labels;
   readonly state: 'firing' | 'resolved';
   readonly value: number;
-  /** Start of the alert, if it is resolved. */
+  /** Only for resolved alerts. */
   readonly startedAt?: number;
 }
 
-/** Totals of a rule. Durations: milliseconds. */
+/** Totals of a rule. Durations in milliseconds. */
 export interface RuleResult {
   readonly rule: string;
   readonly fired: number;
   readonly firingFor: number;
   readonly unknownFor: number;
-  /** Why the rule could not be evaluated; undefined if it was. */
+  /** Why the rule was not evaluated; undefined if it was. */
   readonly unknown?: string;
 }
 
 export interface AccountResult {
   readonly account: string;
-  /** The evaluated range, milliseconds since the Unix epoch; undefined if the log is empty or not read. */
+  /** The evaluated range (ms since the Unix epoch); undefined if the log is empty or not read. */
   readonly range: { readonly from: number; readonly to: number } | undefined;
   readonly events: number;
   readonly rejected: number;
@@ -68,24 +68,24 @@ const NOTHING = { fired: 0, firingFor: 0, unknownFor: 0 };
 
 type Alerts = Config['alerts'];
 
-/** Returns what a condition needs but the event log does not contain; undefined if nothing is missing. */
+/** Returns data that a condition needs but the event log lacks; undefined if nothing is missing. */
 function missingFor(when: AlertCondition): string | undefined {
   if (when.kind === 'stale') return 'when data was stale';
   return selectorsOf(when).find(({ metric }) => !IN_LOG.has(metric))?.metric;
 }
 
-/** Built-in alerts on event data that depend on when the log was read. */
+/** Built-in alerts that depend on when the log is read. */
 const ON_READING: ReadonlySet<string> = new Set<BuiltinAlert>(['DeliveryEventLogStale', 'DeliveryEventLogGap']);
 const CONTENTS = { events: 'when it was read', dlq: 'the dead-letter queue', flow_control: 'flow control' };
 
-/** Returns what a built-in alert needs but the event log does not contain; undefined if nothing is missing. */
+/** Returns data that a built-in alert needs but the event log lacks; undefined if nothing is missing. */
 function missingForBuiltin(name: BuiltinAlert): string | undefined {
   const check = ACCOUNT_CHECKS.find(({ alert }) => alert === name);
   if (check?.collector === 'events' && !ON_READING.has(name)) return undefined;
   return check?.collector ? CONTENTS[check.collector] : 'the state of the agent';
 }
 
-/** Splits an account's alerts into alerts that can be evaluated from the event log alone, and all others. */
+/** Separates alerts that need only the event log from all others. */
 function selectAlerts({ builtin, rules }: Alerts, account: string) {
   const own = rules.filter(({ when }) => isAbout(when, account));
   const names = sentAlerts(builtin);
@@ -108,7 +108,7 @@ function selectAlerts({ builtin, rules }: Alerts, account: string) {
 
 type Selected = ReturnType<typeof selectAlerts>;
 
-/** Returns a configuration with which the agent reads only one account's event log. No sweep is needed, because no event is delayed. */
+/** Returns a configuration that reads only one account's event log. */
 function configOf(config: Config, settings: AccountSettings, alerts: Selected['alerts']): Config {
   const { dlq, flowControl, events } = settings.collect;
   const collect = {
@@ -126,7 +126,7 @@ function configOf(config: Config, settings: AccountSettings, alerts: Selected['a
   };
 }
 
-/** Calls each task at its interval from `from` to `to`, in the given order if several are due. */
+/** Runs each task at its interval of simulated time, in the given order. */
 async function drive(
   tasks: readonly { readonly every: number; run(at: number): Promise<void> }[],
   { from, to }: { readonly from: number; readonly to: number },
@@ -141,7 +141,6 @@ async function drive(
   }
 }
 
-/** Records the changes of one account's alerts. */
 function createRecord(account: string, every: number, onChange: BacktestDeps['onChange']) {
   const firing = new Map<string, AlertChange>();
   const results = new Map<string, { fired: number; firingFor: number; unknownFor: number }>();
@@ -178,7 +177,7 @@ function createRecord(account: string, every: number, onChange: BacktestDeps['on
 
 type Range = NonNullable<AccountResult['range']>;
 
-/** Replays the log to an agent that starts at the beginning of the range. Rejects with UpstreamError. */
+/** Replays the log to an agent that starts with the range. Rejects with UpstreamError. */
 function replay(
   loaded: LoadedConfig,
   settings: AccountSettings,
@@ -235,7 +234,7 @@ function replay(
   });
 }
 
-/** Evaluates the rules against one account's event log from `since` (ms since the Unix epoch). Rejects with UpstreamError. */
+/** Evaluates one account from `since` (ms since the Unix epoch). Rejects with UpstreamError. */
 async function backtestAccount(
   loaded: LoadedConfig,
   settings: AccountSettings,
@@ -260,7 +259,7 @@ async function backtestAccount(
       selected.determined.map(rule => ({ rule, ...NOTHING, unknown })),
     );
   if (!collect.events.enabled) return noneFor('collect.events is disabled');
-  // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
+  // If the retention is unknown, an empty log proves nothing about times before its first event.
   const first = retention.events === null ? await log.oldest() : kept;
   const from = Math.ceil(Math.max(since, first ?? to) / MINUTE) * MINUTE;
   if (from >= to) return noneFor('the event log lists nothing');
@@ -270,9 +269,8 @@ async function backtestAccount(
 }
 
 /**
- * Evaluates the configured rules on the event logs since a time (milliseconds since the Unix epoch), like an agent that
- * starts at that time with an empty store. Its requests count towards the daily budget. Stores and sends nothing. Rejects
- * with StoreError, or with the service's error.
+ * Evaluates the rules on past events since a time (ms since the Unix epoch), as an agent with an empty store would. Uses the
+ * daily budget; stores and sends nothing. Rejects with StoreError, or with the service's error.
  */
 export function backtest(loaded: LoadedConfig, since: number, deps: BacktestDeps): Promise<AccountResult[]> {
   return withClosing(async closing => {

@@ -2,7 +2,7 @@ import { unlessAborted, withDeadline } from '../../kit/clock.ts';
 import { boundText } from '../../kit/text.ts';
 
 export interface Diagnosis {
-  /** `warn`: works but should be changed. `skip`: does not apply, or a requirement is missing. */
+  /** `warn`: works but should be changed. `skip`: does not apply, or a required check failed. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly detail: string;
   readonly todo?: string;
@@ -10,7 +10,6 @@ export interface Diagnosis {
 
 export interface CheckLine extends Diagnosis {
   readonly check: string;
-  /** Undefined for agent-wide checks. */
   readonly account?: string;
 }
 
@@ -22,16 +21,16 @@ export const skip = (detail: string): Diagnosis => ({ status: 'skip', detail });
 /** Maximum duration of one check (ms). */
 export const CHECK_TIMEOUT = 10_000;
 
-/** Maximum length of a detail (characters). It may contain key names, which come from the service. */
+/** Maximum length of a detail, which may contain key names from the service. */
 const MAX_DETAIL = 1000;
 
-/** Returns the code or class of an error. Its message may contain an address with a secret. */
+/** Returns the code or class of an error. The message may contain a secret. */
 export function wordOf(error: unknown): string {
   const { code, name } = error as { readonly code?: unknown; readonly name?: string };
   return typeof code === 'string' ? code : (name ?? 'error');
 }
 
-/** Runs checks sequentially. A failed check skips only dependent checks. */
+/** Runs checks sequentially. A failed check skips only its dependents. */
 export type Checklist = ReturnType<typeof createChecklist>;
 
 export function createChecklist({
@@ -59,7 +58,7 @@ export function createChecklist({
 
   return {
     lines: lines as readonly CheckLine[],
-    /** Runs a check, unless a needed one failed or was skipped. Rejects only with the reason of an aborted `signal`. */
+    /** Skips the check if a required one failed or was skipped. Rejects only with the signal's reason. */
     async check(
       check: string,
       run: (signal: AbortSignal) => Promise<Diagnosis> | Diagnosis,

@@ -7,12 +7,12 @@ import { provenSkew } from '../../upstream/service-clock.ts';
 import { type Diagnosis, fail, ok, warn, wordOf } from './checklist.ts';
 
 const DAY = 86_400_000;
-/** How long before its expiry a certificate should be renewed (ms). */
+/** How long before expiry to renew a certificate (ms). */
 const RENEW_BEFORE = 14 * DAY;
-/** Clock skew above which TLS may fail (ms). */
+/** Clock skew (ms) above which TLS may fail. */
 const CLOCK_FAILS = 60_000;
 
-/** Returns the TLS state of a connection and the expiry of the certificate (ms since the Unix epoch); undefined without TLS. */
+/** Returns the TLS version and the certificate's expiry (ms since the Unix epoch); undefined without TLS. */
 function tlsOf(socket: unknown) {
   if (!(socket instanceof TLSSocket)) return undefined;
   return {
@@ -21,7 +21,7 @@ function tlsOf(socket: unknown) {
   };
 }
 
-/** Connects by TCP and TLS and sends nothing. Rejects with the error of the connection. */
+/** Opens a connection without sending a request. Rejects with its error. */
 function connect(dispatcher: Dispatcher, url: URL): Promise<ReturnType<typeof tlsOf>> {
   return new Promise((resolve, reject) => {
     let tls: ReturnType<typeof tlsOf>;
@@ -40,7 +40,7 @@ function connect(dispatcher: Dispatcher, url: URL): Promise<ReturnType<typeof tl
     dispatcher.dispatch(
       { origin: url.origin, path: '/', method: 'GET' },
       {
-        // The connection is open; undici would send the request next.
+        // The connection is open, and undici would send the request next.
         onRequestStart(controller) {
           isReached = true;
           controller.abort(new Error('enough'));
@@ -66,7 +66,7 @@ const REMEDIES: readonly (readonly [code: RegExp, todo: string])[] = [
   [/^(EPROTO|ERR_SSL_.*)$/, 'the port does not speak this TLS: check scheme and port'],
 ];
 
-/** Matches a rejection by the proxy: undici reports the status only in the message. */
+/** Undici reports the proxy's status only in the message. */
 const PROXY_STATUS = /^Proxy response \((\d{3})\)/;
 
 function toFailure(where: string, error: unknown): Diagnosis {
@@ -81,7 +81,7 @@ function toFailure(where: string, error: unknown): Diagnosis {
 }
 
 export async function checkDns(host: string, what = host): Promise<Diagnosis> {
-  // URLs contain IPv6 addresses in brackets.
+  // Remove the brackets of an IPv6 address.
   const name = host.replace(/^\[|\]$/g, '');
   try {
     const found = await lookup(name, { all: true });
@@ -91,7 +91,7 @@ export async function checkDns(host: string, what = host): Promise<Diagnosis> {
   }
 }
 
-/** Connects to a host by TCP and TLS and sends nothing. `via`: the proxy, for the message. */
+/** Opens a connection by TCP and TLS without sending a request. `via`: the proxy, for the message. */
 export async function checkConnection(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,
@@ -112,7 +112,7 @@ export async function checkConnection(
   }
 }
 
-/** Compares this machine's clock with the `Date` header of any response from the service. Does not send the token. */
+/** Compares the local clock with the service's `Date` header, without sending the token. */
 export async function checkClock(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,
@@ -121,7 +121,6 @@ export async function checkClock(
   const before = now();
   const { headers, body } = await request(url, { dispatcher, signal, method: 'GET' });
   const after = now();
-  // The body may never end.
   body.on('error', () => undefined).destroy();
   const off = provenSkew(headers.date, before, after);
   if (off === undefined) {

@@ -94,10 +94,7 @@ async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise
   return lines.flat();
 }
 
-/**
- * Checks all requirements of a configuration without writing state or sending a cancel or alert. Rejects only with the reason of an
- * aborted signal.
- */
+/** Checks everything that a configuration requires, without side effects. Rejects only with the signal's reason. */
 export async function examine(file: string, deps: DoctorDeps) {
   const list = createChecklist(deps);
   let loaded: LoadedConfig;

@@ -6,13 +6,12 @@ import { secretsOf, writtenSecrets } from '../../config/secrets.ts';
 import { readWebConfig } from '../../config/web-config.ts';
 import { type Diagnosis, ok, skip, warn } from './checklist.ts';
 
-/** Whether a file exists and has any of the permission bits `others`. */
 function isOpen(file: string, others: number): boolean {
   const { mode = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
   return (mode & others) !== 0;
 }
 
-/** Returns the files with password hashes and with the certificate's key; the web-config file if they cannot be read now. */
+/** Returns the files that contain password hashes or the certificate's key. */
 function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
   if (webConfigFile === null) return [];
   try {
@@ -29,7 +28,7 @@ function filesOf(file: string, { accountFiles }: Config): string[] {
   return [file, ...accountFiles.flatMap(pattern => globSync(pattern, { cwd }).map(name => resolve(cwd, name)))];
 }
 
-/** Checks who may read files that contain secrets. Files with only secrets may be group-readable, as containers mount them. */
+/** Checks the permissions of files with secrets. Dedicated secret files may be group-readable, as in containers. */
 export function checkPermissions(file: string, config: Config): readonly Diagnosis[] {
   if (process.platform === 'win32') return [skip('Windows has no file modes')];
   const isWritten = writtenSecrets(config).length > 0;
@@ -49,7 +48,6 @@ export function checkPermissions(file: string, config: Config): readonly Diagnos
   ];
 }
 
-/** Checks whether the stop file suspends auto-cancel. */
 export function checkStopFile({ autoCancel: { mode, rules, stopFile } }: Config): Diagnosis {
   if (mode === 'off' || rules.length === 0) return skip('auto-cancel is off');
   if (!mayExist(stopFile)) return ok(`${resolve(stopFile)} does not exist`);

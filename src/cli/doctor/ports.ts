@@ -6,17 +6,17 @@ import { type Diagnosis, fail, ok, warn, wordOf } from './checklist.ts';
 export interface PortDeps {
   readonly dispatcher: Dispatcher;
   readonly hash: string;
-  /** The process that holds the store, if known. */
+  /** Process that holds the store, if known. */
   readonly holder: number | undefined;
   readonly hostHeader: string | undefined;
-  /** Whether the port has TLS or authentication, or is the probe port. */
+  /** Whether the port requires TLS or authentication, or is the probe port. */
   readonly isGuarded: boolean;
 }
 
-/** Maximum number of characters of the response that are searched. */
+/** Maximum number of characters to search in the response. */
 const MAX_READ = 1_000_000;
 
-/** Opens the port and closes it. Rejects with the error of opening it. */
+/** Opens and closes the port. Rejects if it cannot be opened. */
 function tryPort(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -25,7 +25,7 @@ function tryPort(host: string, port: number): Promise<void> {
   });
 }
 
-/** Returns the configuration hash of the agent at this address; undefined if there is no agent or access is denied. */
+/** Returns the agent's configuration hash; undefined without an agent or access. */
 async function hashAt(
   host: string,
   port: number,

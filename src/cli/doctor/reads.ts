@@ -16,14 +16,12 @@ import { CHECK_TIMEOUT, type Diagnosis, fail, ok, warn } from './checklist.ts';
 const isReason = (outcome: unknown): outcome is Reason =>
   outcome !== 'ok' && REQUEST_OUTCOMES.some(each => each === outcome);
 
-/** Records the path and outcome of each request. */
 function createRecorder() {
   const requests: { readonly path: string; outcome: unknown }[] = [];
   return {
     count: (): number => requests.length,
-    /** Path template of the last request. */
     lastPath: () => requests.at(-1)?.path ?? '',
-    /** Last failure of the requests from number `since` on. */
+    /** Last failure, counted from request number `since`. */
     lastFailure: (since: number): Reason | undefined =>
       requests
         .slice(since)
@@ -49,15 +47,13 @@ export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'cloc
   readonly timeout?: number | undefined;
 }
 
-/** `reason`: why the read failed. */
 export interface ReadAttempt {
   readonly finding: Diagnosis;
   readonly reason?: Reason;
-  /** The service's explanation of the failure. */
   readonly serviceError?: string | undefined;
 }
 
-/** The checked lists, named by their collector's key in `collect`. */
+/** Keys of `collect` for the checked lists. */
 export type CheckedList = 'dlq' | 'events' | 'flowControl';
 
 const DAY = 86_400_000;
@@ -106,7 +102,7 @@ async function firstPage<Row>(
   return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
 }
 
-/** Creates the reads of one account with one of its tokens, on a separate budget. */
+/** Creates the reads of one account, on a separate budget. */
 export function openReads(settings: AccountSettings, deps: ReadDeps) {
   const { collect, paths } = settings;
   const { timeout = CHECK_TIMEOUT, clock } = deps;
@@ -124,7 +120,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
   async function attempt(signal: AbortSignal, read: (signal: AbortSignal) => Promise<Diagnosis>): Promise<ReadAttempt> {
     const since = recorder.count();
     try {
-      // The time limit is shorter than that of the check, so that the reason of the failure can be reported.
+      // Use a shorter timeout than the check's, so that the reason can be reported.
       return { finding: await withDeadline(timeout * 0.9, signal, read) };
     } catch (error) {
       if (error instanceof UpstreamError) {
@@ -157,7 +153,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
           return pageFinding({ count, rejected }, 'keys');
         }),
     },
-    /** Reads the first page of a DLQ filter and compares it with `match`. The unfiltered queue must be read first. */
+    /** Checks whether the first page of a filter matches. Read the unfiltered queue first. */
     async filter(match: DlqQuery, signal: AbortSignal): Promise<Diagnosis> {
       const proof = createFilterProof(match, reported);
       const { finding, reason } = await attempt(signal, async inTime =>
@@ -169,7 +165,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
       if (finding.status !== 'ok' || proof.isProven()) return finding;
       return warn(`${finding.detail}; rows do not report every field of match`, FILTER_REMEDY);
     },
-    /** Reads a watched flow-control key, or the first listed one; undefined if there is none. */
+    /** Reads a watched or listed flow-control key; undefined without any. */
     async key(signal: AbortSignal): Promise<ReadAttempt | undefined> {
       const [watched] = collect.flowControl.watch;
       const key = watched ?? listedKey;
@@ -182,7 +178,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
         return watched === undefined ? ok(`${detail}; only collect.flowControl.watch needs it`) : warn(detail, todo);
       });
     },
-    /** Evaluates the token based on these reads; undefined if they are inconclusive. */
+    /** Returns the result for the token; undefined if the reads are inconclusive. */
     token(attempts: readonly ReadAttempt[]): Diagnosis | undefined {
       const place = placeOf(settings.token);
       const none = attempts.find(({ reason }) => reason === 'unauthorized');

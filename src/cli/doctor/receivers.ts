@@ -15,7 +15,7 @@ interface ReceiverDeps {
   readonly timeout?: number | undefined;
 }
 
-/** Returns the address of pushed metrics; undefined if a variable is invalid, which another check reports. */
+/** Returns undefined if a variable is invalid, which another check reports. */
 function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undefined {
   try {
     return targetOf(push.metrics, env).url;
@@ -24,7 +24,7 @@ function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undef
   }
 }
 
-/** Returns the addresses to which the agent sends alerts, heartbeats, spans and metrics, by name. An address may itself be a secret. */
+/** Returns the addresses of alerts, heartbeats, spans and metrics by name. An address may be a secret. */
 function receiversOf(
   config: Config,
   env: ReceiverDeps['env'],
@@ -41,7 +41,7 @@ function receiversOf(
   ];
 }
 
-/** Connects to each receiver by TCP and TLS and sends nothing. Shows only scheme, host and port of an address. */
+/** Connects to each receiver and sends nothing. Results contain only scheme, host and port. */
 export async function checkReceivers(config: Config, deps: ReceiverDeps): Promise<readonly CheckLine[]> {
   const { signal, timeout = CHECK_TIMEOUT, clock } = deps;
   return withClosing(async closing => {

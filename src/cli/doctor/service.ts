@@ -18,20 +18,19 @@ const LISTS: readonly (readonly [check: string, name: CheckedList])[] = [
   ['flow control', 'flowControl'],
 ];
 
-/** Returns the host of the proxy; undefined without a proxy. */
 function proxyOf({ proxy }: UpstreamOptions, env: ServiceDeps['env']): string | undefined {
   const text = proxy && ('literal' in proxy ? proxy.literal.reveal() : env[proxy.env]);
   return URL.parse(text ?? '')?.host;
 }
 
-/** Checks DNS and connections for the account's addresses. Returns the last result of each. */
+/** Checks DNS and connections for the account's addresses. */
 async function checkWays(list: Checklist, settings: AccountSettings, deps: ServiceDeps, dispatcher: Dispatcher) {
   const { base, regional } = addressesOf(settings);
   const { now } = deps.clock;
   const proxy = proxyOf(settings.upstream, deps.env);
   const via = proxy === undefined ? '' : ` through the proxy ${proxy}`;
   async function way(url: URL, prefix: string): Promise<CheckLine> {
-    // With a proxy, only its own name is looked up here.
+    // With a proxy, only the proxy's name is resolved here.
     const host = proxy === undefined ? url.hostname : new URL(`http://${proxy}`).hostname;
     const dns = await list.check(`${prefix}dns`, () => checkDns(host));
     return list.check(`${prefix}connection`, () => checkConnection({ dispatcher, now }, url, via), [dns]);
@@ -42,7 +41,6 @@ async function checkWays(list: Checklist, settings: AccountSettings, deps: Servi
   return { base: first, regional: regionalUrl.origin === url.origin ? first : await way(regionalUrl, 'regional ') };
 }
 
-/** Checks each list and, based on the results, the token. */
 async function checkLists(list: Checklist, settings: AccountSettings, deps: ServiceDeps, base: CheckLine) {
   const reads = openReads(settings, deps);
   const attempts = new Map<string, ReadAttempt>();
@@ -69,7 +67,7 @@ async function checkLists(list: Checklist, settings: AccountSettings, deps: Serv
   return { reads, token };
 }
 
-/** Checks the action token with a read, without a cancel. */
+/** Checks the action token by reading; nothing is cancelled. */
 async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal: AbortSignal): Promise<Diagnosis> {
   const { actionToken: token, name } = settings;
   if (!token) return skip('not configured');
@@ -78,13 +76,12 @@ async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal:
   const found = await reads.lists.dlq(signal);
   const verdict = reads.token([found]);
   if (!verdict) return found.finding;
-  // The permission to cancel cannot be tested.
   return verdict.status === 'ok'
     ? { ...verdict, detail: `${verdict.detail}; only a cancel shows its permissions` }
     : verdict;
 }
 
-/** Checks the path from the agent to one account of the service by reads within the account's budget. */
+/** Checks the connection to the service and the reads of one account, within its budget. */
 export async function checkService(settings: AccountSettings, deps: ServiceDeps): Promise<readonly CheckLine[]> {
   const list = createChecklist({ ...deps, account: settings.name });
   let dispatcher: Dispatcher;

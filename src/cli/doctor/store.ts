@@ -7,13 +7,13 @@ import type { StoreOptions } from '../../store/options.ts';
 import { type Diagnosis, fail, ok, skip, warn } from './checklist.ts';
 
 const MIB = 2 ** 20;
-/** The write-ahead log alone may take 16 MiB. */
+/** The write-ahead log alone may need 16 MiB. */
 const SPACE_FAILS = 32 * MIB;
 const SPACE_WARNS = 512 * MIB;
 
 const mib = (bytes: number) => `${Math.round(bytes / MIB).toLocaleString('en-US')} MiB`;
 
-/** Returns the nearest existing parent folder of a file. */
+/** Returns the nearest existing parent folder. */
 function folderOf(path: string): string {
   let folder = dirname(resolve(path));
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
@@ -21,14 +21,14 @@ function folderOf(path: string): string {
 }
 
 /**
- * Returns the process that holds the lock of a store; undefined without one, or if it is unknown. Only Linux lists locks, and only of
- * processes in this container. Trying the lock itself could prevent an agent from starting at that moment.
+ * Returns the process that locks the store, or undefined. Reads Linux's list of locks, because trying the lock could prevent
+ * an agent from starting.
  */
 export function holderOf({ kind, path }: StoreOptions): number | undefined {
   if (kind !== 'sqlite') return undefined;
   try {
     const { ino } = statSync(`${realpathSync(path)}-lock`);
-    // `1: POSIX  ADVISORY  WRITE 7807 fe:00:2146760 1073741824 1073742335`, see proc_locks(5)
+    // See proc_locks(5): `1: POSIX  ADVISORY  WRITE 7807 fe:00:2146760 1073741824 1073742335`.
     const held = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} `, 'm');
     const [, pid] = held.exec(readFileSync('/proc/locks', 'utf8')) ?? [];
     return pid === undefined ? undefined : Number(pid);
@@ -63,7 +63,7 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<D
   }
 }
 
-/** Reads the store without locking or writing, so an agent may be running. */
+/** Reads the store without a lock, so that an agent may be running. */
 export function checkStore(options: StoreOptions, env: Env): Diagnosis | Promise<Diagnosis> {
   const { kind, path } = options;
   if (kind === 'memory') return ok('in memory: counters restart at 0 with each process');
