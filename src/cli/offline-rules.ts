@@ -14,12 +14,11 @@ import { toDlqEntry } from '../upstream/wire.ts';
 
 type Expected = RuleCase['expect'][number];
 
-/** Results of each predicate in the cases, by rule and predicate. */
+/** Results of the predicates, by rule and predicate. */
 export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Tristate>>>;
 
 const RESCAN_EVERY = 600_000;
 
-/** Returns the rules of a case and the interval between its walks. */
 function rulesOf({ autoCancel, account, rescanEvery, error }: RuleCase, config: Config | undefined) {
   const { rules, idFrom } = autoCancel ?? config?.autoCancel ?? { rules: [], idFrom: 'dlqId' as const };
   if (rules.length === 0) {
@@ -37,7 +36,7 @@ function rulesOf({ autoCancel, account, rescanEvery, error }: RuleCase, config: 
   };
 }
 
-/** Parses the rows of a case like the agent. */
+/** Parses rows like the agent. */
 function readRows({ snapshots, error }: RuleCase): DlqEntry[][] {
   return snapshots.map(({ dlq }, snapshot) =>
     dlq.map((row, number) => {
@@ -48,7 +47,7 @@ function readRows({ snapshots, error }: RuleCase): DlqEntry[][] {
   );
 }
 
-/** Returns the time of the newest event up to `at` of an entry's message or callback. */
+/** Returns the newest event of the entry's message or callback up to `at`. */
 function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: DlqEntry, at: number) {
   if (!events) return undefined;
   const times = events
@@ -57,7 +56,6 @@ function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: Dlq
   return times.length === 0 ? ('none' as const) : Math.max(...times);
 }
 
-/** Result of one expectation of a case. */
 export type RuleCheck = ReturnType<typeof toCheck>;
 
 function toCheck(expected: Expected, finding: RuleFinding | undefined) {
@@ -66,10 +64,7 @@ function toCheck(expected: Expected, finding: RuleFinding | undefined) {
   return { expected, verdict, finding, isAsExpected: expected.verdict === verdict && isReason };
 }
 
-/**
- * Replays a case like the agent: tracks its rows, and evaluates each expectation at its time. Throws ConfigError for an
- * inconsistent case.
- */
+/** Replays a case like the agent and evaluates each expectation at its time. Throws ConfigError for an inconsistent case. */
 export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleCheck[] {
   const { rules, idFrom, rescanEvery } = rulesOf(ruleCase, config);
   const rows = readRows(ruleCase);
@@ -95,7 +90,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     const entry = listed.find(({ id }) => id === expected.dlqId);
     if (!entry) return toCheck(expected, undefined);
     const lastWalk = tracker.facts()?.at ?? expected.at;
-    // An untracked entry was never in progress; the rule returns the reason for skipping it.
+    // An untracked entry was never in progress. The rule still reports why it is skipped.
     const sighting = tracker.facts()?.sightings.find(({ entry: { id } }) => id === entry.id) ?? {
       entry,
       firstSeenAt: lastWalk,
@@ -114,7 +109,6 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
   return checks.sort((a, b) => a.index - b.index).map(({ check }) => check);
 }
 
-/** Collects the results of all predicates by rule. */
 export function coverageOf(checks: readonly RuleCheck[]): Coverage {
   const coverage = new Map<string, Map<string, Set<Tristate>>>();
   for (const { finding } of checks) {
@@ -126,12 +120,12 @@ export function coverageOf(checks: readonly RuleCheck[]): Coverage {
   return coverage;
 }
 
-/** Converts configured alerts to rules for Prometheus 2.42 and newer. `interval`: evaluation interval. */
+/** Converts configured alerts to rules for Prometheus 2.42 and newer. */
 export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) {
   const metrics = {
     up: ownFamilies.up,
     family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
-    // A condition on staleness can be evaluated while the data is stale.
+    // A staleness condition is evaluated while the data is stale.
     collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),
   };
   return { interval: formatDuration(evaluateEvery), rules: prometheusRules(rules, metrics) };

@@ -5,22 +5,22 @@ import { Duration, parseDuration, parseInstant } from '../kit/duration.ts';
 
 export function commandGroup(name: string, description: string, commands: readonly Command[]): Command {
   const names = commands.map(each => each.name()).join(', ');
-  // An option before the command, such as `list --config FILE`, prints the help, too.
+  // Also print the help if an option precedes the command, as in `list --config FILE`.
   const group = new Command(name).description(description).exitOverride().allowUnknownOption();
   group.addHelpText('before', ({ error }) => (error ? `error: name a command: ${names}\n` : ''));
-  // A group can inherit from the program only after its subcommands have inherited from the group.
+  // Subcommands must inherit from the group before it inherits from the program.
   for (const each of commands) group.addCommand(each.copyInheritedSettings(group));
   return group;
 }
 
-/** Reads a duration such as `6h` as milliseconds. */
+/** Parses a duration such as `6h` to milliseconds. */
 export function durationOption(text: string): number {
   const { data, error } = Duration.safeParse(text);
   if (data === undefined) throw new InvalidArgumentError(`${error?.issues[0]?.message}.`);
   return data;
 }
 
-/** Parses the base address of links: http or https, without a trailing slash. */
+/** Parses the base address of links, without a trailing slash. */
 export function linkOption(text: string): string {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || /[\s{}]/.test(text) || url.search || url.hash) {
@@ -29,11 +29,11 @@ export function linkOption(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Returns where the agent serves the runbooks; undefined if the configuration lacks its address. */
+/** Returns the address of the agent's runbooks; undefined without `server.externalUrl`. */
 export const servedRunbooks = ({ server: { externalUrl } }: Config): string | undefined =>
   externalUrl === null ? undefined : `${externalUrl.replace(/\/+$/, '')}/runbooks`;
 
-/** Parses the name of a scrape job. Alert texts are templates and contain it, so it must not contain `{{`. */
+/** Parses the name of a scrape job. It must not contain `{{`, because alert texts are templates. */
 export function jobOption(text: string): string {
   if (text.trim() === '' || text.includes('{{')) {
     throw new InvalidArgumentError('must be the name of a scrape job, without {{.');
@@ -51,7 +51,7 @@ export const numberOption =
     return value;
   };
 
-/** Reads a whole command-line number from `least` to `most`. */
+/** Parses a whole number from `least` to `most`. */
 export const integerOption =
   (least: number, most: number) =>
   (text: string): number => {
@@ -70,7 +70,7 @@ export function operatorTextOption(text: string): string {
 
 export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
-/** Reads a time, or a duration before now, as milliseconds since the Unix epoch. Without an offset a time is UTC. */
+/** Parses a time, or a duration before now, to ms since the Unix epoch. Times without an offset are UTC. */
 export function timeOption(text: string): number {
   const ago = parseDuration(text);
   const at = ago === undefined ? parseInstant(text) : systemClock.now() - ago;

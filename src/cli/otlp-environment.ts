@@ -5,7 +5,7 @@ import { isPushed, targetOf } from '../push/target.ts';
 import { hasLifecycles, isTraced } from '../telemetry/message-traces.ts';
 import { isOtlp, tracesProtocol } from '../telemetry/protocol.ts';
 
-/** Returns the startup errors for unsupported values of OpenTelemetry's variables. They contain no secrets. */
+/** Returns errors for unsupported values of OpenTelemetry's variables, without secrets. */
 export function environmentErrors(config: Config, env: Env): string[] {
   const { push, tracing } = config;
   const checks = [

@@ -15,7 +15,7 @@ import { stopSignal } from './until-stopped.ts';
 
 const DAY = 86_400_000;
 
-/** Measures the cost of one round: requests and bytes of one run and of a day, and its duration within the budget. */
+/** Measures one round: its requests, bytes and duration within the budget. */
 async function measure(
   account: Account,
   { collector, round, every, leastRequests, perDay, run }: Account['rounds'][number],
@@ -26,7 +26,7 @@ async function measure(
   const start = clock.monotonic();
   await run(signal);
   const after = account.spent();
-  // A round that has nothing to do yet sends fewer requests than usual.
+  // A round without work sends fewer requests than usual.
   const requests = Math.max(leastRequests, after.requests - before.requests);
   const bytes = after.bytes - before.bytes;
   const rounds = DAY / (every * MEAN_INTERVAL);
@@ -57,9 +57,9 @@ const seriesOf = ({ sources }: Account, settings: AccountSettings) =>
     0,
   );
 
-/** Runs every round once. Stops and returns the reason if the service rejects the token. */
+/** Runs every round once. Stops if the service rejects the token, and returns the reason. */
 async function learn(account: Account, signal: AbortSignal): Promise<string | undefined> {
-  // Run rounds sequentially, so that each request belongs to one round.
+  // Run rounds sequentially, to count the requests of each.
   for (const { run } of account.rounds) {
     await run(signal);
     const refused = failuresOf(account).find(({ reason }) => reason === 'unauthorized');
@@ -93,11 +93,11 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pl
 }
 
 interface PlanDeps extends PartsDeps {
-  /** Called immediately for an account with a rejected token, which is not measured. */
+  /** Called for an account with a rejected token, which is not measured. */
   onRefused(account: string, message: string): void;
 }
 
-/** Measures the cost of a configuration: runs each round twice and measures the second run, which finds no new data. Stores nothing. */
+/** Measures the cost of a configuration by the second run of each round, which finds no new data. Stores nothing. */
 export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSignal) {
   return withClosing(async closing => {
     const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
@@ -118,7 +118,7 @@ const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 const sum = (rounds: AccountPlan['rounds'], of: 'requestsPerDay' | 'bytesPerDay') =>
   rounds.reduce((sum, round) => sum + round[of], 0);
 
-/** Formats a comparison: `under: 16,068 calls a day are 3 % of the 500,000 that …`. */
+/** Formats a comparison such as `under: 16,068 calls a day are 3 % of the 500,000 that …`. */
 function share(perDay: number, most: number, whose: string, over: string): string {
   const percent = Math.round((perDay / most) * 100);
   return `${perDay > most ? `over: ${whole(perDay)}` : `under: ${whole(perDay)}`} calls a day are ${percent} % of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;

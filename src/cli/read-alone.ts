@@ -14,7 +14,7 @@ import type { Store } from '../store/store.ts';
 
 const SPENT = 'budget/spent';
 
-/** Opens the agent's store; undefined if it is in memory or missing. */
+/** Opens the agent's store; undefined if it is missing or in memory. */
 async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise<Store | undefined> {
   try {
     return await attachStore(config.store, { env });
@@ -25,7 +25,7 @@ async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise
   }
 }
 
-/** Creates a separate in-memory store with a copy of the agent's budget use. */
+/** Creates an in-memory store with a copy of the agent's budget use. */
 async function ownStore(accounts: readonly AccountSettings[], store: Store | undefined): Promise<Store> {
   const own = createMemoryStore();
   for (const { name } of accounts) {
@@ -38,8 +38,8 @@ async function ownStore(accounts: readonly AccountSettings[], store: Store | und
 type ReadingDeps = Pick<PartsDeps, 'env' | 'clock' | 'random'>;
 
 /**
- * Opens a separate in-memory store that contains the agent's remaining daily budget. `store`: the agent's own store, which
- * is not changed. `onStoreError` is called if the agent's store is unavailable; by default that is an error.
+ * Opens an in-memory store with the remaining daily budget of the agent. `onStoreError`: called if the agent's store is
+ * unavailable, instead of rejecting.
  */
 export async function openOwnStore(
   loaded: LoadedConfig,
@@ -56,7 +56,7 @@ export async function openOwnStore(
   return { store, parts: { env, clock, random, openStore: async () => own } };
 }
 
-/** Opens the accounts for reading, with a store like `openOwnStore`. */
+/** Opens the accounts for reading. See `openOwnStore`. */
 export async function openForReading(...[loaded, deps, closing, onStoreError]: Parameters<typeof openOwnStore>) {
   const { config } = loaded;
   const { store, parts } = await openOwnStore(loaded, deps, closing, onStoreError);
@@ -64,7 +64,7 @@ export async function openForReading(...[loaded, deps, closing, onStoreError]: P
   return { accounts: await openAccounts({ ...loaded, config: alone }, parts, closing), store };
 }
 
-/** Returns a configuration of the whole agent that sends, stores and cancels nothing. */
+/** Disables everything in a configuration that sends, stores or cancels. */
 export const passive = (config: Config): Config => ({
   ...config,
   log: { ...config.log, level: 'silent' },
@@ -76,14 +76,14 @@ export const passive = (config: Config): Config => ({
   autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
 });
 
-/** Writes a line to standard error, replacing a progress line. */
+/** Prints a line on standard error, replacing a progress line. */
 export const report = (line: string) =>
   void process.stderr.write(`${process.stderr.isTTY ? '\r\u001b[K' : ''}${printable(line)}\n`);
 
-/** Minimum wait for the budget that is reported (ms). */
+/** Shortest wait for the budget to report (ms). */
 const NOTICEABLE = 2000;
 
-/** Reports on standard error when requests wait for the budget, until `signal` is aborted. */
+/** Reports requests that wait for the budget until `signal` is aborted. */
 async function reportWaits(accounts: readonly Account[], signal: AbortSignal): Promise<void> {
   const reported = new Map<string, 'slow' | 'waiting'>();
   for (;;) {
@@ -105,7 +105,7 @@ export interface SelectionOptions {
   readonly account?: readonly string[];
 }
 
-/** Loads a configuration with only the named accounts, or all, and without a log: the command itself reports failures. */
+/** Loads a configuration with the named accounts, or with all. Disables the log, because the command reports failures itself. */
 export function loadAccounts(command: Command, { config: file, account: names }: SelectionOptions): LoadedConfig {
   const loaded = loadConfig(file, process.env);
   const { accounts, log } = loaded.config;
@@ -115,10 +115,7 @@ export function loadAccounts(command: Command, { config: file, account: names }:
   return { ...loaded, config: { ...loaded.config, accounts: selected, log: { ...log, level: 'silent' } } };
 }
 
-/**
- * Reads the accounts in the order of the configuration. Failures are reported on standard error and do not affect other accounts.
- * Returns the names of failed accounts. Rejects with the signal's reason.
- */
+/** Reads the accounts in order and reports failures on standard error. Returns the failed accounts. Rejects with the signal's reason. */
 export function readAccounts(
   loaded: LoadedConfig,
   signal: AbortSignal,

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import { Secret } from '../kit/secret.ts';
 
-/** Shortest real time between two reads and between two evaluations of alerts (ms). */
+/** Shortest real time between reads and between alert evaluations (ms). */
 const [READ_EVERY, EVALUATE_EVERY] = [250, 100];
 
 const DAY = 86_400_000;
@@ -15,13 +15,13 @@ export function dlqRetention({ accounts, autoCancel }: Config): number {
   return Math.max(3 * DAY, ...autoCancel.rules.map(rule => 2 * stuckAfter(rule)));
 }
 
-/** Speed while rules act. A cancel must be sent within 30 s of its intent, which is half a second of real time. */
+/** Speed while rules act: a cancel must be sent within 30 s of its intent, here half a second. */
 export const ACTING_SPEED = 60;
 
-/** How long before a rule may act `ACTING_SPEED` starts, and how long it lasts (ms). */
+/** When `ACTING_SPEED` starts before a rule may act, and how long it lasts (ms). */
 const [ACTING_BEFORE, ACTING_FOR] = [60_000, 6 * 3_600_000];
 
-/** Returns the periods that run at `ACTING_SPEED` (ms since the start), one for each rule. */
+/** Returns the periods at `ACTING_SPEED`, one per rule (ms since the start). */
 function actingTimes({ autoCancel }: Config): readonly [from: number, until: number][] {
   return autoCancel.rules.map(rule => {
     const from = stuckAfter(rule) + rule.grace - ACTING_BEFORE;
@@ -29,12 +29,12 @@ function actingTimes({ autoCancel }: Config): readonly [from: number, until: num
   });
 }
 
-/** Returns a clock that runs `speed` times as fast as `clock`, but slower while rules of the configuration may act. */
+/** Returns a clock that is `speed` times as fast, but slower while rules may act. */
 export function rehearsalClock(clock: Clock, speed: number, config: Config): Clock {
   const times = actingTimes(config);
   const edges = [...new Set([0, ...times.flat()])].filter(edge => edge >= 0).sort((a, b) => a - b);
   let real = 0;
-  /** Periods of constant speed with their real start times. */
+  /** Periods of constant speed. */
   const parts = edges.map((from, index) => {
     const isActing = times.some(([start, until]) => start <= from && from < until);
     const part = { from, real, speed: isActing ? Math.min(speed, ACTING_SPEED) : speed };
@@ -49,7 +49,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
     return part ? part.from + (at - part.real) * part.speed : 0;
   }
   let last: number | undefined;
-  /** Returns the elapsed time. Constant during synchronous code: a delay between reading both clocks would look like a clock step. */
+  /** Constant during synchronous code: a delay between two readings would look like a clock step. */
   function elapsed(): number {
     if (last === undefined) {
       last = read();
@@ -73,7 +73,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
   };
 }
 
-/** Returns the section `collect` with longer intervals, which leave real time between two reads. */
+/** Lengthens the intervals of `collect`, to leave real time between two reads. */
 function slower(collect: Config['collect'], shortest: number): Config['collect'] {
   const entries = Object.entries(collect).map(([section, options]) => [
     section,
@@ -89,10 +89,7 @@ function slower(collect: Config['collect'], shortest: number): Config['collect']
   return Object.fromEntries(entries) as Config['collect'];
 }
 
-/**
- * Returns a staleness setting of some seconds of real time: on a busy machine, a round at high speed takes several of its
- * intervals.
- */
+/** Relaxes the staleness: at high speed, a round on a busy machine takes several intervals. */
 function slowerStaleness(given: Config['staleness'], speed: number): Config['staleness'] {
   const markAfter = Math.max(given.markAfter, Math.min(12, Math.ceil(speed / 5)));
   const withdrawAfter = Math.max(given.withdrawAfter, 2 * markAfter);
@@ -100,14 +97,13 @@ function slowerStaleness(given: Config['staleness'], speed: number): Config['sta
   return { markAfter, withdrawAfter, withdrawAtMost };
 }
 
-/** Returns the longest pause between two walks (ms): at least ten seconds of real time, so that a busy machine does not end episodes. */
+/** Returns a `maxGap` of at least ten real seconds (ms), so that a busy machine does not end episodes. */
 const gapOf = ({ stuckWhen }: Config['autoCancel']['rules'][number], speed: number) =>
   Math.max(stuckWhen.maxGap ?? 0, 10_000 * speed);
 
 /**
- * Returns the configuration of a rehearsal: `base` with the emulator's addresses and tokens, and with those sections of the
- * given configuration that are listed here. `folder`: temporary, for the stop file. `receiver`: URL of the local receiver of
- * notifications.
+ * Returns the configuration of a rehearsal: the emulator's `base` and some sections of the given one. `folder`: for the stop
+ * file. `receiver`: URL for notifications.
  */
 export function rehearsalConfig(
   given: Config,
@@ -137,7 +133,7 @@ export function rehearsalConfig(
           format: 'alertmanager' as const,
           groupBy: webhook?.groupBy ?? ['alertname', 'account'],
           groupWait: webhook?.groupWait ?? 10_000,
-          // Do not repeat notifications, so that each printed line is a change.
+          // Do not repeat notifications: each printed line is a change.
           repeatEvery: 365 * DAY,
         },
       })),

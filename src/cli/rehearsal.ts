@@ -12,11 +12,10 @@ type FailedRun = Parameters<EmulatedAccount['state']['addFailedRun']>[0];
 /** Number of stuck callbacks per rule, and of dead letters per filter, in each account. */
 const ENTRIES = 3;
 
-/** Returns a matching value; undefined for a regular expression. `number` distinguishes values with the same prefix. */
+/** Returns a matching value; undefined for a regular expression. `number` makes values with a prefix distinct. */
 const example = (way: Rule['match']['url'], number: number): string | undefined =>
   way?.in?.[number % way.in.length] ?? (way?.prefix?.[0] === undefined ? undefined : `${way.prefix[0]}${number}`);
 
-/** Setters of the entry's fields by rule key. */
 const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>> = {
   url: url => ({ url }),
   workflowUrl: workflowUrl => ({ workflowUrl }),
@@ -29,11 +28,11 @@ const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>
   responseStatus: digits => ({ responseStatus: Number(digits.padEnd(3, '0').slice(0, 3)) }),
 };
 
-/** A rule skips entries that lack a field used in `except`, so these entries have all fields. */
+/** Rules skip entries without the fields in `except`, so these entries have all fields. */
 const PLAIN: FailedRun = {
   url: 'https://rehearsal.example/',
   failureCallback: 'https://rehearsal.example/failed',
-  // Rules assume at least `assumeMaxRetries` retries. A higher number here would delay the time when a callback counts as stuck.
+  // A higher number would delay when a callback counts as stuck.
   maxRetries: 0,
   label: 'rehearsal',
   queueName: 'rehearsal',
@@ -48,12 +47,12 @@ function stuckEntry(rule: Rule, number: number): FailedRun | undefined {
     return value === undefined ? undefined : FIELDS[key as keyof Rule['match']](value);
   });
   if (matching.includes(undefined)) return undefined;
-  // Rules with `evidence: blind` match only entries without a callback state. The emulator omits the state of a null callback.
+  // Blind rules match only entries without a callback state, which the emulator omits if it is null.
   const callback: FailedRun = rule.evidence === 'blind' ? { callbackState: null } : {};
   return Object.assign({}, PLAIN, callback, ...matching);
 }
 
-/** Returns a dead letter that a filter matches; undefined if it matches ids or times, which cannot be chosen. */
+/** Returns a dead letter that a filter matches; undefined if the filter uses ids or times. */
 function filterEntry({ match }: Filter): FailedRun | undefined {
   const { messageId, fromDate, toDate, callerIp, responseStatus, ...fields } = match;
   if (messageId !== undefined || fromDate !== undefined || toDate !== undefined) return undefined;
@@ -65,14 +64,14 @@ function filterEntry({ match }: Filter): FailedRun | undefined {
   };
 }
 
-/** Adds a failed run, and the event that rules with `idleFor` look for. */
+/** Adds a failed run with its event. */
 function addRun(state: EmulatedAccount['state'] | undefined, run: NonNullable<FailedRun>): void {
   state?.addFailedRun(run);
   const { messageId, url } = run;
   state?.addEvent({ state: 'failed', ...(messageId && { messageId }), ...(url && { url }) });
 }
 
-/** Adds dead letters that rules and filters match. Returns notes about rules and filters without an entry. */
+/** Adds dead letters for rules and filters. Returns notes about those without any. */
 export function addEntries(config: Config, accounts: readonly EmulatedAccount[]): string[] {
   const missing = new Set<string>();
   const { mode, rules } = config.autoCancel;
@@ -98,7 +97,7 @@ export function addEntries(config: Config, accounts: readonly EmulatedAccount[])
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Formats one line for each received alert. */
+/** Formats one line per alert. */
 function linesOf(notifier: string, body: string): string[] {
   const alerts: { status?: string; labels?: Texts; annotations?: Texts }[] = JSON.parse(body).alerts ?? [];
   return alerts.map(({ status, labels = {}, annotations = {} }) => {
@@ -109,7 +108,7 @@ function linesOf(notifier: string, body: string): string[] {
   });
 }
 
-/** Receives what notifiers send, on loopback, and prints it. */
+/** Prints notifications that it receives on loopback. */
 export async function startReceiver(print: (line: string) => void): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     void text(request).then(body => {

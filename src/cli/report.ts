@@ -23,7 +23,6 @@ const FORMATS = {
 
 const EXIT_CODES: Readonly<Record<HealthVerdict, number>> = { healthy: 0, problems: 1, unknown: 3 };
 
-/** Reads every account once and runs the checks. */
 function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1], signal: AbortSignal) {
   return withClosing(async closing => {
     const config = { ...loaded, config: passive(loaded.config) };
@@ -38,12 +37,12 @@ function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1]
   });
 }
 
-/** Returns the report of a running agent that uses the configured store. If none responds, reads every account once. Rejects with StoreError. */
+/** Returns the report of a running agent. If none responds, reads every account once. Rejects with StoreError. */
 function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> {
   return withClosing(async closing => {
     const deps = { env: process.env, clock: systemClock, random: Math.random };
     const { store, parts } = await openOwnStore(loaded, deps, closing);
-    // The address may belong to another program by now, or to an agent of another version.
+    // The address may now belong to another program or version.
     const ask = async (peer: Peer) => Report.parse(await reportOfPeer(peer, signal));
     const found = store && (await askAgent(store, loaded.config.store.kind, signal, ask));
     if (found) return found;
@@ -52,7 +51,7 @@ function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> 
   });
 }
 
-/** Returns the report of a configured account that the running agent does not have. */
+/** Reports a configured account that the running agent does not have. */
 const missing = (account: string): AccountReport => ({
   account,
   verdict: 'unknown',
@@ -66,7 +65,6 @@ const missing = (account: string): AccountReport => ({
   deadLetters: null,
 });
 
-/** Returns the report and its verdict for the named accounts only. */
 function selected(report: Report, names: readonly string[]): Report {
   const accounts = names.map(name => report.accounts.find(({ account }) => account === name) ?? missing(name));
   const verdicts = [report.agent, ...accounts].map(({ verdict }) => verdict);

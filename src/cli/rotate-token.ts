@@ -56,14 +56,14 @@ function lock(path: string): () => void {
   }
 }
 
-/** Checks the token of a configured account without changing anything. Throws RotationError. */
+/** Checks the token of an account without changing it. Throws RotationError. */
 export function checkConfiguredToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
   return withClosing(async closing =>
     checkToken(checkedAccount(loaded, findAccount(loaded, name), deps.env, closing), deps),
   );
 }
 
-/** Resets the token of a configured account. Throws RotationError with what happened and what to do. */
+/** Resets the token of an account. Throws RotationError with the next step. */
 export function rotateConfiguredToken(loaded: LoadedConfig, name: string, deps: RotateDeps): Promise<void> {
   return withClosing(async closing => {
     const account = findAccount(loaded, name);
@@ -89,7 +89,6 @@ interface Options {
   readonly check?: boolean;
 }
 
-/** Asks for confirmation on the terminal. Only y and yes confirm. */
 function ask(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise(resolve => {
@@ -101,7 +100,7 @@ function ask(question: string): Promise<boolean> {
   });
 }
 
-/** Ignores a closed terminal and Ctrl-C while `work` runs, because the response would be lost. */
+/** Ignores Ctrl-C and a closed terminal during `work`, to avoid losing the response. */
 async function uninterrupted<T>(work: () => Promise<T>): Promise<T> {
   const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
   const ignore = () => undefined;

@@ -20,7 +20,7 @@ import {
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
 
-/** Formats a check: one line, and the predicates if the result is unexpected. */
+/** Formats a check in one line. Adds the predicates if the result is unexpected. */
 function toLines(file: string, { expected, verdict, finding, isAsExpected }: RuleCheck): string[] {
   const at = new Date(expected.at).toISOString();
   const asked = words(expected.verdict, expected.reason);
@@ -36,7 +36,7 @@ function toLines(file: string, { expected, verdict, finding, isAsExpected }: Rul
   ];
 }
 
-/** Formats one line per rule with the results of its predicates: true (+), false (-), unknown (?). */
+/** Formats a line per rule with the results of its predicates: true (+), false (-), unknown (?). */
 function coverageLines(coverage: Coverage): string[] {
   return [...coverage].map(([rule, predicates]) => {
     const each = [...predicates].map(
@@ -72,7 +72,7 @@ interface PrintOptions extends Pick<Settings, 'job' | 'runbooks' | 'grafana'> {
   readonly set?: readonly AlertSet[];
 }
 
-/** Reads the names of alert sets, separated by commas. */
+/** Parses a comma-separated list of alert sets. */
 function setsOption(text: string): readonly AlertSet[] {
   const names = text.split(',').map(name => name.trim());
   const sets = ALERT_SETS.filter(set => names.includes(set));
@@ -83,7 +83,7 @@ function setsOption(text: string): readonly AlertSet[] {
   );
 }
 
-/** Adds configured alerts to the first group, whose records they need, and gives the group the agent's evaluation interval. */
+/** Adds configured alerts to the first group, which contains the records that they need. */
 function withConfigured(shipped: readonly RuleGroup[], { alerts }: Pick<Config, 'alerts'>): readonly RuleGroup[] {
   const [health, ...others] = shipped;
   const { interval, rules } = configuredAlerts({ alerts });

@@ -6,10 +6,10 @@ import { durationOption } from './option-values.ts';
 import { environmentErrors } from './otlp-environment.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** Interval between checks of the configuration's files (ms). Two consecutive equal checks are needed. */
+/** Interval between checks of the configuration's files (ms). */
 const WATCH_EVERY = 5000;
 
-/** Maximum time for pending work after the agent is closed (ms). */
+/** How long to wait for pending work after closing (ms). */
 const LINGER = 1000;
 
 export function serveCommand(): Command {
@@ -24,7 +24,7 @@ export function serveCommand(): Command {
     )
     .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {
       const stopped = untilStopped();
-      // Without a listener, SIGHUP would end the process, even during startup.
+      // By default, SIGHUP would end the process.
       let reload: (() => unknown) | undefined;
       let isRequested = false;
       process.on('SIGHUP', () => {
@@ -45,7 +45,7 @@ export function serveCommand(): Command {
       if (isRequested) void reload();
       await stopped;
       await agent.close();
-      // Limit the wait: an unresponsive trace receiver would keep the process alive until its own timeout.
+      // An unresponsive trace receiver would otherwise keep the process alive.
       endWithin(LINGER);
     });
 }

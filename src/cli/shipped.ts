@@ -3,11 +3,11 @@ import { objectivesOptions } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
 
-/** Values that a user chooses for the shipped rules and dashboards. */
+/** Values for the templates of rules and dashboards. */
 export interface Settings {
-  /** Scrape job of the agents. Dashboards select all jobs without one. */
+  /** Scrape job of the agents. Without one, dashboards select all jobs. */
   readonly job?: string | undefined;
-  /** Base addresses of links, without a slash at the end. Links without an address are omitted. */
+  /** Base addresses without a trailing slash. Links without one are omitted. */
   readonly runbooks?: string | undefined;
   readonly grafana?: string | undefined;
   readonly traces?: string | undefined;
@@ -17,21 +17,20 @@ export interface Settings {
 export const DEFAULT_JOB = 'delivery-watch';
 export const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
 
-/** Sets of shipped alerts that are loaded by default. Alerts for unused features have no series and never fire. */
+/** Sets loaded by default. Alerts for unused features have no series and never fire. */
 const DEFAULT_SETS = ['core', 'postgresql', 'auto-cancel', 'schedules', 'flow-control', 'notifications'] as const;
 export const ALERT_SETS = [...DEFAULT_SETS, 'extended'] as const;
 export type AlertSet = (typeof ALERT_SETS)[number];
 
-/** Returns the name of a set's rule group. */
 export const alertGroup = (set: AlertSet): string => `delivery-${set}`;
 
-/** Returns the value of each placeholder `<<name>>` in the templates. */
+/** Returns the values of the placeholders `<<name>>`. */
 function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: Settings) {
   const { delivered, onTimeWithin, window } = objectives;
   const scrapeJob = job ?? DEFAULT_JOB;
   return {
     job: scrapeJob,
-    // Value for use within a quoted PromQL string.
+    // For use in a quoted PromQL string.
     jobInQuotes: JSON.stringify(scrapeJob.toWellFormed()).slice(1, -1),
     selectedJobText: job ?? 'All',
     selectedJob: job ?? '$__all',
@@ -50,10 +49,7 @@ function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: S
 
 export type PlaceholderName = keyof ReturnType<typeof valuesOf>;
 
-/**
- * Parses a template and replaces its placeholders. A string that consists of one placeholder becomes that value, such as a number.
- * Deletes a property if its placeholder has no value.
- */
+/** Parses a template and fills in its placeholders. A placeholder without a value removes its property. */
 export function filled(template: string, settings: Settings): unknown {
   const values: Readonly<Record<string, string | number | undefined>> = valuesOf(settings);
   return JSON.parse(template, (_key, value) => {
@@ -65,14 +61,14 @@ export function filled(template: string, settings: Settings): unknown {
   });
 }
 
-/** Reads a generated template: next to this file in the package, or in `mixin/` in the sources. */
+/** Reads a template from the package or, in a source tree, from `mixin/`. */
 function readTemplate(name: string): string {
   const packaged = new URL('./mixin/', import.meta.url);
   const folder = existsSync(packaged) ? packaged : new URL('../../mixin/templates/', import.meta.url);
   return readFileSync(new URL(name, folder), 'utf8');
 }
 
-/** A recording rule or an alerting rule as Prometheus reads it. */
+/** A recording or alerting rule in Prometheus' format. */
 export interface ShippedRule {
   readonly record?: string;
   readonly alert?: string;
@@ -87,9 +83,7 @@ export interface RuleGroup {
   readonly rules: readonly ShippedRule[];
 }
 
-/**
- * Removes recording rules that neither alerts nor dashboards read. Keeps the first group, because configured alerts read it.
- */
+/** Removes recording rules that nothing reads, except those of the first group: configured alerts read them. */
 function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGroup[] {
   const wordsIn = (text: string): string[] => text.match(/[\w:]+/g) ?? [];
   const read = new Set(wordsIn(dashboards));
@@ -98,7 +92,7 @@ function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGr
     for (const word of [expr, ...Object.values(annotations)].flatMap(wordsIn)) read.add(word);
     return true;
   };
-  // Iterate in reverse order, because rules read only earlier records.
+  // In reverse, because rules read only earlier records.
   const [first, ...others] = groups;
   const kept = others
     .toReversed()
@@ -107,8 +101,8 @@ function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGr
 }
 
 /**
- * Returns the shipped rules for Prometheus 2.42 and newer. `sets`: includes only alerts of these sets, and the recording rules that
- * they or the dashboards read. By default all recording rules are included, so that the extended alerts can be added.
+ * Returns the shipped rules for Prometheus 2.42 and newer. With `sets`, returns only their alerts and the recording rules
+ * that are read.
  */
 export function shippedRules(
   settings: Settings,
@@ -134,7 +128,7 @@ interface Dashboard {
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 const RUNBOOKS_VARIABLE = '${runbooks:raw}';
 
-/** Removes the variable that contains the address of the runbooks, and the links that use it. */
+/** Removes the variable for the address of runbooks, and links that use it. */
 function removeRunbooks({ templating, panels }: Dashboard): void {
   templating.list = templating.list.filter(({ name }) => name !== 'runbooks');
   for (const { fieldConfig } of panels.flatMap(panel => [panel, ...(panel.panels ?? [])])) {
@@ -143,10 +137,7 @@ function removeRunbooks({ templating, panels }: Dashboard): void {
   }
 }
 
-/**
- * Returns the shipped dashboards as Grafana reads them, by file name. Without an address of Grafana, links between them are
- * relative.
- */
+/** Returns the dashboards by file name. Without an address of Grafana, links between them are relative. */
 export function shippedDashboards(
   { runbooks, grafana = '', ...settings }: Settings,
   template = readTemplate('dashboards.json'),

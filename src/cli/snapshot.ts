@@ -10,7 +10,7 @@ import { createShownSources } from '../metrics/shown-sources.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** `requests`: number of requests of all accounts that got a response. */
+/** `requests`: number of requests with a response. */
 interface Progress {
   readonly roundsDone: number;
   readonly rounds: number;
@@ -19,17 +19,17 @@ interface Progress {
 
 const gaugesOf = (source: Source): Source => onlyFamilies(source, ({ type }) => type === 'gauge');
 
-/** Runs every round of every account once. The result includes failed accounts. */
+/** Runs every round of every account once. Failed accounts are part of the result. */
 export function collectOnce(
   loaded: LoadedConfig,
   deps: PartsDeps,
   options: { readonly signal: AbortSignal; readonly onProgress: (progress: Progress) => void },
 ) {
   return withClosing(async closing => {
-    // Use a memory store: a running agent may have locked the configured one.
+    // A running agent may have locked the configured store.
     const store = { ...loaded.config.store, kind: 'memory' as const };
     const opened = await openAccounts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
-    // Omit counters: they have just started, so all would be zero.
+    // Omit counters: all of them start at zero.
     const accounts = opened.map(account => ({
       ...account,
       facts: account.facts.map(gaugesOf),
@@ -136,7 +136,7 @@ export function snapshotCommand(): Command {
       const loaded = loadConfig(file, process.env);
       const terminal = process.stderr.isTTY;
       const snapshot = await collectOnce(
-        // Disable the log: it would only repeat the failures in the result.
+        // The result already contains the failures.
         { ...loaded, config: { ...loaded.config, log: { ...loaded.config.log, level: 'silent' } } },
         { env: process.env, clock: systemClock, random: Math.random },
         {

@@ -8,12 +8,12 @@ import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { commandGroup } from './option-values.ts';
 
-/** Key of an agent-wide row that the target contains until the copy is complete. It marks a target that may be overwritten. */
+/** Row in the target until the copy is complete. A target with this row may be overwritten. */
 const UNFINISHED = 'copy/unfinished';
 /** Approximate size of a commit (characters). */
 const MAX_COMMIT = 2 ** 20;
 
-/** Acquires all leases, so that no agent writes concurrently. Rejects if an agent is running. */
+/** Acquires all leases. Rejects if an agent is running. */
 async function hold({ replicas }: Store, accounts: readonly string[], where: string): Promise<void> {
   const clock = systemClock;
   if (!replicas) return;
@@ -21,7 +21,7 @@ async function hold({ replicas }: Store, accounts: readonly string[], where: str
   // Leases of a killed agent expire within this time.
   const end = clock.monotonic() + 2 * leaseTime;
   for (const held = new Set<string>(); ; ) {
-    // Do not request accounts while other replicas run: they would release a share to this process.
+    // Request no accounts while other replicas run, because they would release some.
     await replicas.renew([...held]);
     if (replicas.sharing()?.replicas.every(({ id }) => id === self.id)) {
       for (const account of (await replicas.renew(accounts)).gained) held.add(account);
@@ -36,7 +36,7 @@ async function renewed({ replicas }: Store, accounts: readonly string[]): Promis
   if (replicas && replicas.remaining(NO_ACCOUNT) < replicas.leaseTime / 2) await replicas.renew(accounts);
 }
 
-/** Releases all leases. Those that cannot be released expire. */
+/** Closes the store. A lease that cannot be released expires. */
 async function close(store: Store, accounts: readonly string[]): Promise<void> {
   try {
     await store.replicas?.release(accounts);
@@ -67,17 +67,17 @@ async function isUsed(store: Store, accounts: readonly string[]): Promise<boolea
 }
 
 /**
- * Copies the rows of all configured accounts and the agent-wide rows into an empty store while no agent is using either
- * store. An interrupted copy can be repeated. Rejects with StoreError, or with an Error that names the next step.
+ * Copies all configured rows into an empty store that no agent uses. An interrupted copy can be repeated. Rejects with
+ * StoreError, or with an Error that names the next step.
  */
 async function copyStore(from: StoreSettings, to: StoreSettings) {
   const { env } = process;
   const log = createLog({ level: 'warn', format: 'text' });
-  // This process is a replica only to acquire the leases: its address is never used.
+  // This replica only acquires leases: its address is never used.
   const deps = { env, replica: { url: 'http://store-copy.invalid', clock: systemClock, log } };
   const all = [NO_ACCOUNT, ...from.accounts];
   let rows = 0;
-  // Fail if the source is missing: opening it would create it.
+  // Fail here if the source is missing, because `openStore` would create it.
   await (await attachStore(from.store, { env })).close();
   const source = await openStore(from.store, deps);
   try {

@@ -1,6 +1,6 @@
 import { printable } from '../kit/text.ts';
 
-/** Formats rows in columns, two spaces apart. Columns named in `right` are right-aligned. */
+/** Formats rows as columns. Columns in `right` are right-aligned. */
 export function toTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],

@@ -22,7 +22,7 @@ function roundsOf(name: string, accounts: Config['accounts']): readonly string[]
   return [...new Set(rounds)];
 }
 
-/** Returns the selectors of a condition with their paths and the required kind of metric. */
+/** Returns the selectors of a condition with their paths and metric types. */
 function partsOf(condition: AlertCondition): [path: string[], selector: Selector, must: 'any' | 'counter' | 'time'][] {
   if (condition.kind === 'stale') return [];
   if (condition.kind !== 'ratio') return [[[], condition, condition.kind === 'age' ? 'time' : 'any']];
@@ -32,7 +32,7 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
   ];
 }
 
-/** Returns the histogram with this name or this series name. */
+/** Returns the histogram of a series name, such as `…_bucket`. */
 function histogramOf(metric: string): string | undefined {
   const name = metric.replace(/_(bucket|sum|count)$/, '');
   return dataSources.some(({ families }) =>
@@ -42,7 +42,7 @@ function histogramOf(metric: string): string | undefined {
     : undefined;
 }
 
-/** Returns why a condition cannot use the metric; undefined if it can. */
+/** Returns why a condition cannot use the metric, or undefined. */
 function metricError({ metric }: Selector, must: 'any' | 'counter' | 'time', config: Config): string | undefined {
   const { accounts } = config;
   const found = alertFamilies.get(metric);
@@ -91,7 +91,7 @@ function checkSelector(
   const named = accounts.filter(({ name }) => labels.account?.includes(name) ?? true);
   const about = named.length === 0 ? accounts : named;
   for (const [label, values] of Object.entries(labels)) {
-    // The empty value matches series without the label, which any family may have.
+    // Any family may lack the label, which then matches the empty value.
     for (const value of values.filter(value => value !== '')) {
       const message = family.labels.includes(label) && neverIs(family.name, label, value, config, about);
       if (message) report.error([...path, 'labels', label], message);
@@ -99,7 +99,7 @@ function checkSelector(
   }
 }
 
-/** Maximum window (ms). It is fixed, because the complete window is read from the history at each startup. */
+/** Maximum window (ms). The history of a window is read at startup. */
 const MAX_WINDOW = 7 * 86_400_000;
 
 function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config, path: Path, report: Reporter): void {
@@ -136,18 +136,18 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
     report.error([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
   }
   for (const [inside, selector, must] of partsOf(when)) {
-    // The sums of a ratio have no labels that could clash.
+    // A ratio of sums has no labels that could clash.
     checkSelector(selector, must, when.kind === 'ratio' ? [] : Object.keys(labels), checking, [...path, ...inside]);
   }
 }
 
-/** Warns of alerts in `pauseWhileAlerts` that can never fire for an account, and so never pause auto-cancel there. */
+/** Warns of alerts in `pauseWhileAlerts` that never fire for an account. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
     const path = ['autoCancel', 'pauseWhileAlerts', index];
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
-    // Accounts that the alert does not select are excluded intentionally.
+    // The alert may exclude other accounts on purpose.
     for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
       const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
       if (missing === undefined) continue;
@@ -177,7 +177,7 @@ function checkSilences({ alerts }: Config, now: number, declared: DeclaredNames,
   }
 }
 
-/** Checks the names used in the section `alerts` against the configuration and the metric families. */
+/** Checks the names in `alerts` against the configuration and the metrics. */
 export function checkAlerts(config: Config, now: number, declared: DeclaredNames, report: Reporter): void {
   const { alerts, autoCancel } = config;
   checkSilences(config, now, declared, report);

@@ -2,7 +2,7 @@ import { actingRules } from '../auto-cancel/options.ts';
 import { checkNames, type DeclaredNames, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
-/** Checks that the configuration defines everything that the rules refer to. */
+/** Checks the names that auto-cancel rules refer to. */
 export function checkAutoCancel(
   { autoCancel, store, accounts }: Config,
   declared: DeclaredNames,

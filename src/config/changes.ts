@@ -13,7 +13,7 @@ function accountChanges(before: Config['accounts'], after: Config['accounts']): 
   return words.length > 0 ? [`accounts: ${someOf(words)}`] : [];
 }
 
-/** Returns a line for each section that differs between two configurations. Lines contain only names, no secrets. */
+/** Returns a line for each changed section, without secrets. */
 export function changesBetween(before: Config, after: Config): string[] {
   const { accounts, ...sections } = after;
   const changed = Object.entries(sections)

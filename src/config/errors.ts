@@ -3,12 +3,12 @@ import { printable, someOf } from '../kit/text.ts';
 
 type Path = readonly PropertyKey[];
 
-/** A place in a file; line and column start at 1. */
+/** A place in a file. Lines and columns start at 1. */
 export interface FileLocation {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** Key path such as `accounts[0].token`; empty for the whole file. */
+  /** Such as `accounts[0].token`; empty for the whole file. */
   readonly path: string;
 }
 
@@ -29,7 +29,6 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
-/** Returns why a file could not be read. */
 export function readErrorText(error: unknown): string {
   const { code = 'error' } = error as NodeJS.ErrnoException;
   return code === 'ENOENT' ? 'does not exist' : `can't be read: ${code}`;
@@ -48,28 +47,27 @@ export class ConfigError extends Error {
   }
 }
 
-/** Collects the errors and warnings of checks, by path. */
+/** Collects errors and warnings by path. */
 export interface Reporter {
   error(path: readonly PropertyKey[], message: string): void;
-  /** Reports a setting that works but is probably a mistake. */
+  /** Reports a valid setting that is probably a mistake. */
   warn(path: readonly PropertyKey[], message: string): void;
-  /** Whether the path has a value in the file, rather than an inherited one or a default. */
+  /** Whether the file sets the path. Inherited values and defaults do not count. */
   isGiven(path: readonly PropertyKey[]): boolean;
 }
 
-/** Names declared in the configuration, which other settings refer to. */
+/** Names that other settings refer to. */
 export interface DeclaredNames {
   readonly accounts: readonly string[];
   readonly alerts: readonly string[];
   readonly notifiers: readonly string[];
 }
 
-/** Returns the message for an unknown name. `existing` lists the declared names. */
+/** Returns the message for an unknown name. `existing`: the declared names. */
 export function noSuchName(kind: string, name: string, existing: readonly string[]): string {
   return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${someOf(existing)}`}`;
 }
 
-/** Reports unknown names in a list at `path`. */
 export function checkNames(
   kind: string,
   used: readonly string[],
@@ -104,7 +102,7 @@ function hintOf(expected: string, value: unknown): string {
   return '';
 }
 
-/** Describes a bound, such as `must be at most 10` or `must be above 0`. */
+/** Describes a bound: `must be at most 10`, `must be above 0`. */
 function boundWords(origin: string, inclusive: boolean | undefined, bound: unknown, side: 'most' | 'least'): string {
   const strictly = side === 'most' ? 'below' : 'above';
   if (origin === 'string')
@@ -113,7 +111,7 @@ function boundWords(origin: string, inclusive: boolean | undefined, bound: unkno
   return `must be ${inclusive === false ? strictly : `at ${side}`} ${bound}`;
 }
 
-/** Explains an issue. Messages of our schemas are kept; zod's are replaced, because they do not name the allowed values. */
+/** Returns the message of our schemas, or replaces zod's, which does not name the allowed values. */
 function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   const { code, message } = issue;
   const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);
@@ -130,7 +128,7 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
 
-/** Converts a zod issue. `locate` returns the place of a path, `allowed` the keys allowed there, `valueAt` the value there. */
+/** Converts a zod issue. `locate` finds a path in the file, `allowed` its keys, `valueAt` its value. */
 export function toErrors(
   issue: z.core.$ZodIssue,
   locate: (path: Path, key?: string) => FileLocation,
@@ -142,7 +140,6 @@ export function toErrors(
     const message = `unknown key; allowed here: ${allowed(path).join(', ')}`;
     return issue.keys.map(key => ({ ...locate(path, key), message }));
   }
-  // The issues of an invalid record key are nested.
   if (issue.code === 'invalid_key') return issue.issues.flatMap(({ message }) => ({ ...locate(path), message }));
   return [{ ...locate(path), message: messageOf(issue, valueAt(path)) }];
 }

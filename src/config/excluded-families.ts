@@ -8,7 +8,7 @@ import type { Config } from './schema.ts';
 type Path = readonly PropertyKey[];
 type Accounts = Config['accounts'];
 
-/** Rules, dashboards and service discovery would report the agent as down without this family. */
+/** Without this family, the agent would look down. */
 const NEEDED = 'delivery_up';
 
 const NAMES: readonly string[] = [
@@ -25,7 +25,7 @@ function hintOf(pattern: string): string {
   return '';
 }
 
-/** Whether none of these accounts has the family, because its collector is disabled or its configuration is empty. */
+/** Whether none of the accounts has the family. */
 function isShownByNone(name: string, config: Config, accounts: Accounts): boolean {
   const owner = collectors.find(({ families }) => Object.values(families).some(family => family.name === name));
   const isOff = owner && accounts.every(({ collect }) => !enabledRounds(collect).has(owner.name));

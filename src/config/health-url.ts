@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
 
-/** Same default as in http/options.ts, which is not imported: this command runs twice a minute and must start fast. */
+/** Same as in http/options.ts, which is not imported because this command must start fast. */
 const DEFAULT_LISTEN = '0.0.0.0:10922';
 
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' };
@@ -10,8 +10,8 @@ const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[:
 const readContent = (file: string) => readYaml(readFileSync(file, 'utf8'), file).content;
 
 /**
- * Returns the `/-/healthy` URL, on this machine, of the agent that uses this configuration file. Reads only three keys
- * and uses defaults for unreadable ones, because an agent keeps running when its file becomes invalid.
+ * Returns the `/-/healthy` URL of the local agent with this configuration file. Uses defaults for unreadable keys, because
+ * an agent survives an invalid file.
  */
 export function healthUrl(file: string): string {
   const content = readContent(file);

@@ -14,18 +14,18 @@ export interface JsonSchema {
   readonly propertyNames?: JsonSchema;
 }
 
-/** Returns the JSON Schema (draft 2020-12) of the input: durations are text, defaults may be omitted. Creating it is slow. */
+/** Returns the JSON Schema (draft 2020-12) of the input, such as durations as text. Slow. */
 const inputSchema = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
 
 export const configJsonSchema = (): JsonSchema => inputSchema(ConfigInput);
 
-/** Returns the schema without its alternative `null`. */
+/** Removes the alternative `null`. */
 export function withoutNull(schema: JsonSchema): JsonSchema {
   const [first, second, ...more] = schema.anyOf ?? [];
   return first && second?.type === 'null' && more.length === 0 ? first : schema;
 }
 
-/** Returns the subschema of the value at `path`; undefined for unknown paths. */
+/** Returns undefined for unknown paths. */
 function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema | undefined {
   let at: JsonSchema | undefined = schema;
   for (const step of path) {
@@ -35,7 +35,7 @@ function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema 
   return at;
 }
 
-/** Returns a function that lists the keys allowed at a path, in the order of the documentation. */
+/** Returns a function that lists the keys allowed at a path, in documented order. */
 export function createAllowedKeys(schema: z.ZodType = ConfigInput) {
   let created: JsonSchema | undefined;
   return (path: readonly PropertyKey[]): readonly string[] => {

@@ -29,7 +29,7 @@ const isOfSchedules = (family: string) => isOf(scheduleFamilies, family);
 const namesOfSchedules = (schedules: Config['schedules'], accounts: readonly Account[]) =>
   accounts.flatMap(account => schedulesOf(schedules, account.name).map(({ name }) => name));
 
-/** Returns all values that a label may have in these accounts; undefined if any value is possible. */
+/** Returns the values that a label may have in these accounts; undefined if any value is possible. */
 function valuesOf(
   family: string,
   label: string,
@@ -56,7 +56,7 @@ function valuesOf(
   }
 }
 
-/** Returns why these accounts never have a series of the family; undefined if they may. */
+/** Returns why these accounts never have a series of the family, or undefined. */
 export function neverShown(family: string, { schedules }: Config, accounts: readonly Account[]): string | undefined {
   const [dimension] = Object.entries(breakdownFamilies).find(([, { name }]) => name === family) ?? [];
   if (
@@ -73,7 +73,7 @@ export function neverShown(family: string, { schedules }: Config, accounts: read
     : undefined;
 }
 
-/** Returns why no series has this label value, with the allowed values; undefined if one may have it. */
+/** Returns why no series has this label value, or undefined. */
 export function neverIs(
   family: string,
   label: string,

@@ -33,11 +33,11 @@ export { ConfigError, formatError, type LocatedError } from './errors.ts';
 export interface LoadedConfig {
   readonly file: string;
   readonly config: Config;
-  /** First 16 hexadecimal digits of the SHA-256 of all configuration files. */
+  /** First 16 hexadecimal digits of the SHA-256 of all files. */
   readonly hash: string;
-  /** Settings that work but are probably mistakes. */
+  /** Valid settings that are probably mistakes. */
   readonly warnings: readonly LocatedError[];
-  /** Returns the place of a setting. Undefined for a configuration that has no file. */
+  /** Returns the place of a setting. Undefined if the configuration has no file. */
   readonly place?: (path: Path) => FileLocation;
 }
 
@@ -52,28 +52,25 @@ export function readText(file: string): string {
   }
 }
 
-/**
- * Reads and checks a configuration file. Throws ConfigError with all errors. `env` contains the variables that `{ env:
- * NAME }` refers to; without it, secrets and certificates are not read.
- */
+/** Reads and checks a configuration file. Throws ConfigError with all errors. Without `env`, secrets and certificates are not read. */
 export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig {
   return parseConfig(readText(file), file, env, now);
 }
 
-/** Returns the names of the list's items, including invalid ones. */
+/** Includes the names of invalid items. */
 function namesAt(raw: unknown, path: Path): string[] {
   const list = valueAt(raw, path);
   const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
   return [...new Set(found.filter(name => typeof name === 'string'))];
 }
 
-/** Returns the files that match a pattern, which is relative to the folder of `file`. */
+/** Returns the files that match a pattern, relative to the folder of `file`. */
 const filesOf = (pattern: string, file: string) =>
   globSync(pattern, { cwd: dirname(file) })
     .sort()
     .map(name => (isAbsolute(name) ? name : join(dirname(file), name)));
 
-/** Reads a file and its account files into one value, and keeps the places of its parts. */
+/** Reads a file and its account files into one value. */
 function gather(text: string, file: string) {
   const main = readYaml(text, file);
   const hash = createHash('sha256').update(text);
@@ -83,7 +80,7 @@ function gather(text: string, file: string) {
   const { content } = main;
   const isMapping = typeof content === 'object' && content !== null && !Array.isArray(content);
   const raw: Record<string, unknown> = isMapping ? { ...content } : {};
-  /** The file of each account, and the account's index in that file. */
+  /** File of each account, and its index there. */
   const owners: { yaml: YamlFile; index: number }[] = [];
   if (Array.isArray(raw.accounts)) for (const index of raw.accounts.keys()) owners.push({ yaml: main, index });
 
@@ -117,7 +114,7 @@ function gather(text: string, file: string) {
   }
   for (const path of found.values()) addAccounts(path);
 
-  /** Returns the file that contains a path, and the path in that file. */
+  /** Returns the file of a path, and the path in that file. */
   function own(path: Path): { yaml: YamlFile; own: Path } {
     const [section, number, ...rest] = path;
     const owner = section === 'accounts' && typeof number === 'number' ? owners[number] : undefined;
@@ -130,7 +127,7 @@ function gather(text: string, file: string) {
     warnings,
     hash: hash.digest('hex').slice(0, 16),
     isComplete: !isBroken,
-    /** Whether a missing value may be in a part of the files that could not be read. */
+    /** Whether an unreadable part of the files may contain a missing value. */
     mayContain: (path: Path): boolean => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
     place(path: Path, key?: string): FileLocation {
       const at = own(path);
@@ -151,7 +148,7 @@ function sorted(errors: readonly LocatedError[]): LocatedError[] {
   return [...unique.values()];
 }
 
-/** Parses the text of a configuration. Paths in it are relative to the folder of `file`. */
+/** Parses a configuration. Its paths are relative to the folder of `file`. */
 export function parseConfig(text: string, file: string, env?: Env, now = systemClock.now()): LoadedConfig {
   const gathered = gather(text, file);
   const { raw, errors, warnings, hash } = gathered;
@@ -198,7 +195,6 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     checkSettings(config, now, report);
     checkExcludedFamilies(config, report);
     checkPlainHttp(config, report);
-    // Unreadable parts may declare further names.
     if (gathered.isComplete) {
       const declared = {
         accounts: namesAt(raw, ['accounts']),
@@ -215,20 +211,17 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   return { file, config, hash, warnings: sorted(warnings), place };
 }
 
-/** Settings for commands that use only the agent's store. */
 export interface StoreSettings {
   readonly store: StoreOptions;
   readonly accounts: readonly string[];
 }
 
 /**
- * Reads only the section `store` and the names of the accounts, because a pause must work even if the rest of the file
- * is invalid. Throws ConfigError if that section is unreadable. With `needsAccounts` also throws if invalid YAML may
- * contain further names.
+ * Reads only `store` and the names of accounts: a pause must work even if the rest of the file is invalid. Throws
+ * ConfigError if they cannot be read. `needsAccounts`: all names are required.
  */
 export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
   const { raw, errors, mayContain, isSure, place } = gather(readText(file), file);
-  // An error elsewhere in the file does not make the section unreadable.
   const isThere = valueAt(raw, ['store']) !== undefined && isSure(['store']);
   const isBroken = mayContain(['store', 'path']);
   if (isBroken && (needsAccounts || !isThere)) throw new ConfigError(errors);

@@ -5,10 +5,10 @@ type Path = readonly PropertyKey[];
 const nameless = (kind: string) => (number: PropertyKey) => `${kind}-${String(number)}-without-a-name`;
 const NAMELESS = /^(account|rule|notifier|schedule)-\d+-without-a-name$/;
 
-/** Whether a name is a placeholder for a missing or invalid name. */
+/** Whether a name is a placeholder. */
 export const isNameless = (name: string) => NAMELESS.test(name);
 
-/** Placeholders by path; `*` is an item's index. */
+/** Placeholders by path; `*` stands for an index. */
 const PLACEHOLDERS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
   'accounts.*.name': nameless('account'),
   'accounts.*.baseUrl': number => `https://stand-in-${String(number)}.invalid`,
@@ -37,17 +37,17 @@ const PLACEHOLDERS: Readonly<Record<string, (number: PropertyKey) => unknown>> =
   'heartbeat.url': () => 'https://stand-in.invalid',
 };
 
-/** Returns a placeholder for an invalid required value, so that the rest of its item can be checked. */
+/** Returns a placeholder for an invalid value, so that the rest of its item can be checked. */
 function placeholderFor(path: Path): unknown {
   const id = path.map(step => (typeof step === 'number' ? '*' : String(step))).join('.');
   const number = path.find(step => typeof step === 'number') ?? 0;
   return Object.hasOwn(PLACEHOLDERS, id) ? PLACEHOLDERS[id]?.(number) : undefined;
 }
 
-/** Keys with checks that do not depend on other, possibly omitted keys. */
+/** Keys whose checks do not depend on other keys. */
 const INDEPENDENT: readonly string[] = ['name', 'expires'];
 
-/** Keys that checks of other keys depend on: if one is invalid, errors of the others may be consequences. */
+/** Keys that checks of other keys depend on. If one is invalid, other errors may be consequences. */
 const DECIDING: readonly string[] = [
   'alertmanager',
   'assumeMaxRetries',
@@ -65,20 +65,16 @@ const DECIDING: readonly string[] = [
 const idOf = (path: Path) => JSON.stringify(path);
 const isWithin = (path: Path, outer: Path) => outer.every((step, index) => path[index] === step);
 
-/** Returns the path of the list item or section that contains a path. */
+/** Returns the list item or section that contains a path. */
 function itemOf(path: Path): Path {
   const number = path.findLastIndex(step => typeof step === 'number');
   return path.slice(0, 1 + Math.max(0, number));
 }
 
-/**
- * Parses a value and returns all its errors. Most schema checks run only if the types below them are valid. Invalid
- * parts are therefore omitted and the rest is parsed again, until no errors remain.
- */
+/** Parses a value and returns all errors. Schema checks need valid types, so invalid parts are omitted and the rest is parsed again. */
 export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
-  /** Omitted parts and their replacements, by path. */
   const omitted = new Map<string, { readonly path: Path; readonly instead: unknown }>();
-  /** Original indexes of the remaining items, for lists from which items were omitted. */
+  /** Original indexes of the remaining items, by list. */
   let kept = new Map<string, readonly number[]>();
 
   function rest(part: unknown, path: Path): unknown {
@@ -105,7 +101,6 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
     );
   }
 
-  /** Returns missing keys that have a placeholder. */
   function insertedAt(path: Path): string[] {
     return [...omitted.values()]
       .filter(out => out.instead !== undefined && out.path.length === path.length + 1 && isWithin(out.path, path))
@@ -121,7 +116,7 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
     return found;
   }
 
-  /** Whether an issue may be a consequence of omitted values. */
+  /** Whether omitted values may have caused an issue. */
   function isConsequence(issue: z.core.$ZodIssue, path: Path): boolean {
     const outs = [...omitted.values()];
     if (outs.some(out => isWithin(out.path, path))) return true;
@@ -131,7 +126,7 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
     );
   }
 
-  /** Omits the value at a path, or its parent if the value cannot be omitted. */
+  /** Omits the value at a path, or else its parent. */
   function omit(path: Path): void {
     for (let at = path; at.length > 0; at = at.slice(0, -1)) {
       const known = omitted.get(idOf(at));
@@ -147,17 +142,15 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
   const issues: z.core.$ZodIssue[] = [];
   for (;;) {
     kept = new Map();
-    // `jitless`: compiling a hundred schemas takes longer than parsing one configuration.
+    // `jitless`: compiling the schemas takes longer than parsing one configuration.
     const parsed = schema.safeParse(omitted.size === 0 ? value : rest(value, []), { jitless: true });
     if (parsed.success || omitted.has(idOf([]))) {
       return {
-        /** Issues with paths in the given value. */
+        /** Paths refer to the given value. */
         issues,
-        /** The value without its invalid parts; undefined if nothing remains. */
+        /** The value without invalid parts; undefined if nothing remains. */
         data: parsed.data,
-        /** Converts a path in `data` to a path in the given value. */
         original,
-        /** Whether a part of the given value was omitted or replaced in `data`. */
         isOmitted: (path: Path): boolean => [...omitted.values()].some(out => isWithin(path, out.path)),
       };
     }
@@ -170,7 +163,7 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
   }
 }
 
-/** Returns the value at a path; undefined if missing. */
+/** Returns undefined if there is no value. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (part, step) =>

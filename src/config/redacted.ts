@@ -6,14 +6,14 @@ import { configJsonSchema, type JsonSchema } from './json-schema.ts';
 import type { Config } from './schema.ts';
 import { writeYaml } from './yaml-file.ts';
 
-/** Maximum items printed per list and characters in total. */
+/** Maximum items per list and characters in total. */
 const MAX_ITEMS = 100;
 const MAX_CHARACTERS = 2 ** 19;
 
-/** Keys of URLs that may contain credentials; only the origin is shown. */
+/** URLs that may contain credentials: only the origin is printed. */
 const ADDRESSES: ReadonlySet<string | undefined> = new Set(['url', 'urls', 'proxy']);
 
-/** Sections of an account that inherit values; only overrides are shown. */
+/** Sections that accounts inherit: only overrides are printed. */
 const INHERITED = ['upstream', 'collect', 'objectives'] as const;
 
 type Section = Readonly<Record<string, unknown>>;
@@ -26,23 +26,22 @@ function hidden(secret: Secret, key: string | undefined): string {
   return url && /^https?:$/.test(url.protocol) ? `${url.origin}/${secret}` : String(secret);
 }
 
-/** Removes possibly secret parts of a URL; returns other text unchanged. */
+/** Removes parts of a URL that may be secret. */
 function withoutQuery(text: string): string {
   const url = /^\s*https?:/i.test(text) ? URL.parse(text) : null;
   return url && (url.username || url.password || url.search || url.hash) ? bareAddress(text) : text;
 }
 
-/** Returns all alternatives of a schema. */
 const alternativesOf = (schema: JsonSchema | undefined): readonly JsonSchema[] =>
   schema?.anyOf?.flatMap(alternativesOf) ?? (schema ? [schema] : []);
 
-/** Converts a number to a duration or time if the schema allows only text there. */
+/** Converts a number to a duration or time if the schema expects text. */
 function asWritten(value: number, schema: JsonSchema | undefined): number | string {
   const ways = alternativesOf(schema);
   const types = new Set(ways.flatMap(({ type = 'any' }) => type));
   types.delete('null');
   if (types.size !== 1 || !types.has('string')) return value;
-  // Only the pattern of durations ends like this.
+  // Only durations have a pattern that ends like this.
   const isDuration = ways.some(({ pattern }) => pattern?.endsWith('(ms|s|m|h|d)$'));
   return isDuration ? formatDuration(value) : new Date(value).toISOString();
 }
@@ -54,14 +53,14 @@ function sectionOf(section: Section, schema: JsonSchema | undefined): Section {
   const entries = Object.entries(section).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     entries.map(([key, value]) => [
-      // Limits are spelled differently in the configuration than in metrics.
+      // Limits are in snake case in metrics, and in camel case in the file.
       way?.propertyNames?.enum ? camelCase(key) : key,
       plain(value, way?.properties?.[key], key),
     ]),
   );
 }
 
-/** Returns a value in the notation of the configuration file, without secrets. `key`: the key of the value or of its list. */
+/** Returns a value as written in the configuration file, without secrets. `key`: key of the value or its list. */
 function plain(value: unknown, schema: JsonSchema | undefined, key?: string): unknown {
   if (value instanceof Secret) return hidden(value, key);
   if (typeof value === 'number') return asWritten(value, schema);
@@ -75,7 +74,7 @@ function plain(value: unknown, schema: JsonSchema | undefined, key?: string): un
   if (value.literal instanceof Secret) return hidden(value.literal, key);
   const { kind, ...rest } = value;
   const choice = alternativesOf(schema).find(({ properties }) => typeof kind === 'string' && properties?.[kind]);
-  // A choice of one kind is written as a section with that kind as its only key.
+  // In the file, a choice is a section whose only key is its kind.
   return typeof kind === 'string' && choice ? sectionOf({ [kind]: rest }, choice) : sectionOf(value, schema);
 }
 
@@ -83,7 +82,6 @@ function overrides(own: Section, base: Section): Section {
   return Object.fromEntries(
     Object.entries(own).flatMap(([key, value]) => {
       const inherited = base[key];
-      // Inherited values are the same object.
       if (value === inherited) return [];
       if (!isSection(value) || !isSection(inherited)) return [[key, value]];
       const inner = overrides(value, inherited);
@@ -99,10 +97,7 @@ function asGiven(account: Config['accounts'][number], config: Config): Section {
   return Object.fromEntries([...rest, ...given]);
 }
 
-/**
- * Returns the configuration as YAML with all defaults, without values that accounts inherit, and with `<secret>` for
- * secrets. Yields to the event loop.
- */
+/** Returns the configuration as YAML with all defaults and without secrets. Yields to the event loop. */
 export async function redactedYaml(config: Config): Promise<string> {
   const turns = createYielder();
   const schema = configJsonSchema();

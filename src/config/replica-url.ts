@@ -8,16 +8,12 @@ const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
 type ServerOptions = Config['server'];
 
-/** Returns a configured URL without trailing slashes. */
 function configured(setting: ServerOptions['replicaUrl'], env: Env): string | undefined {
   const url = typeof setting === 'string' ? setting : setting && env[setting.env]?.trim();
   return url ? url.replace(/\/+$/, '') : undefined;
 }
 
-/**
- * Returns the URL at which other replicas and Prometheus reach this replica, without a trailing slash. `hostname`: the name of this
- * machine.
- */
+/** Returns the URL for other replicas and Prometheus, without a trailing slash. */
 export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOptions, env: Env, hostname: string): string {
   const given = configured(replicaUrl, env);
   if (given !== undefined) return given;
@@ -27,6 +23,6 @@ export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOption
   return `http${isTls ? 's' : ''}://${isIPv6(reached) ? `[${reached}]` : reached}:${port}`;
 }
 
-/** Returns the URL at which browsers reach this replica, without a trailing slash; null if none is configured. */
+/** Returns the URL for browsers, without a trailing slash; null if not configured. */
 export const publicReplicaUrlOf = ({ publicReplicaUrl }: ServerOptions, env: Env): string | null =>
   configured(publicReplicaUrl, env) ?? null;

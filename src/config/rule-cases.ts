@@ -8,7 +8,7 @@ import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
 
-/** Time relative to the start of the case (ms), or absolute (ms since the Unix epoch). */
+/** Relative to the start of the case (ms), or in ms since the Unix epoch. */
 const when = z.string({ error: "must be text such as '+49h'" }).transform((text, context) => {
   const after = text.startsWith('+') ? parseDuration(text.slice(1)) : undefined;
   if (after !== undefined) return { after };
@@ -21,7 +21,7 @@ const when = z.string({ error: "must be text such as '+49h'" }).transform((text,
   return z.NEVER;
 });
 
-/** Possible results of a rule; `not_listed` means that the last complete walk lacks the entry. */
+/** `not_listed`: the last complete walk lacks the entry. */
 const VERDICTS = ['stuck', 'not_stuck', 'unknown', 'no_match', 'not_listed'] as const;
 
 const caseFile = z.strictObject({
@@ -67,9 +67,9 @@ const caseFile = z.strictObject({
 type CaseFile = z.output<typeof caseFile>;
 type When = z.output<typeof when>;
 
-/** A test case for rules. Times are in ms since the Unix epoch. */
+/** A test case for rules. Times in ms since the Unix epoch. */
 export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events' | 'expect'> {
-  /** Ordered by time; no two walks have the same time. */
+  /** In ascending order of time, without duplicates. */
   readonly walks: readonly { readonly at: number; readonly snapshot: number }[];
   readonly snapshots: readonly { readonly complete: boolean; readonly dlq: readonly object[] }[];
   /** Undefined if the event log is not read. */
@@ -78,10 +78,10 @@ export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events
   error(path: readonly PropertyKey[], message: string): LocatedError;
 }
 
-/** Maximum number of walks per case: half a year with one every three minutes. */
+/** Maximum number of walks per case: half a year at one every three minutes. */
 const MAX_WALKS = 100_000;
 
-/** Reads a test case for rules. Throws ConfigError with all errors. */
+/** Reads a test case. Throws ConfigError with all errors. */
 export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);

@@ -4,13 +4,13 @@ import { formatDuration } from '../kit/duration.ts';
 import { checkNames, type DeclaredNames, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
-/** Maximum number of expected starts that may be open at the same time. */
+/** Maximum number of expected starts that are open concurrently. */
 const MAX_OPEN = 1000;
-/** The sampled starts begin on a fixed day, so that the result does not depend on the date. */
+/** A fixed day, so that the result does not depend on the date. */
 const FIRST_DAY = Date.UTC(2026, 0, 1);
 const SAMPLED_STARTS = 30;
 
-/** Returns the shortest interval between the sampled starts (ms). */
+/** Returns the shortest of the sampled intervals (ms). */
 function shortestInterval({ cron, tz }: Schedule): number {
   const after = createOccurrences(cron, tz);
   let shortest = Number.POSITIVE_INFINITY;
@@ -36,7 +36,6 @@ function checkTimes(schedule: Schedule, path: readonly PropertyKey[], report: Re
   }
 }
 
-/** Checks that the route is configured: other routes never occur. */
 function checkRoute(
   schedule: Schedule,
   accounts: Config['accounts'],
@@ -51,14 +50,14 @@ function checkRoute(
   if (without) report.error(path, `is not one of collect.routes of the account ${without.name}`);
 }
 
-/** Reports schedules that refer to missing items or cannot be evaluated. */
+/** Reports schedules that cannot be evaluated. */
 export function checkSchedules({ schedules, accounts }: Config, declared: DeclaredNames, report: Reporter): void {
   for (const [index, schedule] of schedules.entries()) {
     const path = ['schedules', index];
     checkTimes(schedule, path, report);
     checkNames('account', schedule.accounts ?? [], declared.accounts, [...path, 'accounts'], report);
     checkRoute(schedule, accounts, [...path, 'match', 'route'], report);
-    // The list of accounts is invalid, so the affected accounts are unknown.
+    // The list of accounts is invalid, so the schedule's accounts are unknown.
     if (schedule.accounts === null && report.isGiven([...path, 'accounts'])) continue;
     const withoutEvents = accounts.find(
       ({ name, collect }) => !collect.events.enabled && schedulesOf([schedule], name).length > 0,

@@ -69,7 +69,7 @@ export const ConfigInput = z.strictObject({
     .describe('Rules that find stuck failure callbacks and may cancel them: see docs/auto-cancel.md.'),
 });
 
-/** The complete configuration. `collect`, `upstream` and `objectives` of each account include inherited values. */
+/** The complete configuration. Sections of an account include inherited values. */
 export const Config = ConfigInput.transform((config, context) => {
   const accounts = config.accounts.map((account, index) => {
     const collect = merge(collectOptions, config.collect, account.collect ?? {});
@@ -89,7 +89,7 @@ function bare(field: z.core.$ZodType): z.core.$ZodType {
   return field instanceof z.ZodDefault || field instanceof z.ZodPrefault ? bare(field.unwrap()) : field;
 }
 
-/** Returns the schema with all keys optional and without defaults, at every depth. */
+/** Makes all keys of a schema optional, without defaults, at every depth. */
 function overridesOf(section: z.ZodObject): z.ZodObject {
   const fields = Object.entries(section.shape).map(([key, field]) => {
     const inner = bare(field);
@@ -100,7 +100,7 @@ function overridesOf(section: z.ZodObject): z.ZodObject {
   return z.strictObject(Object.fromEntries(fields));
 }
 
-/** Merges `overrides` into the value `base` of a section, key by key in nested sections. */
+/** Merges `overrides` into `base`, key by key in nested sections. */
 function merge<T extends object>(section: z.ZodObject, base: T, overrides: object): T {
   const merged = { ...base } as Record<string, unknown>;
   for (const [key, value] of Object.entries(overrides)) {

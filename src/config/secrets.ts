@@ -13,7 +13,7 @@ import type { Config } from './schema.ts';
 type Path = readonly PropertyKey[];
 type Account = Config['accounts'][number];
 
-/** Maximum size of a file with a secret (bytes). Guards against endless devices such as /dev/zero. */
+/** Maximum size of a secret's file (bytes). Guards against endless devices such as /dev/zero. */
 const MAX_FILE_BYTES = 65_536;
 
 function isReadable(file: string): boolean {
@@ -25,7 +25,7 @@ function isReadable(file: string): boolean {
   }
 }
 
-/** Returns the secret in a file; undefined if the file contains no valid one. */
+/** Returns undefined if the file contains no valid secret. */
 function inFile(file: string): Secret | undefined {
   try {
     const isSmall = statSync(file).size <= MAX_FILE_BYTES;
@@ -48,9 +48,8 @@ export interface SecretUse {
   readonly path: Path;
   readonly setting: SecretSetting;
   readonly what: string;
-  /** Whether the text is the URL of a receiver. */
   readonly isAddress?: boolean;
-  /** Whether only `rotate-token` reads it, so that the agent runs without it. */
+  /** Whether the agent runs without it: only `rotate-token` needs it. */
   readonly isOptional?: boolean;
 }
 
@@ -69,8 +68,8 @@ function secretsOfAccount(config: Config, account: Account, index: number): Secr
 }
 
 /**
- * Returns every secret configured as text, `{ env }` or `{ file }`. The URL of a webhook is a secret if it is
- * configured as `{ env }` or `{ file }`, or if its format has secret URLs (`hasSecretUrl`).
+ * Returns all configured secrets. A webhook's URL is a secret if it comes from `{ env }` or `{ file }`, or if its format has
+ * secret URLs.
  */
 export function secretsOf(config: Config): SecretUse[] {
   const { accounts, alerts, heartbeat, store } = config;
@@ -87,7 +86,7 @@ export function secretsOf(config: Config): SecretUse[] {
   return uses;
 }
 
-/** Returns the proxies with their paths; inherited ones appear once. */
+/** Returns the proxies with their paths, inherited ones once. */
 function proxiesOf({ upstream, accounts }: Config) {
   return [
     { path: ['upstream'], ...upstream },
@@ -99,7 +98,7 @@ function proxiesOf({ upstream, accounts }: Config) {
   ];
 }
 
-/** Returns the secrets written in the configuration itself. `instead` explains how to avoid that. */
+/** Returns secrets that are literals. `instead` explains alternatives. */
 export function writtenSecrets(config: Config): { path: Path; what: string; instead: string }[] {
   const byEnv = '{ env: NAME } keeps it out';
   return [
@@ -119,7 +118,7 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
   ];
 }
 
-/** Returns why a secret cannot be read; undefined if it can, or if it is written in the configuration. */
+/** Returns why a secret cannot be read, or undefined. */
 function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string | undefined {
   if ('file' in setting) {
     if (!isReadable(setting.file)) return `${setting.file} can't be read`;
@@ -167,13 +166,12 @@ function checkReplicaUrls({ server }: Config, env: Env, report: Reporter): void 
 /** Names of headers that contain credentials. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
-/** Returns the OTLP receivers and the paths of their settings. */
 const otlpReceivers = ({ tracing, push }: Config) => [
   { ...tracing, signal: 'traces' as const, path: ['tracing'] },
   { ...push.metrics, signal: 'metrics' as const, path: ['push', 'metrics'] },
 ];
 
-/** Warns that configured headers are not sent to an address from the environment. */
+/** Warns of headers that are not sent, because the address comes from the environment. */
 function checkOtlpEndpoints(config: Config, env: Env, report: Reporter): void {
   for (const { enabled, headers, path, signal, endpoint } of otlpReceivers(config)) {
     const { variable } = otlpAddress(signal, endpoint, env);
@@ -183,7 +181,7 @@ function checkOtlpEndpoints(config: Config, env: Env, report: Reporter): void {
   }
 }
 
-/** Checks the sources of secrets. Without `env`, neither variables nor files outside the configuration are read. */
+/** Checks the sources of secrets. Without `env`, reads neither variables nor files. */
 export function checkSecrets(config: Config, env: Env | undefined, report: Reporter): void {
   for (const { path, what, instead } of writtenSecrets(config)) {
     report.warn(path, `the ${what} is written in this file; ${instead}`);
@@ -210,13 +208,13 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   }
 }
 
-/** Normalizes an address, so that equivalent addresses are equal. */
+/** Normalizes an address for comparison. */
 function normal(address: string): string {
   const url = new URL(address);
   return `${url.protocol}//${url.host.replace(/\.(?=:|$)/, '')}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** Returns texts that are equal for settings of the same secret. Never print them. */
+/** Returns texts that are equal for the same secret. Never print them. */
 function identities(setting: SecretSetting, env: Env | undefined): string[] {
   const value = (found: Secret | string | undefined) => {
     const text = (found instanceof Secret ? found.reveal() : found)?.trim();
@@ -227,7 +225,7 @@ function identities(setting: SecretSetting, env: Env | undefined): string[] {
   return [`file ${realPath(setting.file)}`, ...(env ? value(inFile(setting.file)) : [])];
 }
 
-/** Reports accounts configured twice: everything would be counted twice, and rules would act twice. */
+/** Reports accounts that are configured twice: they would be counted and cancelled twice. */
 export function checkTwins(config: Config, env: Env | undefined, report: Reporter): void {
   const first = new Map<string, Account>();
   for (const [index, account] of config.accounts.entries()) {
@@ -249,13 +247,12 @@ export function checkTwins(config: Config, env: Env | undefined, report: Reporte
   }
 }
 
-/** Whether traffic to the host stays on this machine. */
+/** Whether traffic to a host stays on this machine. */
 function isLoopback(hostname: string): boolean {
   if (/^(.+\.)?localhost\.?$/.test(hostname) || hostname === '[::1]') return true;
   return /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** Whether requests to an address can be intercepted. */
 function isPlain(address: string): boolean {
   const url = URL.parse(address);
   return url?.protocol === 'http:' && !isLoopback(url.hostname);
@@ -263,7 +260,7 @@ function isPlain(address: string): boolean {
 
 const literalOf = (setting: SecretSetting) => ('literal' in setting ? setting.literal.reveal() : undefined);
 
-/** Warns of addresses to which secrets are sent unencrypted. */
+/** Warns of unencrypted addresses that receive secrets. */
 export function checkPlainHttp(config: Config, report: Reporter): void {
   const { accounts, alerts, heartbeat } = config;
   const sent: [path: PropertyKey[], address: string | null | undefined, what: string][] = [
@@ -298,7 +295,7 @@ export function checkPlainHttp(config: Config, report: Reporter): void {
   }
 }
 
-/** Keys with arbitrary text, which is not checked for variables. */
+/** Keys with free text, which may contain `$`. */
 const FREE_TEXT_KEYS: readonly string[] = [
   'match',
   'except',
@@ -320,10 +317,10 @@ const SECRET_KEYS: readonly PropertyKey[] = [
   'heartbeat',
   'url',
 ];
-/** Matches `${NAME}`, with or without a default, and a lone `$NAME`. */
+/** Matches `${NAME}`, also with a default, and a lone `$NAME`. */
 const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;
 
-/** Reports text that looks like a reference to an environment variable, which is never expanded. */
+/** Reports references to environment variables in text, which are never expanded. */
 export function expansions(value: unknown, path: Path = []): { readonly path: Path; readonly message: string }[] {
   if (typeof value === 'string') {
     const [, braced, bare] = VARIABLE.exec(value) ?? [];
@@ -338,10 +335,10 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
   );
 }
 
-/** Returns the values of an account's secrets and of agent-wide secrets. */
+/** Returns the secrets of an account and of the agent. */
 export type SecretValues = ReturnType<typeof createSecretValues>;
 
-/** Yields the secrets and references to secrets in a part of the configuration. */
+/** Yields all secrets in a part of the configuration, resolved or not. */
 function* settingsIn(part: unknown): Generator<SecretSetting> {
   if (part instanceof Secret) yield { literal: part };
   else if (typeof part === 'object' && part !== null) {
@@ -361,13 +358,12 @@ function currentValue(setting: SecretSetting, env: Env): string {
 export function createSecretValues(first: Config, env: Env) {
   let config = first;
   return {
-    /** Reads files each time, so that a replaced secret is included. */
+    /** Reads files again each time, because a secret may be replaced. */
     of(name: string): readonly string[] {
       const { accounts, ...agent } = config;
       const account = accounts.find(each => each.name === name);
       return [...settingsIn(agent), ...settingsIn(account)].map(setting => currentValue(setting, env));
     },
-    /** Switches to the secrets of another configuration. */
     use(next: Config): void {
       config = next;
     },

@@ -11,9 +11,9 @@ type Account = Config['accounts'][number];
 type Objectives = Config['objectives'];
 type Rule = Config['autoCancel']['rules'][number];
 
-/** Minimum interval (ms). Data does not change faster, and no service accepts more requests. */
+/** Minimum interval (ms). */
 const MIN_INTERVAL = 10;
-/** Intervals below this (ms) are probably mistakes. */
+/** Shorter intervals (ms) are probably mistakes. */
 const MIN_USUAL_INTERVAL = 1000;
 
 function checkInterval(ms: number, path: Path, report: Reporter): void {
@@ -28,7 +28,7 @@ function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Pa
 
 function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) => Path, report: Reporter): void {
   const { dlq, events } = collect;
-  // Keys that end in `every` are intervals, in any section.
+  // In every section, keys that end in `every` are intervals.
   for (const [section, options] of Object.entries(collect)) {
     for (const [key, value] of Object.entries(options)) {
       if (/^every$|Every$/.test(key) && typeof value === 'number') checkInterval(value, at(section, key), report);
@@ -60,7 +60,7 @@ function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) =
   }
 }
 
-/** Whether `except` excludes everything that the rule matches by this key. */
+/** Whether `except` excludes every value that the rule matches by this key. */
 function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean {
   const [wanted, left] = [match[key], except[key]];
   if (!wanted?.in || !left || wanted.prefix || wanted.matches) return false;
@@ -70,7 +70,7 @@ function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean 
   );
 }
 
-/** Matches a URL prefix that ends inside the host or port. */
+/** Matches a URL prefix that ends in the host or port. */
 const OPEN_HOST = /^https?:\/\/[^/?#]+$/;
 
 /** Warns of URL prefixes that also match other hosts. */
@@ -127,7 +127,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
   }
 }
 
-/** Warns of base URLs that end in the common prefix of the API's paths. */
+/** Warns of base URLs that already end in the path prefix of the API. */
 function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: Path, report: Reporter): void {
   const urls = [
     [['baseUrl'], baseUrl, '/v2'],
@@ -145,7 +145,7 @@ function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: 
 
 const DAY = 86_400_000;
 
-/** How long after its due time an unfinished message is tracked. */
+/** How long an unfinished message is tracked after its due time (ms). */
 const TRACKED = 14 * DAY;
 
 function checkTarget(
@@ -170,7 +170,7 @@ function checkObjectives({ objectives, accounts }: Config, report: Reporter): vo
   checkTarget(objectives, key => ['objectives', key], report);
   for (const [index, account] of accounts.entries()) {
     const own = ['accounts', index, 'objectives'];
-    // Inherited values are reported where they are set.
+    // Report inherited values only where they are set.
     const at = (key: keyof Objectives) => (report.isGiven([...own, key]) ? [...own, key] : ['objectives', key]);
     if (report.isGiven(own)) checkTarget(account.objectives, at, report);
     const { dlqMaxAge } = account.objectives;
@@ -183,17 +183,14 @@ function checkObjectives({ objectives, accounts }: Config, report: Reporter): vo
   }
 }
 
-/**
- * Returns the minimum number of requests per day for an account: rounds that find nothing new in lists of one page,
- * including complete walks of the dead-letter queue and of each filter. The actual number depends on the data.
- */
+/** Returns the minimum number of requests per day, if rounds find nothing new and lists have one page. */
 function minRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
   return [...enabledRounds(collect).values()]
     .flatMap(rounds => Object.values(rounds))
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
 }
 
-/** Returns the warning for a budget below the minimum number of requests; undefined if it suffices. */
+/** Returns a warning if the budget is below the minimum number of requests. */
 function overBudget(account: Account): string | undefined {
   const { budget } = account;
   const most = Math.floor(Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
@@ -202,7 +199,7 @@ function overBudget(account: Account): string | undefined {
   return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
 }
 
-/** Compares the budget and the minimum number of requests with the limits of the account's plan. */
+/** Compares the budget with the limits of the account's plan. */
 function checkPlan({ name, budget, limits, ...account }: Account, path: Path, report: Reporter): void {
   const { requests_per_day: perDay, requests_per_second: perSecond } = limits;
   const least = Math.ceil(minRequestsPerDay(account));
@@ -225,7 +222,7 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, re
   }
 }
 
-/** How long Prometheus and compatible databases show a sample (ms). */
+/** How long Prometheus shows a sample (ms). */
 const SHOWN_FOR = 300_000;
 
 function checkPush({ push }: Config, report: Reporter): void {
@@ -240,7 +237,7 @@ function checkPush({ push }: Config, report: Reporter): void {
   }
 }
 
-/** Warns of valid values in a combination that is probably a mistake. */
+/** Warns of valid combinations that are probably mistakes. */
 export function checkSettings(config: Config, now: number, report: Reporter): void {
   const { listen, probesListen, replicaUrl } = config.server;
   if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {
@@ -255,7 +252,7 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
   checkCollect(config.collect, (...keys) => ['collect', ...keys], report);
   for (const [index, account] of config.accounts.entries()) {
     const own = ['accounts', index, 'collect'];
-    // Inherited values are reported where they are set.
+    // Report inherited values only where they are set.
     const at = (...keys: PropertyKey[]) =>
       report.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys];
     if (report.isGiven(own)) checkCollect(account.collect, at, report);

@@ -63,7 +63,7 @@ const GO_UNITS: Readonly<Record<string, number>> = {
 };
 const NO_DURATION = 'must be a duration such as 100ms, 1s or 1m30s, or 0 for no limit';
 
-/** A duration in Go's notation, converted to ms. */
+/** Parses a duration in Go's notation to milliseconds. */
 const goDuration = z.union([z.literal(0), z.string()], { error: NO_DURATION }).transform((value, context) => {
   if (value === 0 || value === '0') return 0;
   if (/^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/.test(value)) {
@@ -76,9 +76,9 @@ const goDuration = z.union([z.literal(0), z.string()], { error: NO_DURATION }).t
   return z.NEVER;
 });
 
-/** Maximum bcrypt cost. Checking a password takes seconds at this cost, and twice as long with each increment. */
+/** Maximum bcrypt cost. A check then takes seconds, and twice as long per further step. */
 const MAX_COST = 15;
-/** Recommended bcrypt costs: lower ones make stolen hashes easy to crack, higher ones make each check slow. */
+/** Lower costs make stolen hashes easy to crack; higher ones make checks slow. */
 const [LOW_COST, HIGH_COST] = [10, 12];
 
 const costOf = (hash: string) => Number(hash.slice(4, 6));
@@ -92,7 +92,7 @@ const bcryptHash = z.string().superRefine((hash, context) => {
   }
 });
 
-/** The supported subset of the web-config file of Prometheus' exporter-toolkit. */
+/** The supported subset of exporter-toolkit's web-config file. */
 const webConfigFile = z.strictObject({
   tls_server_config: tlsServerConfig.optional(),
   http_server_config: httpServerConfig.prefault({}),
@@ -116,7 +116,7 @@ function createFiles() {
   return {
     stamps,
     read(path: string): string {
-      // Recorded before the file is read, so that a later change is detected.
+      // Record the stamp first, to detect later changes.
       stamps.set(path, fileStamp(path));
       try {
         if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path, 'utf8');
@@ -145,7 +145,7 @@ function checkUsers(
   }
 }
 
-/** Reads and checks a web-config file and the files it refers to. Throws ConfigError with all errors; they contain no secrets. */
+/** Reads a web-config file and the files that it names. Throws ConfigError with all errors, without secrets. */
 export function readWebConfig(
   file: string,
   now = systemClock.now(),
@@ -170,12 +170,12 @@ export function readWebConfig(
     if (issue.code !== 'unrecognized_keys' && !yaml.isSure(issue.path)) continue;
     errors.push(...toErrors(issue, yaml.locate, allowed, path => valueAt(yaml.content, path)));
   }
-  // A truncated file must not open the port without authentication.
+  // A truncated file must not disable authentication.
   if ((yaml.content ?? null) === null && errors.length === 0) {
     errors.push({ ...yaml.locate([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
   }
   const { data } = parsed;
-  // After a syntax error the remaining values are unreliable.
+  // Values after a syntax error are unreliable.
   const { tls_server_config: tlsSection, basic_auth_users: users = {} } = (!yaml.isBroken && data) || {};
   const resolveName = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
   const tls =

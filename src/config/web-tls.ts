@@ -5,7 +5,7 @@ import { Secret } from '../kit/secret.ts';
 
 type Path = readonly PropertyKey[];
 
-/** OpenSSL's names of cipher suites, by the Go names that the file uses. */
+/** OpenSSL's names of cipher suites by their names in Go. */
 export const CIPHERS: Readonly<Record<string, string>> = {
   TLS_AES_128_GCM_SHA256: 'TLS_AES_128_GCM_SHA256',
   TLS_AES_256_GCM_SHA384: 'TLS_AES_256_GCM_SHA384',
@@ -55,7 +55,7 @@ interface TlsDeps {
 
 const at = (...keys: string[]) => ['tls_server_config', ...keys];
 
-/** Returns the PEM text from the section or from the file it names, with the key it came from. */
+/** Returns PEM text from the section or its file, and the key that contains it. */
 function pemOf(section: TlsSection, name: Named, { read, error }: TlsDeps): { key: string; pem: string } | undefined {
   const { [name]: inline, [`${name}_file` as const]: path } = section;
   if (inline !== undefined && path !== undefined) error(at(name), `must not be set together with ${name}_file`);
@@ -72,7 +72,7 @@ function pemOf(section: TlsSection, name: Named, { read, error }: TlsDeps): { ke
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Returns all certificates of a PEM text; undefined if none is found or one is damaged. */
+/** Returns all certificates of a PEM text; undefined if any is damaged or none is found. */
 function certificatesIn(pem: string): X509Certificate[] | undefined {
   try {
     const found = [...pem.matchAll(CERTIFICATE)].map(([each]) => new X509Certificate(each));
@@ -82,7 +82,7 @@ function certificatesIn(pem: string): X509Certificate[] | undefined {
   }
 }
 
-/** Returns the private key of a PEM text, or why it cannot be used. OpenSSL's message is dropped, because it may quote the key. */
+/** Returns the private key, or why it is unusable. OpenSSL's message is dropped, because it may quote the key. */
 function keyIn(pem: string): KeyObject | string {
   try {
     return createPrivateKey(pem);
@@ -104,7 +104,7 @@ const REQUIRES: readonly WebTls['clientAuth'][] = [
   'RequireAndVerifyClientCert',
 ];
 
-/** Checks for invalid or insecure combinations of settings. */
+/** Reports invalid or insecure combinations. */
 function checkClientAuth(section: TlsSection, hasCa: boolean, { error, warn }: TlsDeps): void {
   const { client_auth_type: type, client_allowed_sans: sans } = section;
   if (VERIFIES.includes(type) && !hasCa) {
@@ -131,7 +131,7 @@ function protocolsOf({ min_version: min, max_version: max }: TlsSection, { error
   return { minVersion: PROTOCOLS[min], maxVersion: PROTOCOLS[max] };
 }
 
-/** Reads certificate, key and authorities. Reports all errors; returns undefined if one of them prevents use. */
+/** Reads certificate, key and authorities. Reports all errors; returns undefined if one prevents use. */
 export function readTls(section: TlsSection, deps: TlsDeps): WebTls | undefined {
   const [cert, key, ca] = [
     pemOf(section, 'cert', deps),

@@ -15,27 +15,22 @@ import {
 import { type FileLocation, formatPath, type LocatedError } from './errors.ts';
 
 export interface YamlFile {
-  /** The content that could be read. */
   readonly content: unknown;
-  /** Errors in the YAML syntax, and syntax that is not allowed here. */
+  /** Errors in the YAML syntax, including unsupported syntax. */
   readonly errors: readonly LocatedError[];
-  /** Whether an error makes the rest of the file unreliable. */
+  /** Whether an error makes later parts of the file unreliable. */
   readonly isBroken: boolean;
-  /** Returns the place of the deepest node on `path` that exists or, with `key`, the place of that key in this node. */
+  /** Returns the place of the deepest existing node on `path`, or of its key `key`. */
   locate(path: readonly PropertyKey[], key?: string): FileLocation;
-  /**
-   * Whether the node that `locate` finds was parsed reliably: it has no YAML error and ends before the first error that makes the
-   * rest of the file unreliable.
-   */
+  /** Whether the node that `locate` finds was parsed without errors and ends before unreliable parts. */
   isSure(path: readonly PropertyKey[], key?: string): boolean;
 }
 
-/** Converts a value to YAML without folding long lines. */
+/** Formats a value as YAML without folding long lines. */
 export function writeYaml(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-/** Actual place of a YAML error (offset in the text), and the message. */
 interface YamlError {
   readonly at: number;
   readonly message: string;
@@ -44,7 +39,7 @@ interface YamlError {
 const QUOTES = 'text that begins with { [ ] } , # & * ! | > \' " % @ or ` goes in quotes';
 const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
 
-/** Returns start and indentation of the line at an offset, and of the next line that is not blank. */
+/** Returns start and indentation of a line, and the next line that is not blank. */
 function lineAt(text: string, offset: number) {
   const start = text.lastIndexOf('\n', offset - 1) + 1;
   const indent = /^ */.exec(text.slice(start))?.[0].length ?? 0;
@@ -58,7 +53,7 @@ function lineAt(text: string, offset: number) {
   };
 }
 
-/** Explains a key that continues in the next line: wrong indentation or a missing colon. */
+/** Explains a key that continues in the next line, because of wrong indentation or a missing colon. */
 function explainMultilineKey(text: string, at: number): YamlError {
   const { indent, next } = lineAt(text, at);
   if (next && next.indent > indent) {
@@ -70,7 +65,7 @@ function explainMultilineKey(text: string, at: number): YamlError {
   return { at, message: 'must be a key: a name, a colon and a space' };
 }
 
-/** Explains a parser error. The parser's message may quote a secret, so only the kind of error is used. */
+/** Explains a parser error by its kind. The parser's message may quote a secret. */
 function explainYamlError(
   code: string,
   parserMessage: string,
@@ -80,7 +75,7 @@ function explainYamlError(
   const [at] = range;
   const explain = (message: string): YamlError => ({ at, message });
   const isMultiline = text.slice(...range).includes('\n');
-  // In flow collections, the braces of `${NAME}` are parsed as another collection.
+  // The parser reads the braces of `${NAME}` as a nested collection.
   const [, variable] = /^\$\{([A-Za-z_]\w*)/.exec(text.slice(at - 1)) ?? [];
   if (variable !== undefined) {
     return {
@@ -131,7 +126,7 @@ function explainYamlError(
   }
 }
 
-/** Error codes after which the rest of the file is reliable. */
+/** Errors after which the rest of the file is reliable. */
 const HARMLESS: readonly string[] = [
   'DUPLICATE_KEY',
   'TAG_RESOLVE_FAILED',
@@ -141,7 +136,7 @@ const HARMLESS: readonly string[] = [
   'BAD_SCALAR_START',
 ];
 
-/** Returns the start of the quoted text that extends to `end`. */
+/** Returns the start of the quoted text that ends at `end`. */
 function openQuote(document: Document, end: number): number {
   let start = end;
   visit(document, {
@@ -152,7 +147,7 @@ function openQuote(document: Document, end: number): number {
   return start;
 }
 
-/** Reads a file up to the section that contains the tab, because the parser misreads the rest. */
+/** Reads the file up to the section with the tab, because the parser misreads the rest. */
 function readBeforeTab(text: string, tab: number, file: string, error: LocatedError): YamlFile {
   const keys = [...text.slice(0, tab).matchAll(/^[^\s#-]/gm)];
   const before = readYaml(text.slice(0, keys.at(-1)?.index ?? 0), file);
@@ -161,7 +156,7 @@ function readBeforeTab(text: string, tab: number, file: string, error: LocatedEr
 
 export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
-  // Pretty errors would quote the invalid line, which may contain a secret.
+  // Pretty errors would quote the line, which may contain a secret.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const at = (offset: number, path: readonly PropertyKey[] = []): FileLocation => {
     const { line, col } = lines.linePos(offset);
@@ -178,9 +173,8 @@ export function readYaml(text: string, file: string): YamlFile {
     if (!found.has(offset)) found.set(offset, message);
   };
   for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
-    // Later errors are consequences of the first.
     if (pos[0] >= brokenAt) continue;
-    // A missing quote is reported at the end of the file; the mistake is where the quoted text starts.
+    // The parser reports a missing quote at the end of the file.
     const start = message.includes('closing') ? openQuote(document, pos[0]) : pos[0];
     const explained = explainYamlError(code, message, text, [start, pos[1]]);
     addError(explained.at, explained.message);

@@ -33,7 +33,7 @@ export interface AccountParts extends Omit<WorldOptions, 'dialect'> {
   readonly faults: readonly FaultSeed[];
 }
 
-/** Creates an account lazily: its world is built by the first request, so that a thousand accounts start quickly. */
+/** Creates an account. The first request builds its world, so that a thousand accounts start quickly. */
 export function createAccount(parts: AccountParts): EmulatedAccount & { readonly answer: RequestListener } {
   const { credentials, clock } = parts;
   const start = clock.now();
@@ -63,7 +63,7 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
   };
 }
 
-/** Builds the request pipeline: counting, fault injection, authentication, response. */
+/** Builds the request pipeline. */
 function build(parts: AccountParts, start: number) {
   const { credentials, clock, realClock, seed, accounts } = parts;
   const scenario = scenarioNamed(parts.scenario);

@@ -3,11 +3,11 @@ import { deadLetter, type EmulatedMessage, type FailedMessage, type Fields, type
 
 type MessageSeed = Partial<Omit<EmulatedMessage, 'fields'>> & Partial<Fields>;
 
-/** A dead letter to add: fields of its row, all optional. Times are in ms since the Unix epoch. */
+/** A dead letter to add. Times in ms since the Unix epoch. */
 export interface DlqSeed extends MessageSeed {
   readonly enteredAt?: number;
   readonly responseStatus?: number;
-  /** Response of the destination; defaults to the reason phrase of the status. */
+  /** Response of the destination. Default: the reason phrase of the status. */
   readonly responseBody?: string;
 }
 
@@ -15,7 +15,7 @@ export interface FailedRunSeed extends DlqSeed {
   readonly workflowRunId?: string;
   readonly workflowUrl?: string;
   readonly workflowCreatedAt?: number;
-  /** Default: CALLBACK_INPROGRESS; null if the workflow has no failure function. */
+  /** Default: CALLBACK_INPROGRESS. Null without a failure function. */
   readonly callbackState?: WireCallbackState | null;
   readonly callbackRetries?: number;
   /** Status of the callback's last attempt. */
@@ -35,7 +35,7 @@ const PLAIN: Fields = {
   topicId: '',
 };
 
-/** Caches fields of similar messages, so that a million messages share them. */
+/** Shares equal fields between messages, to save memory. */
 export type SharedFields = Map<string, Fields>;
 
 export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): EmulatedMessage {

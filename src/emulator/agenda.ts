@@ -6,7 +6,7 @@ interface Item {
 
 const isBefore = (a: Item, b: Item) => a.due < b.due || (a.due === b.due && a.order < b.order);
 
-/** Schedules actions in emulated time (ms) in a binary heap; actions due in the same millisecond run in the order added. */
+/** Runs actions in emulated time. Actions of the same millisecond run in the order added. */
 export class Agenda {
   #now: number;
   #heap: Item[] = [];
@@ -16,12 +16,12 @@ export class Agenda {
     this.#now = now;
   }
 
-  /** Time of the running action; between runs, the time up to which all actions have run. */
+  /** Time of the running action, or else the end of the last run. */
   get now(): number {
     return this.#now;
   }
 
-  /** Schedules `run`; overdue actions run at the current time. */
+  /** Schedules `run`. Overdue actions run at the current time. */
   at(due: number, run: () => void): void {
     const item = { due: Math.max(due, this.#now), order: this.#added++, run };
     let index = this.#heap.push(item) - 1;
@@ -34,7 +34,6 @@ export class Agenda {
     this.#heap[index] = item;
   }
 
-  /** Runs all actions due until `now`, in order. Does nothing if `now` is in the past. */
   runUntil(now: number): void {
     for (let next = this.#heap[0]; next && next.due <= now; next = this.#heap[0]) {
       this.#removeFirst();

@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 
-/** Emulated time: starts at the real time and runs `speed` times as fast. */
+/** Time that starts at the real time and runs `speed` times as fast. */
 export type EmulatedClock = ReturnType<typeof createEmulatedClock>;
 
 export function createEmulatedClock(clock: Clock, speed: number) {
@@ -9,14 +9,14 @@ export function createEmulatedClock(clock: Clock, speed: number) {
   let jumped = 0;
   let latest = origin;
   return {
-    /** Emulated milliseconds per real millisecond; 0 freezes the clock. */
+    /** Emulated time relative to real time; 0 freezes the clock. */
     speed,
-    /** Returns whole emulated milliseconds since the Unix epoch. Never decreases. */
+    /** Whole emulated milliseconds since the Unix epoch. Never decreases. */
     now(): number {
       latest = Math.max(latest, Math.floor(origin + (clock.now() - origin) * speed) + jumped);
       return latest;
     },
-    /** Advances by `ms` emulated milliseconds, so that tests can move a frozen clock. */
+    /** Advances the clock (ms), even if it is frozen. */
     advance(ms: number): void {
       if (!(ms >= 0 && Number.isFinite(ms))) throw new RangeError(`a clock only goes ahead, got ${ms} ms`);
       jumped += Math.round(ms);

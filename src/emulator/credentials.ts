@@ -4,11 +4,11 @@ const secret = () => randomBytes(18).toString('base64url');
 
 export class EmulatedCredentials {
   readonly accountId = randomUUID();
-  /** Basic authentication of the account-management API; unchanged by resets. */
+  /** For the account-management API; unchanged by resets. */
   readonly login: { readonly username: string; readonly password: string };
   token: string;
   readOnlyToken: string;
-  /** Password in the response of a reset; differs from the one in `login`. */
+  /** Password in the response to a reset, not the one in `login`. */
   password = secret();
   signingKeys = { current: `sig_${secret()}`, next: `sig_${secret()}` };
   resets = 0;
@@ -23,14 +23,14 @@ export class EmulatedCredentials {
     this.readOnlyToken = readOnlyToken;
   }
 
-  /** Returns the permissions of an Authorization header at the data API or the account-management API; undefined if unauthorized. */
+  /** Returns the permissions of an Authorization header; undefined if it is unauthorized. */
   rightOf(authorization: string | undefined, at: 'bearer' | 'account'): 'all' | 'read' | undefined {
     if (at === 'account') return authorization === this.#basic ? 'all' : undefined;
     if (authorization === `Bearer ${this.token}`) return 'all';
     return authorization === `Bearer ${this.readOnlyToken}` ? 'read' : undefined;
   }
 
-  /** Replaces tokens and password; the old ones become invalid immediately. */
+  /** Replaces tokens and password. The old ones become invalid immediately. */
   reset(): void {
     Object.assign(this, { token: secret(), readOnlyToken: secret(), password: secret() });
     this.resets++;

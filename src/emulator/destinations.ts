@@ -1,6 +1,6 @@
 import type { Fields } from './message.ts';
 
-/** A destination of messages and its behaviour. Times in milliseconds, shares from 0 to 1. */
+/** A destination and its behaviour. Times in milliseconds, shares from 0 to 1. */
 export interface Destination {
   readonly fields: Fields;
   readonly everyMs: number;
@@ -8,12 +8,12 @@ export interface Destination {
   readonly takesMs: number;
   /** Share of attempts that fail temporarily. */
   readonly flaky: number;
-  /** Share of messages that fail at every attempt. */
+  /** Share of messages whose attempts all fail. */
   readonly doomed: number;
   readonly retryMs?: number;
-  /** Statuses of failing attempts; 0 means no response, 489 means that retrying is useless. */
+  /** Statuses of failed attempts: 0 without a response, 489 if retries are useless. */
   readonly statuses: readonly number[];
-  /** Whether its dead letters are never cleared by operators and stay until they expire. */
+  /** Whether operators ignore its dead letters. */
   readonly neglected?: boolean;
 }
 
@@ -22,7 +22,7 @@ const COMMON = { method: 'POST', header: HEADER, maxRetries: 3, topicId: '' } as
 const labelled = (label: string, ...others: readonly string[]) => ({ labels: [label, ...others], label });
 const ORDERS = { ...COMMON, topicName: 'orders', topicId: 'top_4Qk9orders' } as const;
 
-/** About 6,000 messages an hour. Some flow-control keys are unusual on purpose, because clients put them in labels and URLs. */
+/** About 6,000 messages an hour. Some flow-control keys are deliberately unusual, because clients put them in labels and URLs. */
 export const destinations: readonly Destination[] = [
   {
     fields: {
@@ -153,10 +153,10 @@ export const destinations: readonly Destination[] = [
 /** Addresses of publishers (documentation ranges). */
 export const CALLERS = ['192.0.2.10', '192.0.2.11', '198.51.100.7', '2001:db8::25'] as const;
 
-/** A workflow that sometimes fails, and the behaviour of its failure callback. */
+/** A failing workflow and the behaviour of its failure callback. */
 export interface Workflow {
   readonly fields: Fields;
-  /** Statuses of failing steps and callbacks; 0 means no response. */
+  /** Statuses of failed steps and callbacks; 0 without a response. */
   readonly statuses: readonly number[];
   readonly callback?: { readonly url: string; readonly maxRetries: number };
   readonly callbackTakesMs: number;
@@ -170,7 +170,7 @@ const STEP = {
   topicId: '',
 } as const;
 
-/** By default a callback is retried for half an hour (3 retries), 6.7 hours (4) or 30.7 hours (5). */
+/** Callbacks are retried for half an hour (3 retries), 6.7 hours (4) or 30.7 hours (5). */
 export const workflows: readonly Workflow[] = [
   {
     fields: { ...STEP, url: 'https://app.example.com/api/workflows/signup', ...labelled('signup') },

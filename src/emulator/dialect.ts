@@ -1,6 +1,6 @@
 interface Choice<V extends string = string> {
   readonly help: string;
-  /** Allowed values, default first. */
+  /** The first value is the default. */
   readonly values: readonly [V, ...V[]];
 }
 
@@ -20,10 +20,10 @@ const dateFiltering = (parameter: string) =>
   choice(`how the lists apply the parameter ${parameter}`, 'exact', 'ignored');
 
 const DAY_MS = 86_400_000;
-/** Maximum delay of events (ms). It equals their retention: an event delayed for longer would never be listed. */
+/** Maximum delay of events (ms), equal to their retention: a longer delay would hide them forever. */
 const MAX_DELAY_MS = 6 * 3_600_000;
 
-/** Differences between accounts of the service. Defaults follow the interface document or, if it is silent, the official clients. */
+/** Variants of the service's API. Defaults follow the interface document or, if it is silent, official clients. */
 export const dialectOptions = {
   flowControlList: choice('flow-control list: inside an object, or bare', 'object', 'array'),
   flowControlListSize: choice('name of the size in the flow-control list', 'waitListSize', 'waitlistSize'),
@@ -107,7 +107,7 @@ export const dialectOptions = {
 
 type Options = typeof dialectOptions;
 
-/** Current API variant of the emulated service. May change while it runs. */
+/** Current variant of the API. May change while the emulator runs. */
 export type Dialect = {
   -readonly [K in keyof Options]: Options[K] extends Choice<infer V> ? V : number;
 };
@@ -132,7 +132,7 @@ function check(changes: Readonly<Record<string, unknown>>): asserts changes is P
   }
 }
 
-/** Returns the defaults overridden by `changes`. Throws a RangeError that explains the problem. */
+/** Returns the defaults with `changes`. Throws a RangeError for invalid ones. */
 export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect {
   check(changes);
   const defaults = Object.entries<Choice | Amount>(dialectOptions).map(([name, option]) => [
@@ -142,7 +142,7 @@ export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect
   return { ...Object.fromEntries(defaults), ...changes };
 }
 
-/** Applies all options in `changes`, or none if it throws a RangeError that explains the problem. */
+/** Applies all changes, or throws a RangeError without any change. */
 export function changeDialect(dialect: Dialect, changes: unknown): void {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw new RangeError('invalid dialect: it must be an object of options and their values');
@@ -151,7 +151,7 @@ export function changeDialect(dialect: Dialect, changes: unknown): void {
   Object.assign(dialect, changes);
 }
 
-/** Parses `name=value` from the command line. Throws a RangeError that explains the problem. */
+/** Parses `name=value` from the command line. Throws a RangeError. */
 export function readDialectOption(text: string): Partial<Dialect> {
   const [name = '', ...rest] = text.split('=');
   const value = rest.join('=');
@@ -161,7 +161,7 @@ export function readDialectOption(text: string): Partial<Dialect> {
   return changes;
 }
 
-/** Returns one line per option: name, values with the default first, and description. */
+/** Returns a line per option: name, values and description. */
 export function dialectHelp(): string[] {
   return Object.entries<Choice | Amount>(dialectOptions).map(([name, option]) => {
     const values = 'values' in option ? option.values.join('|') : `${option.initial} (${option.min}-${option.max})`;

@@ -6,7 +6,7 @@ import { type Position, RowTimeline } from './timeline.ts';
 
 export type StateCounts = Record<LogState, number>;
 
-/** Events to count. Times in ms, both ends included. */
+/** In ms, both ends included. */
 export interface CountRange {
   readonly from?: number;
   readonly to?: number;
@@ -15,11 +15,11 @@ export interface CountRange {
 
 const zeroCounts = (): StateCounts => recordOf(LOG_STATES, () => 0);
 
-/** Contains every event once, whether listed or not, and counts all events since the start. */
+/** Contains every event once, listed or not, and counts all events since the start. */
 export class EventLog extends RowTimeline<LoggedEvent> {
   readonly #total = zeroCounts();
 
-  /** Number of events ever added, by state, including expired ones. */
+  /** Number of events ever added, by state. */
   get total(): Readonly<StateCounts> {
     return { ...this.#total };
   }
@@ -34,7 +34,7 @@ export class EventLog extends RowTimeline<LoggedEvent> {
     super.addAll(rows);
   }
 
-  /** Counts the retained events by state, by visiting each one. */
+  /** Counts the retained events by state. */
   count({ from = 0, to = Number.POSITIVE_INFINITY, within }: CountRange = {}): StateCounts {
     const counts = zeroCounts();
     this.forEach(({ state }, time) => {
@@ -51,7 +51,7 @@ interface LateRule {
   readonly maxMs: number;
 }
 
-/** Returns the delay of an event: 0, or 1 to `maxMs` milliseconds. Deterministic for a seed, message, state and time. */
+/** Returns the delay of an event, from 0 to `maxMs`. Deterministic. */
 export function lateBy(
   seed: number,
   { message, state }: { readonly message: Pick<EmulatedMessage, 'messageId'>; readonly state: LogState },
@@ -63,34 +63,31 @@ export function lateBy(
   return Math.ceil((1 - fractionOf(seed, `delay ${event}`)) * maxMs);
 }
 
-/**
- * The listed part of the event log: delayed, unordered, partly duplicated, and empty during an incident. Times in ms since
- * the Unix epoch.
- */
+/** The part of the log that the API lists: delayed, unordered, duplicated or missing events. Times in ms since the Unix epoch. */
 export class LogView {
   readonly #seed: number;
   readonly #dialect: Dialect;
   readonly #latest: (now: number) => number;
-  /** Rules apply to events after the horizon at which they were set, because listed events stay listed. */
+  /** A rule applies only to later events, because listed events stay listed. */
   readonly #lateRules: (LateRule & { readonly after: number })[] = [];
   readonly #gaps: { readonly from: number; to: number }[] = [];
   #horizon = Number.NEGATIVE_INFINITY;
 
-  /** `latest` returns the time up to which lag and scenario allow events to be listed; delays of single events apply as well. */
+  /** `latest`: the time up to which events may be listed. Single events may be delayed further. */
   constructor(seed: number, dialect: Dialect, latest: (now: number) => number) {
     this.#seed = seed;
     this.#dialect = dialect;
     this.#latest = latest;
   }
 
-  /** Returns the time up to which events are listed at `now`. Never decreases, because listed events stay listed. */
+  /** Returns the time up to which events are listed. Never decreases. */
   until(now: number): number {
     this.#followDialect();
     this.#horizon = Math.max(this.#horizon, this.#latest(now));
     return this.#horizon;
   }
 
-  /** Returns a test for events up to `until(now)` that are not listed; undefined if all of them are. */
+  /** Returns a test for events up to `until(now)` that are not listed; undefined if all are. */
   unlisted(now: number): EventTest | undefined {
     const { lost } = this;
     const delayed = this.#delayed(this.until(now));
@@ -98,7 +95,7 @@ export class LogView {
     return delayed ? (event, time) => lost(time) || delayed(event, time) : (_, time) => lost(time);
   }
 
-  /** Returns how often an event is listed; undefined if every event is listed once. */
+  /** Returns how often an event is listed; undefined if always once. */
   get copies(): ((event: LoggedEvent, time: number) => number) | undefined {
     const { logDuplicates } = this.#dialect;
     if (logDuplicates === 0) return undefined;
@@ -106,7 +103,7 @@ export class LogView {
       fractionOf(this.#seed, `twice ${message.messageId} ${state} ${time}`) < logDuplicates ? 2 : 1;
   }
 
-  /** Returns a test for times at which events were lost; undefined if there are no gaps. */
+  /** Returns a test for the times of lost events; undefined without gaps. */
   get lost(): ((time: number) => boolean) | undefined {
     if (this.#gaps.length === 0) return undefined;
     return time => this.#gaps.some(({ from, to }) => time >= from && time < to);
@@ -133,12 +130,12 @@ export class LogView {
     this.#lateRules.push({ share, maxMs, after: this.#horizon });
   }
 
-  /** Returns a test for events that are delayed beyond `until`; undefined if none can be. */
+  /** Returns a test for events delayed beyond `until`; undefined if none can be. */
   #delayed(until: number): EventTest | undefined {
     const longest = Math.max(0, ...this.#lateRules.map(({ share, maxMs }) => (share > 0 ? maxMs : 0)));
     if (longest === 0) return undefined;
     return (event, time) => {
-      // Most events are too old to still be delayed.
+      // Fast path: most events are older than any delay.
       if (time + longest <= until) return false;
       const rule = this.#lateRules.findLast(({ after }) => time > after);
       return rule !== undefined && time + lateBy(this.#seed, event, time, rule) > until;

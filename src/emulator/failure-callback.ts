@@ -7,7 +7,7 @@ export const WIRE_CALLBACK_STATES = [
 
 export type WireCallbackState = (typeof WIRE_CALLBACK_STATES)[number];
 
-/** Success and cancellation are final: the service refuses to run such a callback again. */
+/** Success and cancellation are final: such a callback never runs again. */
 const NEXT: Readonly<Record<WireCallbackState, readonly WireCallbackState[]>> = {
   CALLBACK_INPROGRESS: ['CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'],
   CALLBACK_FAIL: ['CALLBACK_INPROGRESS'],
@@ -15,14 +15,14 @@ const NEXT: Readonly<Record<WireCallbackState, readonly WireCallbackState[]>> = 
   CALLBACK_CANCELED: [],
 };
 
-/** Message that notifies a publisher of a failed workflow run. Times in ms since the Unix epoch. */
+/** A message that reports a failed workflow run. Times in ms since the Unix epoch. */
 export class FailureCallback {
   readonly url: string;
   readonly maxRetries: number;
-  /** Id of the current message; a manual retry sends a new one. */
+  /** A manual retry changes this id. */
   messageId: string;
   retried = 0;
-  /** Status of the last attempt; undefined before the first response, 0 without a response. */
+  /** Status of the last attempt: undefined before the first, 0 without a response. */
   responseStatus: number | undefined;
   nextDeliveryTime: number | undefined;
   #state: WireCallbackState;
@@ -42,7 +42,7 @@ export class FailureCallback {
     return this.#state === 'CALLBACK_INPROGRESS';
   }
 
-  /** Changes the state. Throws a RangeError if the transition is not allowed. */
+  /** Throws a RangeError if the transition is not allowed. */
   become(state: WireCallbackState): void {
     if (!NEXT[this.#state].includes(state)) throw new RangeError(`${this.#state} cannot become ${state}`);
     this.#state = state;
@@ -50,7 +50,7 @@ export class FailureCallback {
   }
 }
 
-/** Fields of a failed workflow run that its dead letter lacks. */
+/** Fields of a failed workflow run, in addition to those of its dead letter. */
 export interface FailedRun {
   readonly workflowRunId: string;
   readonly workflowUrl: string;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { printable, printableJson } from '../../kit/text.ts';
 import type { ListName } from '../../lookup/lists.ts';
 
-/** A row of a list in its JSON form, with its account. */
+/** A row of a list as JSON, with its account. */
 export interface PrintedRow {
   readonly id: string | undefined;
   readonly json: Readonly<Record<string, unknown>>;
@@ -10,9 +10,8 @@ export interface PrintedRow {
 
 export interface PrintOptions {
   readonly format: 'table' | 'json' | 'ids';
-  /** Maximum length of a table's lines; undefined for any length. */
+  /** Maximum line length of a table; undefined for no limit. */
   readonly width: number | undefined;
-  /** Whether a table has a column with the account. */
   readonly withAccount: boolean;
 }
 
@@ -30,7 +29,7 @@ const MESSAGE = column('message', 'messageId');
 const STATUS = column('status', 'responseStatus');
 const PROPERTIES = [column('queue'), column('topic'), column('schedule')];
 
-/** Columns in order of importance: the last ones are omitted if they do not fit. */
+/** Most important columns first: the last ones are omitted if they do not fit. */
 const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
   dlq: [
     column('entered (UTC)', 'enteredAt', 'createdAt'),
@@ -65,7 +64,7 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
   ],
 };
 
-/** Columns that are shortened to fit. The others contain ids, which must be complete. */
+/** Columns that may be shortened. Ids in other columns must be complete. */
 const isFlexible = ({ head }: Column) => head === 'url' || head === 'key';
 
 const GAP = 2;
@@ -89,7 +88,7 @@ interface Fitted extends Column {
   readonly isNumber: boolean;
 }
 
-/** Omits columns without values and those after the first that does not fit into a line, and sets the widths. */
+/** Omits empty columns and columns that do not fit, and sets the widths. */
 function fitColumns(
   columns: readonly Column[],
   rows: readonly PrintedRow[],
@@ -120,15 +119,15 @@ function lineOf(columns: readonly Fitted[], textOf: (column: Fitted) => string):
   return `${cells.join(' '.repeat(GAP)).trimEnd()}\n`;
 }
 
-/** Line length if neither the terminal nor COLUMNS specifies one. */
+/** Line length without a terminal and without COLUMNS. */
 const DEFAULT_WIDTH = 120;
 
-/** Returns the line length. `columns`: width of the terminal; 0 if the terminal has no size. `setting`: value of COLUMNS. */
+/** `columns`: width of the terminal, 0 if unknown. `setting`: value of COLUMNS. */
 export function lineWidth(columns: number | undefined, setting: string | undefined): number {
   return [columns, Number(setting)].find(width => width !== undefined && width > 0) ?? DEFAULT_WIDTH;
 }
 
-/** Prints rows as they arrive. The first rows determine the widths of a table. Rejects if the reader has closed `out`. */
+/** Prints rows as they arrive. The first rows set the widths of a table. Rejects if `out` is closed. */
 export function createPrinter(
   name: ListName,
   { format, width, withAccount }: PrintOptions,

@@ -9,7 +9,7 @@ type Unknown = AccountReport['unknown'][number];
 
 const WIDTH = 80;
 
-/** Breaks a text into indented lines; lines after the first are indented twice. Words longer than a line stay whole. */
+/** Wraps a text. Lines after the first are indented twice. */
 function wrap(text: string, indent: string): string {
   const lines: string[] = [];
   let line = indent;
@@ -36,7 +36,7 @@ const DATA: Readonly<Record<Unknown['data'], string>> = {
   not_read: 'have not been read',
 };
 
-/** Returns a time and its age: `2026-11-23T10:00:00Z (5 min ago)`. */
+/** Formats a time with its age: `2026-11-23T10:00:00Z (5 min ago)`. */
 function timeText(iso: string, now: string): string {
   const age = (Date.parse(now) - Date.parse(iso)) / 1000;
   return `${iso.replace(/\.\d+Z$/, 'Z')} (${durationText(Math.max(0, age))} ago)`;
@@ -69,7 +69,7 @@ function sizeText({ deadLetters, dataAt }: AccountReport, now: string): string[]
 const sinceText = ({ since }: Problem, now: string) => (since === null ? '' : `, since ${timeText(since, now)}`);
 
 const COLLECTORS = new Map(ACCOUNT_CHECKS.map(({ kind, collector }) => [kind, collector]));
-/** Checks whether data can be read: `unknown` has the same information. */
+/** Checks that repeat the information in `unknown`. */
 const OF_READING: ReadonlySet<string> = new Set<CheckKind>([
   'token_rejected',
   'service_unavailable',
@@ -77,7 +77,7 @@ const OF_READING: ReadonlySet<string> = new Set<CheckKind>([
   'data_stale',
 ]);
 
-/** Describes checks without a result, except those whose data is reported as unknown. */
+/** Describes checks without a result, unless their data is already reported as unknown. */
 function unevaluatedText({ unevaluated, unknown }: AccountReport): string[] {
   const isReported = (kind: CheckKind) =>
     unknown.some(({ collector }) => collector === null || OF_READING.has(kind) || collector === COLLECTORS.get(kind));
@@ -85,7 +85,7 @@ function unevaluatedText({ unevaluated, unknown }: AccountReport): string[] {
   return words.length > 0 ? [`no result without more data or history: ${someOf(words)}`] : [];
 }
 
-/** Returns the URL of a problem's runbook, or its name without `server.externalUrl`; undefined if it has none. */
+/** Returns the URL of a problem's runbook, or its name if the agent has no `server.externalUrl`. */
 function runbookOf({ runbook }: Problem, { externalUrl }: Report): string | undefined {
   if (runbook === null) return undefined;
   return externalUrl === null ? `runbook: ${runbook}` : `${externalUrl.replace(/\/$/, '')}/runbooks/${runbook}`;
@@ -96,7 +96,7 @@ const omittedText = ({ problems, problemsTotal }: AccountReport) =>
     ? [`${plural(problemsTotal - problems.length, 'more problem')}, shown by its holder`]
     : [];
 
-/** Formats a report for a terminal of 80 columns. Its first line is the verdict. */
+/** Formats a report for a terminal with 80 columns, the verdict first. */
 export function textReport(report: Report): string {
   const { now, version, agent, accounts } = report;
   const item = (text: string) => wrap(printable(text), '  ');
@@ -127,14 +127,14 @@ export function textReport(report: Report): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Escapes untrusted text for Markdown, so that names cannot add formatting, links or mentions. */
+/** Escapes text for Markdown, so that names cannot add links or mentions. */
 const escaped = (text: string) =>
   printable(text)
     .replace(/[\\`*_[\]|~<>&]/g, '\\$&')
     .replace(/@/g, '@\u200b')
     .replace(/:\/\//g, ':\\//');
 
-/** Formats a report for a chat message or the summary of a pipeline. */
+/** Formats a report as Markdown, for a chat message or a pipeline. */
 export function markdownReport(report: Report): string {
   const { now, version, agent, accounts } = report;
   const problem = (each: Problem) => {
