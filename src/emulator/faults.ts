@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createRandom } from './random.ts';
 
-/** A fault in responses. Omitted fields have no effect. Times are real milliseconds. */
+/** A fault in responses. Times are real milliseconds. */
 export const FaultSeed = z.strictObject({
   endpoint: z
     .string()
@@ -34,7 +34,7 @@ export const FaultSeed = z.strictObject({
 
 export type FaultSeed = Readonly<z.infer<typeof FaultSeed>>;
 
-/** Parses one fault or a list. Throws a RangeError that explains the problem. */
+/** Parses one fault or a list. Throws a RangeError. */
 export function readFaults(value: unknown): FaultSeed[] {
   return (Array.isArray(value) ? value : [value]).map(each => {
     const { data, error } = FaultSeed.safeParse(each);
@@ -44,7 +44,7 @@ export function readFaults(value: unknown): FaultSeed[] {
   });
 }
 
-/** Parses `name=value,name=value` from the command line. Throws a RangeError that explains the problem. */
+/** Parses `name=value,name=value` from the command line. Throws a RangeError. */
 export function readFault(text: string): FaultSeed {
   const pairs = text.split(',').map(pair => {
     const [name = '', ...rest] = pair.split('=');
@@ -62,10 +62,10 @@ interface ActiveFault {
   struck: number;
 }
 
-/** Injected faults in the order added. Only the first fault that applies to a request takes effect. */
+/** Faults in the order added. Only the first that applies to a request takes effect. */
 export type Faults = ReturnType<typeof createFaults>;
 
-/** `ofScenario` returns the scenario's current fault, which is tried last. */
+/** `ofScenario`: the scenario's current fault, tried last. */
 export function createFaults(seed: number, ofScenario: () => FaultSeed | undefined) {
   const random = createRandom(seed + 3);
   let all: ActiveFault[] = [];
@@ -93,7 +93,7 @@ export function createFaults(seed: number, ofScenario: () => FaultSeed | undefin
       all = [];
     },
     list: (): readonly Readonly<ActiveFault>[] => all.map(each => ({ ...each })),
-    /** Draws the fault of a request to this endpoint, and its delay in ms. */
+    /** Returns the fault of a request to this endpoint, and its delay (ms). */
     draw(endpoint: string): { readonly fault: FaultSeed; readonly delayMs: number } | undefined {
       const now = ofScenario();
       const found = [...all, ...(now ? [{ fault: now, struck: 0 }] : [])].find(each => strikes(each, endpoint));

@@ -7,17 +7,17 @@ interface Key {
   fields: Fields;
   running: number;
   ghosts: number;
-  /** Number of further deliveries that will not release their slot. */
+  /** Number of deliveries that will still leak their slot. */
   leaksLeft: number;
   paused: boolean;
-  /** Whether no delivery starts although no field of the key explains why. */
+  /** Whether no delivery starts, although the key's fields do not show why. */
   starved: boolean;
-  /** Limits set by an operator, which override the messages' limits. */
+  /** Limits by an operator, which override those of messages. */
   pinned: FlowLimits;
   nextStart: number;
   planned: boolean;
   usedAt: number;
-  /** Deliveries started in the rate period that began at `periodStart`. */
+  /** Deliveries started in the current rate period. */
   started: number;
   periodStart: number;
 }
@@ -37,34 +37,34 @@ export interface KeyDetail {
   readonly periodStart: number;
 }
 
-/** Time after which unused keys are no longer listed (ms), as clients of the service have observed. */
+/** Time after which an unused key is not listed (ms), as observed by clients. */
 const IDLE_MS = 10 * 60_000;
 
-/** Returns the limits of a key. Called at every start and end of a delivery, so it must not copy all fields. */
+/** Called for every delivery, so it must not copy all fields. */
 const limitsOf = ({ fields, pinned }: Key) => ({
   parallelism: pinned.parallelism ?? fields.parallelism,
   rate: pinned.rate ?? fields.rate,
   period: pinned.period ?? fields.period,
 });
 
-/** Starts deliveries of a key as its parallelism and rate permit; the others wait in first-come order. */
+/** Starts deliveries within the parallelism and rate of their key. Others wait in order. */
 export class FlowControl {
   readonly #agenda: Agenda;
   readonly #leaks: () => boolean;
   readonly #keys = new Map<string, Key>();
 
-  /** `leaks`: whether the slot of a delivery that ends now is never released. */
+  /** `leaks`: whether a delivery that ends never releases its slot. */
   constructor(agenda: Agenda, leaks: () => boolean = () => false) {
     this.#agenda = agenda;
     this.#leaks = leaks;
   }
 
-  /** Calls `start` when the flow-control key in `fields` permits it; immediately if there is no key. */
+  /** Calls `start` when the flow-control key permits it, or immediately without a key. */
   enter(fields: Fields, start: () => void): void {
     this.#enter(fields, start, 'waiting');
   }
 
-  /** Like `enter`, for a retry of a message that has kept its slot. */
+  /** Like `enter`, for a retry that has kept its slot. */
   enterAgain(fields: Fields, start: () => void): void {
     this.#enter(fields, start, 'again');
   }
@@ -88,7 +88,7 @@ export class FlowControl {
     const key = fields.flowControlKey === undefined ? undefined : this.#keys.get(fields.flowControlKey);
     if (!key) return;
     key.running--;
-    // At least one slot remains, so that the key is never blocked for good.
+    // Keep one slot, so that the key is never blocked.
     const { parallelism = 1 } = limitsOf(key);
     if (key.leaksLeft > 0) {
       key.leaksLeft--;
@@ -97,27 +97,27 @@ export class FlowControl {
     this.#admit(key);
   }
 
-  /** Pauses or resumes a key; returns false if it does not exist. */
+  /** Returns false for an unknown key. */
   pause(name: string, paused: boolean): boolean {
     return this.#change(name, { paused });
   }
 
-  /** Occupies this many slots of a key without a delivery; returns false if the key does not exist. */
+  /** Occupies slots without a delivery. Returns false for an unknown key. */
   occupySlots(name: string, ghosts: number): boolean {
     return this.#change(name, { ghosts });
   }
 
-  /** Blocks a key without reporting it as paused, or unblocks it; returns false if it does not exist. */
+  /** Blocks or unblocks a key without reporting it as paused. Returns false for an unknown key. */
   starve(name: string, starved: boolean): boolean {
     return this.#change(name, { starved });
   }
 
-  /** Overrides the limits of a key; returns false if it does not exist. */
+  /** Returns false for an unknown key. */
   pin(name: string, pinned: FlowLimits): boolean {
     return this.#change(name, { pinned });
   }
 
-  /** Makes the next `leaksLeft` deliveries keep their slot after they end; returns false if the key does not exist. */
+  /** Makes the next `leaksLeft` deliveries leak their slot. Returns false for an unknown key. */
   leak(name: string, leaksLeft: number): boolean {
     return this.#change(name, { leaksLeft });
   }

@@ -15,13 +15,13 @@ export const LOG_STATES = [
 
 export type LogState = (typeof LOG_STATES)[number];
 
-/** Fields that all messages to one destination share, named as in the rows. Immutable. */
+/** Fields that messages to one destination share, named as in the rows. */
 export interface Fields {
   readonly url: string;
   readonly method: string;
   readonly header: Readonly<Record<string, readonly string[]>>;
   readonly maxRetries: number;
-  /** Empty if the message was not published to a topic: the documentation does not allow omitting the field. */
+  /** Empty without a topic: the documentation does not allow omitting this field. */
   readonly topicId: string;
   readonly topicName?: string;
   readonly endpointName?: string;
@@ -36,22 +36,22 @@ export interface Fields {
   readonly flowControlKey?: string;
   readonly parallelism?: number;
   readonly rate?: number;
-  /** Rate period (s). */
+  /** In seconds. */
   readonly period?: number;
 }
 
-/** One message. Times in ms since the Unix epoch. */
+/** Times in ms since the Unix epoch. */
 export interface EmulatedMessage {
   readonly fields: Fields;
   readonly messageId: string;
   readonly createdAt: number;
   readonly notBefore: number;
   readonly callerIP: string;
-  /** If undefined, derived from the message id when a row is written, to save memory. */
+  /** Default: derived from the message id, to save memory. */
   readonly body?: string | undefined;
 }
 
-/** One entry of the event log; its time is its position in the timeline. Times in ms since the Unix epoch. */
+/** One entry of the event log. Its position in the timeline contains its time. */
 export interface LoggedEvent {
   readonly message: EmulatedMessage;
   readonly state: LogState;
@@ -60,16 +60,14 @@ export interface LoggedEvent {
   readonly nextDeliveryTime?: number | undefined;
 }
 
-/** A failed message; the time of the failure is its position in the timeline. */
+/** A failed message. Its position in the timeline contains the time of the failure. */
 export interface FailedMessage {
   readonly fields: Fields;
   readonly callerIP: string;
-  /** Status of the last attempt; 0 if the destination did not respond. */
+  /** Status of the last attempt; 0 without a response. */
   readonly responseStatus: number;
-  /** Defaults to the reason phrase of the status. */
   readonly responseBody?: string | undefined;
   readonly run?: FailedRun | undefined;
-  /** Returns the message of the entry at this position of the timeline. */
   messageAt(place: Position): EmulatedMessage;
 }
 
@@ -82,10 +80,7 @@ export function deadLetter(
   return { fields, callerIP, responseStatus, responseBody, run, messageAt: () => message };
 }
 
-/**
- * Creates a dead letter from before the workload, shared by many positions to save memory. `lifetimeMs` is the time from
- * creation to failure.
- */
+/** Creates a dead letter that many positions share, to save memory. `lifetimeMs`: from creation to failure. */
 export function sharedDeadLetter(
   { fields, callerIP, responseStatus }: Pick<FailedMessage, 'fields' | 'callerIP' | 'responseStatus'>,
   seed: number,
@@ -102,12 +97,12 @@ export function sharedDeadLetter(
   };
 }
 
-/** Returns the id of an entry: its time of entry in ms, and a number that is unique within that millisecond. */
+/** Returns an entry's id: its time of entry (ms), and a number unique in that millisecond. */
 export function dlqIdOf({ time, seq }: Position): string {
   return `${time}-${seq}`;
 }
 
-/** Returns the position of the entry with this id; undefined for an invalid id. */
+/** Returns undefined for an invalid id. */
 export function positionOf(dlqId: string): Position | undefined {
   const match = /^(\d{1,16})-(\d{1,16})$/.exec(dlqId);
   return match ? { time: Number(match[1]), seq: Number(match[2]) } : undefined;

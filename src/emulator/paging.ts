@@ -1,7 +1,7 @@
 import type { Dialect } from './dialect.ts';
 import type { Order, Position, RowTimeline, TimelineRange } from './timeline.ts';
 
-/** An invalid request: status 400 with this message. */
+/** Error for status 400. */
 export class BadRequest extends Error {
   readonly status = 400;
 }
@@ -11,7 +11,7 @@ export interface ListDefaults {
   readonly order: Order;
 }
 
-/** A place in a list. `copy` is the index among duplicates of the row. */
+/** A place in a list. `copy`: index among duplicates of the row. */
 export interface ListPlace extends Position {
   readonly copy: number;
 }
@@ -21,18 +21,17 @@ export interface PageRequest {
   readonly range: TimelineRange & { readonly after?: ListPlace | undefined };
 }
 
-/** Filters of a list by parameter name. Each returns the row's values to compare, or undefined. */
+/** Filters by parameter name. Each returns the row's values, or undefined. */
 export type Filters<T> = Readonly<
   Record<string, (value: T, time: number, seq: number) => string | readonly string[] | undefined>
 >;
 
-/** Returns the query parameters of a request, with all values of each. */
 export function parametersOf({ url }: { readonly url: string }): URLSearchParams {
   const start = url.indexOf('?');
   return new URLSearchParams(start === -1 ? '' : url.slice(start));
 }
 
-/** Returns the single value of a parameter; an empty value counts as missing. */
+/** Returns the value of a parameter; undefined if it is empty. */
 function single(parameters: URLSearchParams, name: string): string | undefined {
   const values = parameters.getAll(name);
   if (values.length > 1) throw new BadRequest(`${name} occurs more than once`);
@@ -70,7 +69,7 @@ export function pageRequest(
   return { count: Math.min(count, defaults.count), range };
 }
 
-/** Returns the cursor of a page that ended with the row at this place. It is opaque to clients. */
+/** Returns a cursor, opaque to clients, for the page after this place. */
 function cursorAt({ time, seq, copy }: ListPlace): string {
   return Buffer.from(copy === 0 ? `${time}-${seq}` : `${time}-${seq}-${copy}`).toString('base64url');
 }
@@ -82,8 +81,8 @@ function readCursor(cursor: string): ListPlace {
 }
 
 /**
- * Returns a test for rows that match all filters of the request; undefined without filters. Values of a filter may be
- * repeated or separated by commas. `expand` may replace or reject values.
+ * Returns a test for rows that match all filters; undefined without filters. Values may be repeated or separated by commas.
+ * `expand` may replace or reject them.
  */
 export function matcher<T>(
   parameters: URLSearchParams,
@@ -107,7 +106,7 @@ export function matcher<T>(
     });
 }
 
-/** `way`: filter behaviour of the dialect; undefined for a parameter without a dialect option. */
+/** `way`: how the dialect filters; undefined if it has no such option. */
 function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly string[]): (value: string) => boolean {
   if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
   if (way === 'any-case') {
@@ -124,13 +123,13 @@ export interface RowPage<T> {
 }
 
 interface Repetition<T> {
-  /** Number of times that a row is listed in succession; default 1. */
+  /** How often a row is listed in succession; default 1. */
   readonly copies?: ((value: T, time: number) => number) | undefined;
-  /** Whether a page starts with the last row of the previous page instead of the row after it. */
+  /** Whether a page starts with the last row of the previous page. */
   readonly repeats?: boolean;
 }
 
-/** Returns the next rows of several timelines. Reads one match ahead, so that the last page has no cursor. */
+/** Returns the next rows of several timelines. Reads one row ahead, so that the last page has no cursor. */
 export function page<T extends object>(
   timelines: readonly RowTimeline<T>[],
   { count, range }: PageRequest,
@@ -162,7 +161,7 @@ export function page<T extends object>(
   return { rows, cursor: cursorAt(rows[most - 1] as ListPlace) };
 }
 
-/** Extends the range to the row that the cursor names, which may be repeated or have unlisted copies. */
+/** Extends the range to the row of the cursor, which may be repeated or have unlisted copies. */
 function withFirst({ after, ...range }: PageRequest['range']): TimelineRange {
   if (!after) return range;
   const before = range.order === 'earliestFirst' ? -1 : 1;

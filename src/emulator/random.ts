@@ -1,6 +1,6 @@
 export type Random = ReturnType<typeof createRandom>;
 
-/** Maps 32-bit numbers one to one (the finalizer of MurmurHash3). */
+/** Maps 32-bit numbers one to one (MurmurHash3's finalizer). */
 function scramble(number: number): number {
   let word = number | 0;
   word = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
@@ -10,7 +10,7 @@ function scramble(number: number): number {
 
 export function createRandom(seed: number) {
   let position = scramble(seed);
-  // A Weyl sequence visits all 32-bit numbers: a period of 2^32 draws.
+  // A Weyl sequence has a period of 2^32.
   const fraction = (): number => {
     position = (position + 0x9e3779b9) | 0;
     return scramble(position) / 2 ** 32;
@@ -18,7 +18,7 @@ export function createRandom(seed: number) {
   return {
     fraction,
     between: (low: number, high: number): number => low + Math.floor(fraction() * (high - low + 1)),
-    /** Draws an exponentially distributed number, rounded up to an integer of at least 1. */
+    /** Draws from an exponential distribution, rounded up to an integer. */
     exponential: (mean: number): number => Math.ceil(-Math.log(1 - fraction()) * mean) || 1,
     chance: (share: number): boolean => fraction() < share,
     pick<T>(list: readonly T[]): T {
@@ -28,9 +28,9 @@ export function createRandom(seed: number) {
   };
 }
 
-/** Returns a number from 0 to below 1 that depends only on the seed and the text. */
+/** Returns a number from 0 to below 1 for a seed and a text. */
 export function fractionOf(seed: number, text: string): number {
-  // FNV-1a; its low bits are poor, so the result is scrambled.
+  // FNV-1a has poor low bits, so scramble the result.
   let hash = scramble(seed) ^ 0x811c9dc5;
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
   return scramble(hash) / 2 ** 32;
@@ -39,17 +39,16 @@ export function fractionOf(seed: number, text: string): number {
 /** Origin of a message: `p` past, `w` workload, `f` failed workflow run, `c` its failure callback, `t` added by a test. */
 export type IdSeries = 'p' | 'w' | 'f' | 'c' | 't';
 
-/** All pairs of base-36 digits. */
 const PAIRS = Array.from({ length: 36 ** 2 }, (_, value) => value.toString(36).padStart(2, '0'));
 
-/** Returns a 32-bit number as seven base-36 digits, several times as fast as `toString(36)`, which also supports fractions. */
+/** Formats a 32-bit number as seven base-36 digits. Much faster than `toString(36)`, which also supports fractions. */
 function base36(word: number): string {
   const high = Math.floor(word / 36 ** 4);
   const low = word % 36 ** 4;
   return `${Math.floor(high / 36 ** 2)}${PAIRS[high % 36 ** 2]}${PAIRS[Math.floor(low / 36 ** 2)]}${PAIRS[low % 36 ** 2]}`;
 }
 
-/** Returns the id of message `number` in a series: unique per series and number, and deterministic for a seed. */
+/** Returns a unique id for a series and number. Deterministic for a seed. */
 export function messageId(seed: number, series: IdSeries, number: number): string {
   const first = scramble(number ^ scramble(seed));
   return `msg_${series}${base36(first)}${base36(scramble(first + 1))}${base36(scramble(first + seed))}`;

@@ -23,7 +23,7 @@ export interface DlqRow extends Fields {
   readonly responseStatus: number;
   readonly responseHeader?: Readonly<Record<string, readonly string[]>>;
   readonly responseBody?: string;
-  /** Present only for failed workflow runs, like all fields below. */
+  /** Only failed workflow runs have this field and the following ones. */
   readonly workflowRunId?: string;
   readonly workflowUrl?: string;
   readonly workflowCreatedAt?: number;
@@ -36,18 +36,16 @@ export interface DlqRow extends Fields {
   readonly failureFunctionState?: WireCallbackState;
 }
 
-/** An element of `events` in the event list. */
 export interface EventRow extends Fields {
   /** Milliseconds since the Unix epoch, as decimal digits. */
   readonly time: string;
   readonly messageId: string;
-  /** Lower case, or upper case if the dialect's `eventState` is `upper`. */
+  /** Upper case if the dialect's `eventState` is `upper`. */
   readonly state: LogState;
   /** Base64. */
   readonly body: string;
   readonly responseStatus?: number;
   readonly error?: string;
-  /** Milliseconds since the Unix epoch. */
   readonly nextDeliveryTime?: number;
 }
 
@@ -96,7 +94,7 @@ export function dlqRow(
   };
 }
 
-/** Returns an element of `events` in a dialect; in the default one if omitted. */
+/** Converts an event to a row, by default in the default dialect. */
 export function eventRow(event: LoggedEvent, time: number): EventRow;
 export function eventRow(event: LoggedEvent, time: number, dialect: Dialect): { readonly messageId: string };
 export function eventRow({ message, state, ...details }: LoggedEvent, time: number, dialect?: Dialect) {

@@ -1,46 +1,45 @@
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
 
-/** A scenario. Times are in ms; `elapsedMs` counts from the start of the workload and is negative before it. */
+/** Times in ms. `elapsedMs` starts with the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
-  /** Shipped alerts of all sets that fire within eight hours (stuck callbacks: two days), except `info` alerts. */
+  /** Shipped alerts that fire within eight hours (stuck callbacks: two days), except `info` alerts. */
   readonly fires: readonly string[];
-  /** Returns the share (0 to 1) of messages to a destination that fail permanently. Default: the usual share. */
+  /** Share of messages (0 to 1) to a destination that fail permanently. Default: unchanged. */
   doomed?(usual: number, elapsedMs: number): number;
-  /** Returns the deviation of a schedule: no messages are created, or all fail permanently. Undefined: as usual. */
+  /** Whether a schedule creates no messages or only failing ones. Undefined: as usual. */
   schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | undefined;
-  /** Whether operators never retry or remove dead letters. */
   readonly unattended?: boolean;
-  /** Whether operators clear dead letters within a day and failure callbacks rarely fail permanently. */
+  /** Whether operators clear dead letters within a day and failure callbacks rarely fail. */
   readonly isTidy?: boolean;
   takesMs?(usual: number, elapsedMs: number): number;
-  /** Returns the share (0 to 1) of deliveries that never release their slot, while the key has more than one left. */
+  /** Share of deliveries (0 to 1) that leak their slot, while the key has more than one. */
   leaks?(elapsedMs: number): number;
   stuck?(elapsedMs: number): number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;
-  /** Returns the time up to which events are listed at `now`; both count from the emulator's start. Never decreases. */
+  /** Time up to which events are listed at `now`, both since the emulator's start. Never decreases. */
   listedUntil?(now: number): number;
   readonly dialect?: Partial<Dialect>;
-  /** Returns the current fault of all requests; `now` counts from the emulator's start. */
+  /** Fault of all requests at `now` (since the emulator's start). */
   fault?(now: number): FaultSeed | undefined;
 }
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Maximum share of doomed messages. With more, retries would overload some flow-control keys, and waitlists would never shrink. */
+/** Maximum share of doomed messages. With more, retries overload some flow-control keys forever. */
 const MAX_DOOMED = 0.12;
 
-/** Values well within the default objectives: 99 % delivered, 99 % within five minutes, no dead letter older than a day. */
+/** Well within the default objectives: 99 % delivered, 99 % within five minutes, no dead letter older than a day. */
 const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
   doomed: usual => usual / 4,
   takesMs: usual => usual / 2,
   isTidy: true,
 };
 
-/** Alerts that fire if failures increase, retries delay messages, and dead letters remain. */
+/** Alerts for more failures, delayed retries and remaining dead letters. */
 const DLQ_GROWTH = [
   'DeliveryDestinationFailing',
   'DeliveryDlqAgeHigh',
@@ -63,7 +62,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'dlq-growth': {
     description: 'more and more messages fail, and no operator clears the dead letters',
-    // The usual share, plus the same again every ten minutes.
+    // Grows by the usual share every ten minutes.
     doomed: (usual, elapsedMs) => Math.min(MAX_DOOMED, usual * (1 + elapsedMs / (10 * MINUTE_MS))),
     fires: DLQ_GROWTH,
     unattended: true,
@@ -81,7 +80,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       'for two of every four hours, starting with the first two, deliveries take twice as long and messages pile up behind flow-control keys',
     fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryScheduleLate'],
     ...HEALTHY,
-    // The slow hours start with the emulator, an hour after the workload.
+    // The emulator starts an hour after the workload, at the start of the slow hours.
     takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
   },
   'ghost-slots': {
@@ -110,7 +109,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       'a schedule that runs every minute (scd_7minutely) does not fire in 5 of every 20 minutes, in 5 others all its deliveries fail, and no operator clears dead letters',
     fires: ['DeliveryDestinationFailing', 'DeliveryDlqAgeHigh', 'DeliveryScheduleLate', 'DeliveryScheduleMissed'],
     ...HEALTHY,
-    // An operator would republish its dead letters.
+    // An operator would republish the schedule's dead letters.
     unattended: true,
     schedule(scheduleId, elapsedMs) {
       const minute = (elapsedMs / MINUTE_MS) % 20;

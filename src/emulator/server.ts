@@ -21,61 +21,57 @@ export interface EmulatorOptions {
   readonly host?: string;
   /** Seed of all random draws; default 1. */
   readonly seed?: number;
-  /** Number of accounts, each with separate tokens and rows; default 1. */
+  /** Accounts with separate tokens and rows; default 1. */
   readonly accounts?: number;
-  /** Emulated milliseconds per real millisecond; default 1 (real time), 0 is frozen. */
+  /** Emulated time relative to real time; default 1, 0 freezes it. */
   readonly speed?: number;
   /** One of `scenarios`; default `steady`. */
   readonly scenario?: string;
-  /** Token of the first account; default random, as for the others. */
+  /** Token of the first account; default random. */
   readonly token?: string;
   /** Read-only token of the first account; default random. */
   readonly readOnlyToken?: string;
   readonly clock?: Clock;
-  /** Workload before the start (ms), at most six hours; 0 for none. Default: an hour, or five minutes with several accounts. */
+  /** Workload before the start (ms), at most six hours. Default: an hour, or five minutes with several accounts. */
   readonly history?: number;
-  /** Whether the workload runs; default true. Otherwise there are only rows that tests add. */
+  /** Default true. Without the workload, all rows come from tests. */
   readonly workload?: boolean;
-  /** Number of dead letters per account that are older than the history; default 200. */
+  /** Dead letters per account from before the history; default 200. */
   readonly dlqEntries?: number;
-  /**
-   * Maximum number of retained events per account; default its share of a million, at least 5,000. Events also expire after
-   * `logRetention`.
-   */
+  /** Maximum number of events per account; default its share of a million, at least 5,000. */
   readonly maxEvents?: number;
   /** Retention of events (ms); default six hours. */
   readonly logRetention?: number;
   /** Retention of dead letters (ms); default three days. */
   readonly dlqRetention?: number;
-  /** Destinations of the workload, instead of the usual ones. */
+  /** Default: see destinations.ts. */
   readonly destinations?: readonly Destination[];
   readonly dialect?: Partial<Dialect>;
   readonly faults?: readonly FaultSeed[];
 }
 
 export interface Emulator extends EmulatedAccount {
-  /** Base URL of all accounts and of the account-management API, without a trailing slash. */
+  /** Base URL of all APIs, without a trailing slash. */
   readonly url: string;
   readonly clock: EmulatedClock;
-  /** All accounts. The first is the emulator itself, and handles requests without a known secret. */
+  /** The first account is the emulator itself. It also handles requests without a known secret. */
   readonly accounts: readonly [EmulatedAccount, ...EmulatedAccount[]];
-  /** Request handler of the port, for use in another server. */
+  /** Request handler, for use in another server. */
   readonly listener: RequestListener;
-  /** Stops accepting connections, waits up to a second for running requests, then closes all connections. */
+  /** Waits up to a second for running requests, then closes all connections. */
   close(): Promise<void>;
 }
 
-/** Time that running requests get when the emulator closes (real ms). */
 const CLOSING_MS = 1000;
 
-/** Idle timeout of a connection (ms). Node's default of 5 s may expire before a busy emulator reads the next request. */
+/** Idle timeout of a connection (ms). Node's default of 5 s is too short for a busy emulator. */
 const KEEP_ALIVE = 60_000;
 
-/** Maximum number of events of all accounts, so that a thousand fit into memory, and the minimum per account. */
+/** Maximum number of events of all accounts, and the minimum per account. */
 const MAX_EVENTS = 1_000_000;
 const MIN_SHARE = 5000;
 
-/** Starts an emulator of the service. Rejects if the port is unavailable, and with a RangeError for invalid options. */
+/** Starts an emulator. Rejects if the port is unavailable, or with a RangeError for invalid options. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const { port = 0, host = '127.0.0.1', seed = 1, speed = 1, scenario = 'steady', clock = systemClock } = options;
   const { accounts: count = 1, dlqEntries = 200, workload = true, dialect = {}, faults = [] } = options;
@@ -107,7 +103,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     });
   const first = account(1);
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
-  // Build the state now, so that invalid options are rejected here.
+  // Build the state now, to reject invalid options here.
   first.state.advanceTo(emulated.now());
   const listener = dispatch(accounts, emulated);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);
@@ -131,13 +127,12 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 type Account = ReturnType<typeof createAccount>;
 
-/** Control API of one account; `/_emulator/…` without a number is for the first. */
+/** Control API of one account. Without a number, the first account is used. */
 const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
 
-/** Dispatches a request by its secret or by the number in its path. The first account rejects unknown secrets. */
+/** Selects the account by the secret or by the number in the path. The first account rejects unknown secrets. */
 function dispatch(accounts: readonly [Account, ...Account[]], { now }: EmulatedClock): RequestListener {
   return (request, response) => {
-    // The Date header contains emulated time, like all rows.
     response.setHeader('date', new Date(now()).toUTCString());
     const { url = '', headers } = request;
     const [prefix = '', number] = CONTROL.exec(url) ?? [];
@@ -163,7 +158,7 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   const closed = once(server, 'close').then(() => waiting.abort());
   server.close();
   server.closeIdleConnections();
-  // Node does not treat a connection with an incomplete request as idle, so it would keep the server open.
+  // Node.js keeps the server open for a connection with an incomplete request.
   await clock.sleep(CLOSING_MS, waiting.signal).catch(() => {});
   server.closeAllConnections();
   await closed;

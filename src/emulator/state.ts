@@ -24,10 +24,10 @@ const SET_KEY = {
 
 type Place = readonly [entry: FailedMessage, position: Position];
 
-/** State of one account. It advances on demand, up to its clock. Counts for tests do not use the routes' code. */
+/** State of one account, which advances on demand. Counts for tests do not use the routes' code. */
 export class EmulatorState {
   readonly dialect: Dialect;
-  /** The events that the API lists. `eventRows` and `countEvents`, for tests, cover the complete log. */
+  /** Events that the API lists. `eventRows` and `countEvents` cover the complete log. */
   readonly logView: LogView;
   readonly tally = new Tally();
   readonly #world: World;
@@ -46,7 +46,7 @@ export class EmulatorState {
     this.#world.advanceTo(now);
   }
 
-  /** Advances to the current time and returns the rows. `workflows` contains the dead letters of failed workflow runs. */
+  /** Advances to the current time and returns the rows. `workflows`: dead letters of workflow runs. */
   current(): { now: number; dlq: RowTimeline<FailedMessage>; workflows: RowTimeline<FailedMessage>; log: EventLog } {
     const now = this.#world.clock.now();
     this.advanceTo(now);
@@ -54,7 +54,7 @@ export class EmulatorState {
     return { now, dlq, workflows: workflows.entries, log };
   }
 
-  /** Returns the workload's flow-control keys by name, and keys set by a test. */
+  /** Returns flow-control keys by name, including those set by tests. */
   keys(): Map<string, KeyDetail> {
     const keys = this.flow.keys();
     for (const [key, waiting] of this.#setWaitlists) {
@@ -67,12 +67,12 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
-  /** Returns the number of requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
+  /** Number of requests by endpoint, such as `GET /v2/dlq`, or `other`. */
   calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.calls);
   }
 
-  /** Returns the number of authenticated cancel requests by dlqId, regardless of the response. */
+  /** Number of authenticated cancel requests by dlqId. */
   cancels(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.cancels);
   }
@@ -98,7 +98,7 @@ export class EmulatorState {
     return this.current().log.count(range);
   }
 
-  /** Returns all dead letters, including failed workflow runs, earliest first. */
+  /** Returns all dead letters, earliest first. */
   dlqRows(): DlqRow[] {
     const places: Place[] = [];
     this.#eachDeadLetter((...place) => {
@@ -108,7 +108,7 @@ export class EmulatorState {
     return places.map(([entry, position]) => dlqRow(entry, position));
   }
 
-  /** Returns all events of the log once, listed or not, earliest first. */
+  /** Returns all events once, earliest first. */
   eventRows(): EventRow[] {
     const rows: EventRow[] = [];
     this.current().log.forEach((event, time) => {
@@ -117,7 +117,7 @@ export class EmulatorState {
     return rows;
   }
 
-  /** Adds a dead letter, entered now by default, and returns its dlqId. The workload's operators never remove it. */
+  /** Adds a dead letter and returns its dlqId. Operators never remove it. */
   addDlqEntry({
     enteredAt = this.#world.clock.now(),
     responseStatus = 500,
@@ -128,7 +128,7 @@ export class EmulatorState {
     return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus, { responseBody })));
   }
 
-  /** Adds a dead letter of a workflow run and returns its dlqId. Only requests and `setCallback` change its failure callback. */
+  /** Adds a dead letter of a workflow run and returns its dlqId. Its callback changes only by requests and `setCallback`. */
   addFailedRun(seed: FailedRunSeed = {}): string {
     this.current();
     const { workflows, clock } = this.#world;
@@ -137,7 +137,7 @@ export class EmulatorState {
     return dlqIdOf(workflows.entries.add(enteredAt, failedRunFrom(seed, ids, enteredAt)));
   }
 
-  /** Changes the failure callback of a dead letter. Throws a RangeError if it does not exist or the transition is not allowed. */
+  /** Throws a RangeError if the dead letter does not exist or the transition is not allowed. */
   setCallback(dlqId: string, state: WireCallbackState): void {
     const callback = this.#callbackOf(dlqId);
     if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);
@@ -149,20 +149,19 @@ export class EmulatorState {
     log.add(...eventFrom(row, this.#nextId(), now));
   }
 
-  /** Adds many events in any order of time; a million take seconds. Similar events share their fields. */
+  /** Adds events in any order of time. A million take seconds. */
   addEvents(rows: Iterable<EventSeed>): void {
     const { now, log } = this.current();
     const shared = new Map();
     log.addAll(Array.from(rows, row => eventFrom(row, this.#nextId(), now, shared)));
   }
 
-  /** Overrides the waitlist size of a flow-control key, or lists a new key; undefined removes the override. */
+  /** Overrides the waitlist size of a key, or adds the key; undefined removes the override. */
   setWaitlist(key: string, size: number | undefined): void {
     if (size === undefined) this.#setWaitlists.delete(key);
     else this.#setWaitlists.set(key, size);
   }
 
-  /** Flow control of the workload. Tests and routes change its keys. */
   get flow(): FlowControl {
     this.current();
     return this.#world.workload.flow;
@@ -181,19 +180,19 @@ export class EmulatorState {
     return position !== undefined && (dlq.remove(position) || workflows.remove(position));
   }
 
-  /** Publishes the message of a dead letter again, as the service does on a retry, and returns the new id. */
+  /** Publishes the message of a dead letter again and returns the new id. */
   republish([entry, position]: Place): string {
     this.removeDlqEntry(dlqIdOf(position));
     return this.#world.workload.publish(entry.fields);
   }
 
-  /** Cancels the failure callback of a dead letter. Returns `refused` if it is not in progress, `unknown` without a dead letter. */
+  /** Returns `refused` if the callback is not in progress, `unknown` without a dead letter. */
   cancelCallback(dlqId: string): CancelResult {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.cancel(this.#callbackOf(dlqId), this.dialect.cancelTakesMs) ? 'done' : 'refused';
   }
 
-  /** Retries the failed failure callback of a dead letter. Returns `refused` if it has not failed. */
+  /** Returns `refused` if the callback has not failed, `unknown` without a dead letter. */
   retryCallback(dlqId: string): CancelResult {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.retry(this.#callbackOf(dlqId)) ? 'done' : 'refused';

@@ -1,19 +1,19 @@
 export type CancelResult = 'done' | 'refused' | 'unknown';
 
 export interface CancelCall {
-  /** Time of the request (emulated ms since the Unix epoch). */
+  /** In emulated ms since the Unix epoch. */
   readonly at: number;
   readonly dlqId: string;
-  /** Result; undefined if the request was rejected or failed before it took effect. */
+  /** Undefined if the request failed before it took effect. */
   verdict?: CancelResult;
 }
 
 const MAX_CALLS = 1000;
 
 export class Tally {
-  /** Number of requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
+  /** Number of requests by endpoint, such as `GET /v2/dlq`, or `other`. */
   readonly calls = new Map<string, number>();
-  /** Number of authenticated cancel requests by dlqId, regardless of the response. */
+  /** Number of authenticated cancel requests by dlqId. */
   readonly cancels = new Map<string, number>();
   readonly cancelCalls: CancelCall[] = [];
 

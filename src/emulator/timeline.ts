@@ -1,6 +1,6 @@
 export type Order = 'earliestFirst' | 'latestFirst';
 
-/** A position in a timeline. `seq` is never reused, so the position stays valid after its row is removed. */
+/** A position in a timeline. It stays valid after the row is removed, because `seq` is never reused. */
 export interface Position {
   readonly time: number;
   readonly seq: number;
@@ -15,10 +15,10 @@ export interface TimelineRange {
 
 export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefined;
 
-/** Number of removed rows below which compaction is not worthwhile. */
+/** Number of removed rows that are not worth a compaction. */
 const TOLERATED_DEAD = 1024;
 
-/** Rows ordered by (time, seq) in parallel arrays. A removed row leaves a tombstone; compaction waits until these are the majority. */
+/** Rows ordered by (time, seq). Removed rows leave tombstones until they are the majority. */
 export class RowTimeline<T extends object> {
   #times: number[] = [];
   #seqs: number[] = [];
@@ -27,7 +27,7 @@ export class RowTimeline<T extends object> {
   #live = 0;
   #nextSeq: number;
 
-  /** `firstSeq`: first number of a row. Timelines that are read together need disjoint numbers. */
+  /** `firstSeq`: first row number. Timelines that are read together need disjoint numbers. */
   constructor(firstSeq = 0) {
     this.#nextSeq = firstSeq;
   }
@@ -36,7 +36,7 @@ export class RowTimeline<T extends object> {
     return this.#live;
   }
 
-  /** Adds a row; O(1) at the end, O(n) elsewhere. */
+  /** O(1) at the end, O(n) elsewhere. */
   add(time: number, value: T): Position {
     const seq = this.#nextSeq++;
     const end = this.#times.length;
@@ -54,7 +54,7 @@ export class RowTimeline<T extends object> {
     return { time, seq };
   }
 
-  /** Adds many rows in any order of time, in O(n) plus sorting. */
+  /** Adds rows in any order of time, in O(n) plus sorting. */
   addAll(rows: readonly (readonly [time: number, value: T])[]): void {
     let latest = this.#times.at(-1) ?? Number.NEGATIVE_INFINITY;
     let inOrder = true;
@@ -83,7 +83,7 @@ export class RowTimeline<T extends object> {
     return true;
   }
 
-  /** Drops rows before `time`, and further early rows until at most `limit` remain. */
+  /** Drops rows before `time`, and the earliest others until `limit` rows remain. */
   dropEarliest(time: number, limit: number): void {
     while (this.#head < this.#times.length && ((this.#times[this.#head] as number) < time || this.#live > limit)) {
       if (this.#values[this.#head] !== undefined) this.#live--;
@@ -104,7 +104,7 @@ export class RowTimeline<T extends object> {
     this.#head = 0;
   }
 
-  /** Returns the row at about `fraction` (0 to below 1) of the timeline; undefined if there are no rows after it. */
+  /** Returns a row near `fraction` (0 to below 1) of the timeline; undefined if no row follows. */
   at(fraction: number): (Position & { readonly value: T }) | undefined {
     let index = this.#head + Math.floor(fraction * (this.#times.length - this.#head));
     while (index < this.#values.length && this.#values[index] === undefined) index++;
@@ -124,7 +124,7 @@ export class RowTimeline<T extends object> {
     }
   }
 
-  /** Visits every row, earliest first. Shares only the arrays with `walk`, so that tests can compare both. */
+  /** Visits every row, earliest first. Independent of `walk`, so that tests can compare both. */
   forEach(visit: (value: T, time: number, seq: number) => void): void {
     for (const [index, value] of this.#values.entries()) {
       if (value !== undefined) visit(value, this.#times[index] as number, this.#seqs[index] as number);

@@ -17,7 +17,7 @@ export interface WorkflowParts {
   readonly retentionMs: number;
 }
 
-/** First number of workflow runs' dead letters, so that their ids differ from all others. */
+/** First row number, so that ids differ from those of other dead letters. */
 const FIRST_SEQ = 1_000_000_000;
 
 const VISIT_AFTER_MS = 10 * 3_600_000;
@@ -26,11 +26,11 @@ const TIDY_AFTER_MS = 2 * 3_600_000;
 interface Course {
   readonly random: Random;
   readonly workflow: Workflow;
-  /** Number of the attempt that gets stuck (0 is the first); all earlier attempts fail. Undefined if no attempt gets stuck. */
+  /** Attempt that gets stuck, from 0; earlier ones fail. Undefined if none gets stuck. */
   readonly stuckAt: number | undefined;
 }
 
-/** Failed workflow runs and their failure callbacks, with a separate agenda and separate random draws. */
+/** Failed workflow runs and their failure callbacks, with separate random draws. */
 export class Workflows {
   readonly entries = new RowTimeline<FailedMessage>(FIRST_SEQ);
   readonly #agenda: Agenda;
@@ -57,10 +57,7 @@ export class Workflows {
     this.entries.dropEarliest(expiry, Number.POSITIVE_INFINITY);
   }
 
-  /**
-   * Cancels a callback in progress. It is reported as cancelled after `takesMs`, unless it has ended by then. Returns false
-   * if it is not in progress.
-   */
+  /** Cancels a callback after `takesMs`, unless it ends earlier. Returns false if it is not in progress. */
   cancel(callback: FailureCallback | undefined, takesMs: number): boolean {
     if (!callback?.inProgress) return false;
     if (takesMs === 0) callback.become('CALLBACK_CANCELED');
@@ -92,7 +89,7 @@ export class Workflows {
     const { seed, stuck, attended } = this.#parts;
     const now = this.#agenda.now;
     const number = this.#failed++;
-    // Separate draws, so that changes to this run do not affect later ones.
+    // Separate draws: changes to this run do not affect later ones.
     const random = createRandom(seed + 1_000_003 * (number + 1));
     const workflow = random.pick(workflows);
     const { fields, callback: sends } = workflow;
@@ -144,7 +141,7 @@ export class Workflows {
     this.#whileInProgress(callback, callback.nextDeliveryTime, () => this.#attempt(callback));
   }
 
-  /** Runs `then` at `due`, unless the callback has ended or was resent by then. */
+  /** Runs `then` at `due`, unless the callback has ended or was resent. */
   #whileInProgress(callback: FailureCallback, due: number, then: () => void): void {
     const { messageId } = callback;
     this.#agenda.at(due, () => {

@@ -26,24 +26,24 @@ export interface WorkloadParts {
   readonly destinations?: readonly Destination[] | undefined;
 }
 
-/** Maximum gap that is simulated (ms), because days would block the process. The event log must not reach further back. */
+/** Maximum gap to simulate (ms), because days would block the process. The event log must not be longer. */
 export const MAX_CATCH_UP_MS = 6 * 3_600_000;
 
-/** Mean time between two operator visits to the dead letters (ms); share and maximum number of dead letters handled in a visit. */
+/** Mean time between visits of an operator (ms), and share and maximum number of dead letters per visit. */
 const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
 const MAX_VISITED = 25;
 
-/** Messages to destinations outside the workload always succeed. */
+/** Messages to other destinations always succeed. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
-/** Simulates publishers, destinations and operators from one seed. Events up to a time do not depend on how often the state is read. */
+/** Simulates publishers, destinations and operators. The result does not depend on how often the state is read. */
 export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
-  // Separate draws, because leaks must not change other draws.
+  // Separate draws: leaks must not change other draws.
   const chance = createRandom(seed + 5);
   const flow = new FlowControl(agenda, () => {
     const share = scenario.leaks?.(agenda.now - start) ?? 0;
@@ -65,15 +65,15 @@ export function createWorkload(parts: WorkloadParts) {
   function planArrival(destination: Destination): void {
     const { fields, everyMs, burst } = destination;
     const isExact = fields.scheduleId !== undefined && !burst;
-    // If the scenario is about schedules, they fire at round clock times.
+    // In scenarios about schedules, schedules fire at round times.
     const exact = scenario.schedule ? everyMs - (agenda.now % everyMs) : everyMs;
     const wait = isExact ? exact : random.exponential(everyMs);
     agenda.at(agenda.now + wait, () => arrive(destination));
   }
 
-  /** Simulates an operator who removes some dead letters and republishes half of them as new messages. */
+  /** Removes some dead letters, half of which are republished. */
   function visit(): void {
-    // The drawn row must not depend on earlier reads of the state, so expired rows and tombstones are removed first.
+    // Expire and compact first, so that the draw does not depend on earlier reads.
     expire(agenda.now);
     dlq.compact();
     for (let left = Math.min(MAX_VISITED, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
@@ -87,7 +87,7 @@ export function createWorkload(parts: WorkloadParts) {
   }
 
   function planVisit(): void {
-    // Tidy operators visit regularly: random intervals would leave an hour without a visit every other day, doubling the dead letters.
+    // Random intervals would leave an hour without a visit every other day.
     agenda.at(agenda.now + (scenario.isTidy ? VISIT_EVERY_MS : random.exponential(VISIT_EVERY_MS)), visit);
   }
 
@@ -109,13 +109,13 @@ export function createWorkload(parts: WorkloadParts) {
       expire(agenda.now);
     },
     flow,
-    /** Publishes a message with these fields and returns its id. This changes all later random draws. */
+    /** Publishes a message and returns its id. Changes all later random draws. */
     publish: (fields: Fields): string =>
       publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
 }
 
-/** Share of messages that are delayed and cancelled before they are due. */
+/** Share of messages that are cancelled while delayed. */
 const CANCELLED_MESSAGES = 0.004;
 const CANCELLED_RETRIES = 0.02;
 
@@ -169,7 +169,7 @@ function createDelivery(
       agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
         const keepsSlot = fails && afterError(message, destination, doomed, retried);
         if (!fails) record(message, 'delivered', { responseStatus: 200 });
-        // Leave after logging the end, so that the log of a key never shows more deliveries in flight than its parallelism.
+        // Release the slot after logging the end, so that the log never shows more deliveries than the parallelism allows.
         if (!keepsSlot) flow.leave(message.fields);
       });
     };
@@ -197,7 +197,7 @@ function createDelivery(
     return keeps;
   }
 
-  /** Publishes a message at the agenda's time and returns its id. If `doomed`, every attempt fails. */
+  /** Publishes a message and returns its id. `doomed`: every attempt fails. */
   return (destination: Destination, doomed: boolean): string => {
     const createdAt = agenda.now;
     const isCancelled = random.chance(CANCELLED_MESSAGES);

@@ -13,11 +13,11 @@ export interface WorldOptions {
   readonly clock: EmulatedClock;
   readonly seed: number;
   readonly scenario: string;
-  /** Workload before the start (ms), at most the retention of the event log. Without it, there is no past at all. */
+  /** Workload before the start (ms), at most the retention of the event log; 0 for no past at all. */
   readonly history: number;
   readonly dlqEntries: number;
   readonly workload?: boolean;
-  /** Maximum number of retained events; default a million. */
+  /** Default: a million. */
   readonly maxEvents?: number | undefined;
   readonly logRetention?: number | undefined;
   readonly dlqRetention?: number | undefined;
@@ -25,13 +25,13 @@ export interface WorldOptions {
   readonly dialect?: Dialect;
 }
 
-/** Retention of events (ms). Longer would only use memory (about 20,000 events an hour). */
+/** Retention of events (ms). There are about 20,000 events an hour. */
 export const LOG_RETENTION_MS = MAX_CATCH_UP_MS;
 
-/** Retention of dead letters (ms): three days, as in the service's free plan. */
+/** Retention of dead letters (ms): three days, as in the free plan. */
 export const DLQ_RETENTION_MS = 72 * 3_600_000;
 
-/** Maximum numbers of rows, which bound memory if dead letters are never cleared or a test keeps adding events. */
+/** Maximum numbers of rows, to limit memory. */
 const MAX_DEAD_LETTERS = 200_000;
 const MAX_EVENTS = 1_000_000;
 
@@ -39,7 +39,7 @@ const RUN_FAILS_EVERY_MS = 12 * 60_000;
 
 export type World = ReturnType<typeof createWorld>;
 
-/** Creates the lists, the workload that changes them, and their retention. Time advances only on demand. */
+/** Creates the lists and the workload. Time advances on demand. */
 export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, maxEvents = MAX_EVENTS } = options;
   const { logRetention = LOG_RETENTION_MS, dlqRetention = DLQ_RETENTION_MS } = options;
@@ -73,7 +73,7 @@ export function createWorld(options: WorldOptions) {
     destinations: options.destinations,
   });
   const workflows = new Workflows({
-    // Workflow runs rarely fail and their callbacks take hours, so their history covers the retention of dead letters.
+    // Runs fail rarely and callbacks take hours, so their history covers the retention of dead letters.
     start: history > 0 ? now - DLQ_RETENTION_MS : now,
     seed,
     everyMs: isIdle ? Number.MAX_SAFE_INTEGER : (scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS),
@@ -93,10 +93,10 @@ export function createWorld(options: WorldOptions) {
 /** Maximum age of dead letters with tidy operators (ms). */
 const TIDY_WITHIN_MS = 6 * 3_600_000;
 
-/** Age above which dead letters belong only to destinations that operators neglect (ms). */
+/** Older dead letters (ms) belong only to neglected destinations. */
 const NEGLECTED_AFTER_MS = 12 * 3_600_000;
 
-/** Adds dead letters from before the workload, from `from` until before `to` (ms since the Unix epoch), most of them recent. */
+/** Adds dead letters with times in [from, to), most of them recent. */
 function fillPast(dlq: RowTimeline<FailedMessage>, seed: number, entries: number, from: number, to: number): void {
   const random = createRandom(seed + 1);
   const templates = (neglected: boolean) =>
@@ -109,7 +109,7 @@ function fillPast(dlq: RowTimeline<FailedMessage>, seed: number, entries: number
   const recent = templates(false);
   const old = templates(true);
   for (let index = 0; index < entries; index++) {
-    // Ages fall with the cube of the index, so rows are created in time order.
+    // Ages fall with the cube of the index, so that rows are in time order.
     const age = (to - from) * (1 - (index + random.fraction()) / entries) ** 3;
     dlq.add(Math.min(to - 1, Math.floor(to - age)), random.pick(age > NEGLECTED_AFTER_MS ? old : recent));
   }

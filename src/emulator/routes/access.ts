@@ -3,11 +3,10 @@ import type { EmulatedCredentials } from '../credentials.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Route } from './endpoint.ts';
 
-/** Rejects requests without a valid token, without the required permission, or above the account's burst limit. */
+/** Rejects requests without a valid token or permission, or above the burst limit. */
 export function access(
   credentials: EmulatedCredentials,
   dialect: Dialect,
-  /** Real time (ms since the Unix epoch). */
   now: () => number,
   loginOf: (request: Request) => Route['login'],
 ): RequestHandler {
@@ -36,7 +35,7 @@ export function access(
 
 const WINDOW_MS = 1000;
 
-/** Counts requests in windows of one real second, the documented burst limit. `resetAt`: end of the window. */
+/** Counts requests per real second, the documented burst limit. */
 function createBurst(now: () => number) {
   let start = Number.NEGATIVE_INFINITY;
   let taken = 0;

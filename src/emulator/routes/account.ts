@@ -6,7 +6,7 @@ import { getFlowControlKey } from './flow-control.ts';
 
 const DAY_S = 86_400;
 
-/** Returns an account record with the limits of the service's free plan; undocumented limits are made up. */
+/** Returns an account with the limits of the free plan. Undocumented limits are invented. */
 function record(state: EmulatorState, { accountId, login, token }: EmulatedCredentials) {
   const now = Math.floor(state.current().now / 1000);
   return {
@@ -48,7 +48,7 @@ export const resetToken =
     response.json({ ...record(state, credentials), password: credentials.password });
   };
 
-/** Resets the token by a newer version of the operation, which returns a second, read-only token instead of a password. */
+/** Newer version of the token reset, which returns a read-only token instead of a password. */
 export const resetTokenById =
   (credentials: EmulatedCredentials): Handler =>
   (state, _request, response, id) => {
@@ -70,7 +70,7 @@ export const resetTokenById =
     });
   };
 
-/** Makes the next signing key the current one. A receiver that misses two rotations rejects every message. */
+/** Replaces the current signing key by the next one. */
 export const rotateKeys =
   (credentials: EmulatedCredentials): Handler =>
   (_state, _request, response) => {
@@ -78,10 +78,7 @@ export const rotateKeys =
     response.json(credentials.signingKeys);
   };
 
-/**
- * "Get Flow Control Key" of the interface document, which does not define where the key goes: here it is a query parameter.
- * Rotates nothing.
- */
+/** "Get Flow Control Key" of the interface document, which does not say where the key goes: here, in a query parameter. */
 export const keyInsteadOfKeys: Handler = (state, request, response) => {
   const parameters = parametersOf(request);
   const key = parameters.get('flowControlKey') || parameters.get('key');

@@ -4,7 +4,7 @@ import type { EmulatorState } from '../state.ts';
 import type { CancelCall, CancelResult } from '../tally.ts';
 import type { Handler } from './endpoint.ts';
 
-/** Texts of the public documentation; the service's actual texts are unknown. */
+/** From the public documentation; the actual texts are unknown. */
 const CANCEL_ERRORS = {
   refused: 'No in-progress failure callback to cancel, or callback information is invalid',
   unknown: 'Failure callback not found or message not found',
@@ -23,7 +23,7 @@ function refuse(
   response.status(STATUS[verdict]).json({ error: errors[verdict] });
 }
 
-/** Returns the path of another dead letter, which a client that follows the redirect with DELETE would delete. */
+/** Returns the path of another dead letter. A client that repeats DELETE after the redirect would delete it. */
 function trapOf(state: EmulatorState, cancelled: string): string {
   const other = state.dlqRows().find(row => row.dlqId !== cancelled);
   return `/v2/dlq/${other?.dlqId ?? dlqIdOf({ time: 0, seq: 0 })}`;
@@ -44,7 +44,7 @@ function locationOf(state: EmulatorState, request: Request, dlqId: string): stri
 
 const CANCEL = /^\/v2\/workflows\/dlq\/callback\/([^/]+)$/;
 
-/** Records each cancel request on arrival, including ones that fail or are rejected. */
+/** Records all cancel requests, including rejected ones. */
 export function recordCancels(state: EmulatorState): RequestHandler {
   return (request, response, next) => {
     const [, dlqId] = (request.method === 'DELETE' && CANCEL.exec(request.path)) || [];
@@ -53,11 +53,11 @@ export function recordCancels(state: EmulatorState): RequestHandler {
   };
 }
 
-/** The documented status is 302, without a documented Location. */
+/** The documentation specifies status 302, without a Location. */
 export const cancelCallback: Handler = (state, request, response, dlqId) => {
   state.tally.countCancel(dlqId);
   const { cancelAnswer } = state.dialect;
-  // Emulates the error that the documentation calls invalid callback information, for a callback in progress.
+  // Emulates the documented error for invalid callback information.
   const isInvalid = cancelAnswer === '400' && state.findDlqEntry(dlqId) !== undefined;
   const verdict = isInvalid ? 'refused' : state.cancelCallback(dlqId);
   (response.locals.cancelCall as CancelCall).verdict = verdict;

@@ -11,7 +11,6 @@ export interface About {
   readonly seed: number;
   readonly speed: number;
   readonly accounts: number;
-  /** Emulated endpoints of the service, such as `GET /v2/dlq`. */
   readonly endpoints: readonly string[];
 }
 
@@ -26,12 +25,12 @@ interface Setting {
   readonly path: string;
   readonly help: string;
   show(): object;
-  /** Applies the body of a request. Throws a RangeError that explains the problem. */
+  /** Throws a RangeError for an invalid body. */
   change(body: unknown): void;
   clear?(): void;
 }
 
-/** Creates the emulator's control API: a page about the emulator, its state and its settings. Needs no token. */
+/** Creates the emulator's control API, which needs no token. */
 export function createControl(parts: ControlParts): Router {
   const all = settings(parts);
   const router = Router({ strict: true, caseSensitive: true });
@@ -78,7 +77,7 @@ function settings({ state, faults }: ControlParts): Setting[] {
       change(body) {
         const { data } = LogSwitch.safeParse(body);
         if (!data) throw new RangeError('invalid log: it must be {"on": true} or {"on": false}');
-        // Events up to now may already be listed, so the change applies after them.
+        // Listed events stay listed, so the change applies to later ones.
         const next = state.current().now + 1;
         if (data.on) logView.resume(next);
         else logView.stop(next);
@@ -116,7 +115,7 @@ function showHome({ scenario, description, accounts, endpoints }: About, all: re
 
 const RECENT_MS = 5 * 60_000;
 
-/** Returns the state, counted row by row, independently of the code that serves the emulated API. */
+/** Returns the state, counted without the code of the emulated API. */
 function showState({ state, credentials, faults, about }: ControlParts): RequestHandler {
   const { scenario, seed, speed } = about;
   return (_request, response) => {

@@ -8,12 +8,12 @@ import type { Handler } from './endpoint.ts';
 
 const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 
-/** `messages`: dead letters without a workflow or, depending on the dialect, all. `workflows`: failed workflow runs. */
+/** `messages`: dead letters without a workflow or, in some dialects, all of them. `workflows`: failed workflow runs. */
 type Source = 'messages' | 'workflows';
 
 const callbackStateOf = (entry: FailedMessage) => entry.run?.callback?.state;
 
-/** The filters after `label` are missing from the interface document, but official clients send them. */
+/** The filters after `label` are undocumented, but official clients send them. */
 const FILTERS: Filters<FailedMessage> = {
   messageId: (entry, time, seq) => entry.messageAt({ time, seq }).messageId,
   url: entry => entry.fields.url,
@@ -40,7 +40,7 @@ function expand(name: string, values: readonly string[]): readonly string[] {
   return values;
 }
 
-/** Returns the requested dead letters. Date filters compare the time of entry into the queue. */
+/** Returns the requested dead letters. Date filters compare the time of entry. */
 function deadLettersOf(state: EmulatorState, request: Request, source: Source): RowPage<FailedMessage> {
   const parameters = parametersOf(request);
   const { dlq, workflows } = state.current();
@@ -71,7 +71,7 @@ export const deleteEntry: Handler = (state, _request, response, dlqId) => {
   else response.status(404).json(NOT_FOUND);
 };
 
-/** Deletes one page of matching dead letters, or of all dead letters if there are no filters. */
+/** Deletes one page of matching dead letters, or all without filters. */
 export const deleteEntries =
   (source: Source): Handler =>
   (state, request, response) => {
@@ -95,7 +95,7 @@ export const retryEntries: Handler = (state, request, response) => {
   response.status(201).json({ cursor, responses });
 };
 
-/** Restarts the failed runs of a page; the emulator only removes their dead letters. */
+/** Removes the dead letters of a page. Restarted runs are not emulated. */
 export const restartRuns: Handler = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'workflows');
   const workflowRuns = rows.map(row => {
@@ -105,7 +105,7 @@ export const restartRuns: Handler = (state, request, response) => {
   response.json({ cursor, workflowRuns });
 };
 
-/** Returns the row of a dead letter's run in the workflow log, the only place with the time of the next callback attempt. */
+/** Returns the run's row in the workflow log, the only place with the time of the next callback attempt. */
 function runRow(entry: FailedMessage, position: Position, isShown: boolean): object {
   const run = entry.run;
   const { callback } = run ?? {};
@@ -135,7 +135,7 @@ function runRow(entry: FailedMessage, position: Position, isShown: boolean): obj
   };
 }
 
-/** Lists failed workflow runs; other runs are not emulated. */
+/** Other runs are not emulated. */
 export const listRuns: Handler = (state, request, response) => {
   const isShown = state.dialect.callbackState !== 'absent';
   const { rows, cursor } = deadLettersOf(state, request, 'workflows');

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { EmulatorState } from '../state.ts';
 
-/** Handles a request. `parameter` is the decoded path parameter; "" for a path without one. */
+/** `parameter`: the decoded path parameter, or "". */
 export type Handler = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
 export interface Route {
@@ -14,10 +14,7 @@ export interface Route {
   readonly handle: Handler;
 }
 
-/**
- * Creates endpoints from handlers by method and path. A path has at most one parameter: `{id}` is a segment, `{+key}` the
- * rest of the path.
- */
+/** Creates endpoints from handlers. A path may have one parameter: `{id}` for a segment, `{+key}` for the rest. */
 export const endpointsOf = (login: Route['login'], handlers: Readonly<Record<string, Handler>>): Route[] =>
   Object.entries(handlers).map(([route, handle]) => {
     const [method = '', path = ''] = route.split(' ');
@@ -25,7 +22,7 @@ export const endpointsOf = (login: Route['login'], handlers: Readonly<Record<str
     return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, handle };
   });
 
-/** Returns a function that finds the first matching endpoint and its path parameter; `wrongMethod` if only other methods match. */
+/** Returns a function that finds the first matching endpoint; `wrongMethod` if only other methods match. */
 export const createRouting =
   (endpoints: readonly Route[]) =>
   ({ method, path }: Pick<Request, 'method' | 'path'>) => {

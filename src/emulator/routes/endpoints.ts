@@ -15,7 +15,7 @@ import { endpointsOf, type Route } from './endpoint.ts';
 import { listEvents } from './events.ts';
 import { getFlowControlKey, globalParallelism, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
 
-/** Creates all emulated operations. If two match, the first wins. */
+/** All emulated operations. The first match wins. */
 export function createEndpoints(credentials: EmulatedCredentials): Route[] {
   return [
     ...endpointsOf('bearer', {

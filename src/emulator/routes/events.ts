@@ -19,7 +19,7 @@ const FILTERS: Filters<LoggedEvent> = {
   path: event => URL.parse(event.message.fields.url)?.pathname,
 };
 
-/** State names that a filter accepts, in addition to the states themselves. */
+/** Further names of states that a filter accepts. */
 const STATE_NAMES: Readonly<Record<string, readonly LogState[]>> = {
   ...Object.fromEntries(LOG_STATES.map(state => [state.toUpperCase(), [state]])),
   IN_PROGRESS: ['active', 'retry', 'error'],
@@ -35,7 +35,7 @@ function expand(name: string, values: readonly string[]): readonly string[] {
   });
 }
 
-/** Lists the visible part of the event log. `list` is the dialect option with the list's name in the response. */
+/** Lists visible events. `list`: dialect option with the name of the list. */
 export const listEvents =
   (list: 'eventsList' | 'logsList'): Handler =>
   (state, request, response) => {

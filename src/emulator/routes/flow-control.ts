@@ -2,7 +2,7 @@ import type { KeyDetail } from '../flow-control.ts';
 import type { EmulatorState } from '../state.ts';
 import type { Handler } from './endpoint.ts';
 
-/** Returns a key as a row of a response; `size` is the field name of its waitlist size. */
+/** Returns a key as a row. `size`: field name of its waitlist size. */
 export function keyRow(
   { dialect }: Pick<EmulatorState, 'dialect'>,
   flowControlKey: string,

@@ -5,7 +5,7 @@ import type { FaultSeed, Faults } from '../faults.ts';
 const PAGE = '<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n';
 const DRIP_MS = 100;
 
-/** Injects faults into responses. After `closing` is aborted, waiting requests get no response. `clock` is real time. */
+/** Injects faults into responses. `clock`: real time. Aborting `closing` drops waiting requests. */
 export function injectFaults(
   faults: Faults,
   clock: Clock,
@@ -41,7 +41,7 @@ function replaceEnd(response: Response, end: (chunk: Buffer) => void): void {
   response.end = replacement as Response['end'];
 }
 
-/** Sends a response unrelated to the request, or none. */
+/** Sends an unrelated response, or none. */
 function sendWrong({ kind, status, retryAfter }: FaultSeed, response: Response): void {
   if (kind === 'hang') return;
   if (kind === 'reset') return void response.socket?.resetAndDestroy();
@@ -63,7 +63,7 @@ function truncate(response: Response): void {
     response.setHeader('Content-Length', Math.max(body.length, 1));
     response.flushHeaders();
     const half = body.subarray(0, body.length >> 1);
-    // Do not destroy the connection immediately, so that the written part arrives.
+    // Half-close the connection, so that the written part arrives.
     if (half.length === 0) response.socket?.end();
     else response.write(half, () => response.socket?.end());
   });
