@@ -1,28 +1,27 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 
-/** Possible sampling steps of an hour (minutes), from full resolution to most thinned. */
+/** Possible sampling intervals of an hour (minutes), from full resolution to coarsest. */
 export const SAMPLE_STEPS = [1, 2, 5, 10, 15, 30] as const;
 export type SampleStep = (typeof SAMPLE_STEPS)[number];
 
 export interface Chunk {
   readonly step: SampleStep;
   readonly times: readonly number[];
-  /** Values by series, one for each time; NaN: no value. */
+  /** One value per time in each series; NaN if missing. */
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
 const MINUTE = 60_000;
-/** Maximum size of a decompressed row (bytes). A damaged row must not exhaust memory. */
+/** Maximum size of a decompressed row (bytes), in case it is damaged. */
 const MAX_SIZE = 2 ** 25;
-/** Maximum number of samples in an hour: one per minute. */
 const MAX_SAMPLES = 60;
 
-/** Encodes a chunk for the store: deflated JSON, with null for a missing value. */
+/** Encodes a chunk as deflated JSON, with null for missing values. */
 export function encodeChunk({ step, times, series }: Chunk): string {
   return deflateSync(JSON.stringify({ step, times, series: [...series] })).toString('base64');
 }
 
-/** Decodes the values of a series. Throws unless they are a list with `length` elements. */
+/** Throws unless the values are a list with `length` elements. */
 function valuesOf(values: unknown, length: number): number[] {
   if (!Array.isArray(values) || values.length !== length) throw new Error('not a series');
   return values.map(value => {
@@ -31,7 +30,7 @@ function valuesOf(values: unknown, length: number): number[] {
   });
 }
 
-/** Decodes a text that `encodeChunk` returned. Throws for any other text. */
+/** Throws if the text does not come from `encodeChunk`. */
 export function decodeChunk(text: string): Chunk {
   const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
   const { step, times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };
@@ -51,7 +50,7 @@ export function decodeChunk(text: string): Chunk {
   };
 }
 
-/** Returns the samples selected by `isKept`, or undefined if there are none. */
+/** Returns the samples selected by `isKept`; undefined if none are left. */
 function pick(
   { step, times, series }: Chunk,
   isKept: (at: number, previous: number | undefined) => boolean,
@@ -75,16 +74,16 @@ export const after = (chunk: Chunk, start: number): Chunk | undefined => pick(ch
 
 export type OpenChunk = ReturnType<typeof openChunk>;
 
-/** Creates a chunk to which samples can be added. `chunk`: existing samples, which are copied. */
+/** Creates a chunk to append to. `chunk`: existing samples, which are copied. */
 export function openChunk(chunk?: Chunk) {
   const times = [...(chunk?.times ?? [])];
   const series = new Map([...(chunk?.series ?? [])].map(([name, values]) => [name, [...values]]));
   return {
-    /** Time of the last sample, or undefined before the first (ms since the Unix epoch). */
+    /** Time of the last sample (ms since the Unix epoch); undefined before the first. */
     get lastAt() {
       return times.at(-1);
     },
-    /** Adds a sample, later than `lastAt`. A value that is not finite counts as missing. */
+    /** Adds a sample later than `lastAt`. Values that are not finite count as missing. */
     add(at: number, sample: ReadonlyMap<string, number>): void {
       for (const name of sample.keys()) {
         if (!series.has(name))
@@ -95,12 +94,12 @@ export function openChunk(chunk?: Chunk) {
       }
       for (const [name, values] of series) {
         const value = sample.get(name) ?? Number.NaN;
-        // Adding 0 converts -0 to 0.
+        // Converts -0 to 0.
         values.push(Number.isFinite(value) ? value + 0 : Number.NaN);
       }
       times.push(at);
     },
-    /** Returns a live view of the samples, which later calls of `add` change. */
+    /** Returns a live view, which later calls of `add` change. */
     chunk: (): Chunk | undefined => (times.length === 0 ? undefined : { step: 1, times, series }),
   };
 }

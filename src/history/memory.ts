@@ -1,13 +1,13 @@
 import { after, before, type Chunk, type OpenChunk, openChunk } from './chunk.ts';
 import type { HistoryRows } from './rows.ts';
 
-/** In-memory samples: the current hour and the recent past, which are read frequently. */
+/** In-memory samples of the current hour and the recent past. */
 export type HistoryMemory = ReturnType<typeof createHistoryMemory>;
 
 const HOUR = 3_600_000;
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 
-/** `span`: minimum span of the samples (ms). */
+/** `span`: minimum span in memory (ms). */
 export function createHistoryMemory(rows: HistoryRows, span: number) {
   const past = new Map<number, Chunk>();
   const cut = new Set<number>();
@@ -16,7 +16,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
   const get = (hour: number) => (open?.hour === hour ? open.samples.chunk() : past.get(hour));
   const whole = (hour: number) => (cut.has(hour) ? undefined : get(hour));
 
-  /** Evicts samples that are no longer needed: a process may have a thousand accounts. */
+  /** Evicts old samples, because a process may have a thousand accounts. */
   function trim(at: number, hour: number): void {
     const from = at - span;
     for (const each of past.keys()) {
@@ -38,7 +38,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
       [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
     hours: (): readonly number[] => [...past.keys(), ...(open ? [open.hour] : [])],
     put: (hour: number, chunk: Chunk): void => void past.set(hour, chunk),
-    /** Opens the hour of `at`. Drops its samples after `at`, which exist if the clock was set back. Rejects with StoreError. */
+    /** Opens the hour of `at`. Drops later samples, which exist if the clock was set back. Rejects with StoreError. */
     async openAt(at: number): Promise<OpenChunk> {
       const hour = hourOf(at);
       if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) {

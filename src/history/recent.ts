@@ -1,12 +1,11 @@
 import { type AccountHistory, type Point, pointsBefore } from '../model/history.ts';
 
-/** Changes between an account's recorded and current values. */
 export type RecentChanges = ReturnType<typeof createRecentChanges>;
 
-/** Minimum window (ms): the history has a sample a minute. */
+/** Minimum window (ms): samples are a minute apart. */
 const MIN_WINDOW = 60_000;
 
-/** Sums the increases between points and to the current value. */
+/** Sums all increases up to the current value. */
 function risen(points: readonly Point[], now: number): number {
   let [rise, last] = [0, points[0]?.value ?? now];
   const add = (value: number) => {
@@ -18,7 +17,7 @@ function risen(points: readonly Point[], now: number): number {
   return rise;
 }
 
-/** `at`: time of the current values, milliseconds since the Unix epoch. */
+/** `at`: time of the current values (ms since the Unix epoch). */
 export function createRecentChanges({ recent }: Pick<AccountHistory, 'recent'>, at: number) {
   function since(series: string, now: number | undefined, over: number, by: typeof risen) {
     if (now === undefined) return null;
@@ -28,22 +27,22 @@ export function createRecentChanges({ recent }: Pick<AccountHistory, 'recent'>, 
     return { by: by(points, now), overSeconds: Math.round((at - first.at) / 1000) };
   }
   return {
-    /** Returns the change of a gauge; null if its current or recorded value is unknown. */
+    /** Returns the change of a gauge; null if a value is unknown. */
     change: (series: string, now: number | undefined, over: number) =>
       since(series, now, over, ([first], now) => now - (first?.value ?? now)),
-    /** Returns the increase of a counter, which may have been reset; null if its current or recorded value is unknown. */
+    /** Returns the increase of a counter, which may have been reset; null if a value is unknown. */
     rise: (series: string, now: number | undefined, over: number) => since(series, now, over, risen),
   };
 }
 
 export const HOUR = 3_600_000;
 
-/** Window that is always in memory for every series (ms). */
+/** Window that is in memory for every series (ms). */
 const ALWAYS = 75 * 60_000;
-/** Maximum distance between a window and the point before it (ms): see AccountHistory. */
+/** Maximum distance from a window to the point before it (ms). */
 const BEFORE = 120_000;
 
-/** Returns `recent` as of `now` (ms since the Unix epoch) with a cache by series. */
+/** Caches `recent` by series, as of `now` (ms since the Unix epoch). */
 export function cachedAt(recent: AccountHistory['recent'], now: number): AccountHistory['recent'] {
   const known = new Map<string, readonly Point[]>();
   return (series, over) => {

@@ -14,23 +14,20 @@ export interface HistoryLimits {
   readonly maxBytes: number;
 }
 
-/** Recorded samples of one hour. */
 export interface RecordedHour {
   readonly step: number;
   readonly times: readonly number[];
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Records and reads samples of an account. Calls of `sample` must not overlap. */
+/** Records and reads samples of an account. Do not call `sample` concurrently. */
 export interface Recorder extends AccountHistory {
-  /**
-   * Adds a sample, by series; a second one within a minute is ignored. The next commit of `unsaved` stores it. Never rejects.
-   */
+  /** Adds a sample by series, at most once a minute. Committing `unsaved` stores it. Never rejects. */
   sample(values: ReadonlyMap<string, number>): Promise<void>;
   unsaved(): readonly Change[];
   saved(changes: readonly Change[]): void;
   use(limits: HistoryLimits): void;
-  /** Yields the wanted series hour by hour, ascending. Rejects with StoreError. */
+  /** Yields the wanted series by hour, oldest first. Rejects with StoreError. */
   hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncIterable<RecordedHour>;
 }
 
@@ -40,23 +37,22 @@ export interface RecorderDeps extends RowsDeps {
 
 export const SAMPLE_EVERY = 60_000;
 const HOUR = 3_600_000;
-/** Minimum span in memory (ms): 75 minutes and the preceding sample. */
+/** Minimum span in memory (ms): 75 minutes and the previous sample. */
 const IN_MEMORY = 78 * 60_000;
-/** Number of samples in the same hour after which old rows are cleaned up: a momentarily wrong clock must not delete history. */
+/** Number of samples in an hour before a clean-up: a clock that is wrong for a moment must not delete history. */
 const TIDY_EVERY = 10;
-/** Share of the size limit to which rows are shrunk. Leaves space for the growth of the current hour. */
+/** Rows are shrunk to this share of the limit, because the current hour grows. */
 const FILLED = 0.9;
-/** Change of the difference between wall and monotonic clock that counts as a step (ms). */
+/** Smallest change of wall time relative to monotonic time that counts as a step (ms). */
 const STEP = 5000;
-/** Maximum distance of samples without a gap between them (sampling steps). */
+/** Maximum distance of samples without a gap (sampling intervals). */
 const GAP = 2.5;
 
-/** Series with the value 1 if the wall clock was set since the previous sample. */
+/** Series that is 1 if the wall clock was set since the previous sample. */
 export const CLOCK_STEPPED = '!stepped';
 
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
 
-/** Creates a watch that detects whether the wall clock was set since the last sample. */
 function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
   let offset: number | undefined;
   let isStepped = false;
@@ -74,7 +70,7 @@ function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
   };
 }
 
-/** Deletes old rows and thins large ones with the next commit. */
+/** Deletes old rows and thins large ones in the next commit. */
 async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: number, turns: Yielder): Promise<void> {
   const kept = await rows.sizes();
   for (const hour of kept.keys()) {
@@ -86,7 +82,7 @@ async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: n
   await shrink(rows, kept, maxBytes * FILLED, hourOf(now), turns);
 }
 
-/** Yields the chunks of hours in order, from memory if it has them, because stored ones may be thinned. */
+/** Yields hours in order, preferably from memory, because stored ones may be thinned. */
 async function* chunks(memory: HistoryMemory, rows: HistoryRows, from: number, to: number, turns: Yielder) {
   const hours = new Set([...(await rows.sizes()).keys(), ...memory.hours()]);
   for (const hour of [...hours].sort((a, b) => a - b)) {
@@ -126,16 +122,16 @@ function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
   return points;
 }
 
-/** Returns the points from `from` until now, and the previous one if it is close. `points`: in ascending order of time. */
+/** Returns the points from `from` until now, and the previous one if it is close. `points`: oldest first. */
 function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
-  // If the clock was set back, some points are in the future.
+  // After the clock was set back, some points are in the future.
   const end = pointsBefore(points, now + 1);
   const begin = Math.min(pointsBefore(points, from), end);
   const earlier = points[begin - 1];
   return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin, end);
 }
 
-/** Creates a recorder and loads the last hours into memory. Rejects with StoreError. */
+/** Loads the last hours into memory. Rejects with StoreError. */
 export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
   const { account, log } = deps;
   const turns = createYielder();
@@ -143,7 +139,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   const memory = createHistoryMemory(rows, IN_MEMORY);
   const clockWatch = createClockWatch(clock);
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
-  /** Hour of the last clean-up, and how many samples this hour had then. */
+  /** Hour of the last clean-up, and its number of samples then. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
@@ -195,7 +191,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
       const since = limits.keep > 0 ? Math.max(from, clock.now() - limits.keep) : from;
       const isWanted = (series: string) => {
         const metric = metricOf(series);
-        // Omit per-destination series: they are recorded in addition to the sum, and only for alert conditions.
+        // Destination series are recorded in addition to their sum, only for alert conditions.
         return isOfFamily(metric, wanted) && !/[{,]destination="/.test(series);
       };
       return join(hours(since, to, isWanted));
@@ -207,7 +203,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   };
 }
 
-/** Joins hours. A time without values marks a gap, so that charts draw no line across it. */
+/** Joins hours. A time without values marks a gap in charts. */
 async function join(hours: AsyncIterable<RecordedHour>): Promise<RecordedSeries> {
   const times: number[] = [];
   const series = new Map<string, (number | null)[]>();

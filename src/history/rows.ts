@@ -3,7 +3,7 @@ import type { Change } from '../model/change.ts';
 import type { Store } from '../store/store.ts';
 import { type Chunk, decodeChunk } from './chunk.ts';
 
-/** Stored hours of an account, by number of hours since the Unix epoch, including rows for the next commit. */
+/** Stored hours of an account, including changes that are not committed yet. Keys are hours since the Unix epoch. */
 export type HistoryRows = ReturnType<typeof createHistoryRows>;
 
 export interface RowsDeps {
@@ -15,7 +15,7 @@ export interface RowsDeps {
 const PREFIX = 'history/';
 const KEY = /^history\/(\d{8})$/;
 const keyOf = (hour: number) => `${PREFIX}${String(hour).padStart(8, '0')}`;
-/** Returns the size of a row (bytes). Its text is ASCII. */
+/** Returns the size of a row with ASCII text (bytes). */
 export const rowBytes = (text: string): number => keyOf(0).length + text.length;
 
 export function createHistoryRows({ account, store, log }: RowsDeps) {
@@ -28,7 +28,7 @@ export function createHistoryRows({ account, store, log }: RowsDeps) {
   }
 
   return {
-    /** Reads the samples of an hour, or undefined if the row is missing or damaged. Logs damage once. Rejects with StoreError. */
+    /** Returns undefined if the row is missing or damaged. Logs damage once. Rejects with StoreError. */
     async load(hour: number): Promise<Chunk | undefined> {
       const key = keyOf(hour);
       const found = await text(key);
@@ -51,7 +51,7 @@ export function createHistoryRows({ account, store, log }: RowsDeps) {
       for (const [key, value] of unsaved) note(key, value?.length);
       return known;
     },
-    /** Adds a row to the next commit; null deletes it. */
+    /** Null deletes the row. */
     set: (hour: number, value: string | null): void => void unsaved.set(keyOf(hour), value),
     unsaved: (): readonly Change[] => [...unsaved].map(([key, value]) => ({ key, value })),
     saved(changes: readonly Change[]): void {

@@ -3,12 +3,12 @@ import { seriesName } from './series-name.ts';
 
 export interface Recorded {
   readonly family: Family;
-  /** Further labels to sum over. */
+  /** Additional labels to sum over. */
   readonly without?: readonly string[];
-  /** Maximum number of series. The largest values are kept. */
+  /** Maximum number of series; the largest values win. */
   readonly largest?: number;
   readonly sum?: boolean;
-  /** Further families, recorded for the same labels. */
+  /** Families to record for the same labels. */
   readonly along?: readonly Family[];
 }
 
@@ -18,7 +18,7 @@ interface Value {
   readonly value: number;
 }
 
-/** Sums the samples of a family over the labels of `without`. */
+/** Sums over the labels in `without`. */
 function summed(family: Family, samples: readonly Sample[], without: readonly string[]): readonly Value[] {
   if (!without.some(label => family.labels.includes(label))) return samples;
   const sums = new Map<string, { labels: Sample['labels']; suffix: string; value: number }>();
@@ -32,7 +32,7 @@ function summed(family: Family, samples: readonly Sample[], without: readonly st
   return [...sums.values()];
 }
 
-/** Returns the `count` largest values; among equal ones, the first. Sorts numbers only: a family may have 100,000 series. */
+/** Returns the `count` largest values. Sorts numbers only, because a family may have 100,000 series. */
 function largestOf(values: readonly Value[], count: number): readonly Value[] {
   if (values.length <= count) return values;
   const least = Float64Array.from(values, ({ value }) => value).sort()[values.length - count] as number;
@@ -46,7 +46,7 @@ const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels
 function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sample[] {
   const found = new Map<string, readonly Sample[]>();
   for (const source of sources) {
-    // Some sources compute their samples when their revision is requested.
+    // Some sources update their samples only here.
     source.revision();
     for (const [name, samples] of source.samples()) {
       const before = found.get(name);

@@ -4,10 +4,10 @@ const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\
 const SPECIAL = /[\\"\n]/;
 const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
-/** Returns `name{label="value"}`, escaped as in the exposition, so always one line. Undefined labels are omitted. */
+/** Returns `name{label="value"}` with the exposition's escapes, always one line. Omits undefined labels. */
 export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
-  // Avoids an intermediate list: an overview of a thousand accounts needs a hundred thousand names.
+  // Avoids intermediate lists: an overview of a thousand accounts needs a hundred thousand names.
   for (const label in labels) {
     const value = labels[label];
     if (value === undefined) continue;
@@ -20,7 +20,7 @@ export function seriesName(name: string, labels: Labels): string {
 
 export const metricOf = (series: string): string => series.split('{', 1)[0] as string;
 
-/** Whether a metric belongs to one of the families. Includes the lines of histograms. */
+/** Whether a metric belongs to a family, also as a line of a histogram. */
 export const isOfFamily = (metric: string, families: ReadonlySet<string>): boolean =>
   families.has(metric) || families.has(metric.replace(/_(bucket|sum|count)$/, ''));
 

@@ -3,10 +3,10 @@ import { fileStamp } from '../kit/file-stamp.ts';
 import type { Log } from '../kit/log.ts';
 import type { WebConfig } from './options.ts';
 
-/** Reads a web-config file. Throws an Error that names the position of the mistake and contains no secret. */
+/** Reads a web-config file. Throws an Error with the position of the mistake and without secrets. */
 export type ReadWebConfig = (file: string) => WebConfig;
 
-/** Requirements of `server.webConfigFile` for clients. */
+/** Access rules from `server.webConfigFile`. */
 export type Access = ReturnType<typeof createAccess>;
 
 const NOTHING: WebConfig = {
@@ -19,7 +19,7 @@ const NOTHING: WebConfig = {
 
 const CHECK_EVERY = 1000;
 
-/** Returns a change that needs a restart: a port cannot apply it, and a truncated file must not disable authentication. */
+/** Returns a change that needs a restart: for example, a truncated file must not disable authentication. */
 function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {
   if (!before.tls !== !after.tls) return `tls_server_config was ${after.tls ? 'added' : 'removed'}`;
   if (before.tls?.clientAuth !== after.tls?.clientAuth) return 'client_auth_type has changed';
@@ -27,7 +27,7 @@ function forbiddenChange(before: WebConfig, after: WebConfig): string | undefine
   return undefined;
 }
 
-/** Creates access control from the web-config file `file`. Throws if the file cannot be used. */
+/** Creates access control from a web-config file. Throws if the file is invalid. */
 export function createAccess(
   file: string | null,
   { read, clock, log }: { readonly read: ReadWebConfig; readonly clock: Clock; readonly log: Log },
@@ -63,7 +63,7 @@ export function createAccess(
 
   return {
     file,
-    /** Returns the current content, checked once a second. Undefined while the file is unusable: all requests must be refused. */
+    /** Current content, checked once a second. Undefined while the file is invalid: refuse all requests. */
     current(): WebConfig | undefined {
       check();
       return broken === undefined ? used : undefined;

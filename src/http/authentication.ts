@@ -5,7 +5,7 @@ import { clientName } from './client-certs.ts';
 import type { WebConfig } from './options.ts';
 import type { Credentials, PasswordResult, Passwords } from './passwords.ts';
 
-/** The authenticated caller (a user, or the name in a verified certificate), or the refusal. */
+/** The authenticated caller (a user, or the name in a verified certificate), or a refusal. */
 export type Authenticated =
   | { readonly isRefused: false; readonly caller: string | undefined }
   | { readonly isRefused: true; readonly status: number; readonly text: string; readonly headers: Headers };
@@ -32,7 +32,7 @@ const REFUSALS: Readonly<Record<Exclude<PasswordResult, 'right'>, Authenticated>
   full: refuse(503, 'too many passwords are being checked', { 'Retry-After': '1' }),
 };
 
-/** Returns user and password of a Basic `Authorization` header; undefined if it contains none. */
+/** Returns undefined if the header contains no Basic credentials. */
 function credentialsOf(header: string | undefined): Credentials | undefined {
   const [, encoded] = /^basic +([\w+/=-]+)$/i.exec(header ?? '') ?? [];
   const text = Buffer.from(encoded ?? '', 'base64').toString();
@@ -53,7 +53,7 @@ function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>
   };
 }
 
-/** Returns the key by which password checks are queued: the address of the client. */
+/** Password checks are queued by client address. */
 const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
 
 export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {

@@ -1,18 +1,18 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 
-/** Limits on clients: see docs/bounds.md. Times in milliseconds. */
+/** Limits on clients, described in docs/bounds.md. Times in milliseconds. */
 export interface Bounds {
   readonly maxConnections: number;
-  /** From a ready response to its last byte read by the client. */
+  /** From the start of a response until the client has read it. */
   readonly responseWithin: number;
-  /** From the first byte of a request, or from connecting, to the end of its headers. */
+  /** From the first byte of a request, or from connecting, until its headers are complete. */
   readonly headersWithin: number;
   /** From the first byte of a request to its last. */
   readonly requestWithin: number;
-  /** Idle time of a connection between two requests: longer than most scrape intervals. */
+  /** Idle time of a connection between requests, longer than most scrape intervals. */
   readonly keepAliveFor: number;
-  /** Maximum size of unread responses; identical bodies count once. Two different bodies are always allowed. */
+  /** Maximum size of unread responses. Identical bodies count once, and two different bodies are always allowed. */
   readonly unreadBytes: number;
   /** Maximum number of unanswered requests per connection. */
   readonly pipelined: number;
@@ -28,7 +28,7 @@ export const BOUNDS: Bounds = {
   pipelined: 4,
 };
 
-/** A bound that clients keep exceeding is logged again only after this time without a violation (ms). */
+/** Time without a violation before the next one is logged (ms). */
 const QUIET = 60_000;
 
 export type LogBound = (bound: string, fields: object, message: string) => void;

@@ -2,14 +2,11 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { hostOf, type WebTls } from './options.ts';
 
-/** Returns an IP address of a SAN in its shortest form, as Go and the web-config file write it. */
+/** Returns an IP address in its shortest form, as in the web-config file. */
 const shortAddress = (address: string) =>
   address.includes(':') ? (hostOf(`[${address}]`)?.slice(1, -1) ?? address) : address;
 
-/**
- * Parses the names of a certificate as Node.js writes them: `DNS:a.example, IP Address:::1, URI:"…"`. Node.js quotes ambiguous
- * names as JSON.
- */
+/** Parses Node's text form of a certificate's names: `DNS:a.example, IP Address:::1, URI:"…"`. Ambiguous names are quoted as JSON. */
 export function sansOf(text: string | undefined): string[] {
   const found: string[] = [];
   for (const [, kind, value = ''] of (text ?? '').matchAll(/(?:^|, )([\w ]+):("(?:[^"\\]|\\.)*"|[^",]*)(?=, |$)/g)) {
@@ -26,7 +23,7 @@ const REQUIRED: readonly WebTls['clientAuth'][] = [
   'RequireAndVerifyClientCert',
 ];
 
-/** Returns why a client is refused after its handshake; undefined if it is admitted. */
+/** Returns why a client is refused after its handshake, or undefined. */
 export function refusalOf(socket: TLSSocket, { clientAuth, allowedSans }: WebTls): string | undefined {
   if (clientAuth === 'NoClientCert') return undefined;
   const certificate = socket.getPeerX509Certificate();
@@ -39,7 +36,7 @@ export function refusalOf(socket: TLSSocket, { clientAuth, allowedSans }: WebTls
   return 'client certificate without an allowed SAN';
 }
 
-/** Returns the name in a client's verified certificate, or its serial number; undefined without a certificate. */
+/** Returns the name in a verified client certificate, or its serial number; undefined without a certificate. */
 export function clientName(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const certificate = socket.getPeerX509Certificate();
@@ -48,7 +45,7 @@ export function clientName(socket: Socket): string | undefined {
   return common ?? sansOf(certificate?.subjectAltName)[0] ?? certificate?.serialNumber;
 }
 
-/** TLS settings under which each connection was admitted. If the requirements for certificates change, clients must reconnect. */
+/** Records the TLS settings of each connection. When the rules for certificates change, clients must reconnect. */
 export type Admission = ReturnType<typeof createAdmission>;
 
 export function createAdmission() {

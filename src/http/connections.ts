@@ -2,23 +2,22 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Bounds, LogBound } from './bounds.ts';
 
-/** Response statuses for unreadable requests, by error code; default: 400. */
+/** Response statuses by error code; default: 400. */
 const UNREADABLE: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Codes of errors before a TLS connection is established: no response is possible. */
+/** Errors before TLS is established, when no response is possible. */
 const IN_HANDSHAKE = /^ERR_(SSL|TLS)_/;
 
-/** Configures a server to refuse connections over the limit and slow requests. */
+/** Limits the number of connections and the duration of requests. */
 export function guardConnections(server: Server, bounds: Bounds, logBound: LogBound): void {
   server.maxConnections = bounds.maxConnections;
   server.keepAliveTimeout = bounds.keepAliveFor;
-  // Each request adds three listeners for the end of its connection, and Node.js adds its own.
+  // Each request adds three listeners to its connection.
   const listeners = 10 + 3 * bounds.pipelined;
-  // With TLS the second socket carries the requests.
   for (const event of ['connection', 'secureConnection']) {
     server.on(event, (socket: Socket) => void socket.setMaxListeners(listeners));
   }
@@ -48,7 +47,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
       socket.destroy();
       return;
     }
-    // After a first response, the client could mistake this one for a part of it.
+    // After an earlier response, the client could misread this one as a part of it.
     if (socket.writable && socket.bytesWritten === 0) {
       socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
     }

@@ -7,7 +7,7 @@ import type { Admission } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
 import { type ResponseLimiter, whenOver } from './response-limiter.ts';
 
-/** Logs that a client was disconnected, with the path of its request but without the query. */
+/** Logs a disconnected client with the path of its request, without the query. */
 export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage): void {
   const path = url.split('?', 1)[0]?.slice(0, 100);
   logBound(
@@ -18,8 +18,8 @@ export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage
 }
 
 /**
- * Closes a connection with unparsed input. For each of possibly thousands of requests in it, Node.js would create an object and keep
- * it until the connection is closed. The return value 2 makes the parser ignore the rest, as for an upgrade.
+ * Makes Node's parser ignore the rest of its input, as after an upgrade (return value 2). Thousands of pipelined requests
+ * would otherwise stay in memory.
  */
 function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
   if (socket.parser) socket.parser.onIncoming = () => 2;
@@ -29,13 +29,13 @@ function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null 
 export interface GateOptions {
   readonly bounds: Bounds;
   readonly responses: ResponseLimiter;
-  /** Allowed hosts as returned by `hostOf`; empty: any. */
+  /** Hosts as returned by `hostOf`; empty allows any. */
   readonly hosts: () => ReadonlySet<string>;
-  /** The current web-config file; undefined: all requests are refused. */
+  /** Undefined while the web-config file is invalid: all requests are refused. */
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;
-  /** Whether an agent that shares the store signed the request. Such a request needs no password and may use any Host. */
+  /** Whether an agent with the same store signed the request, which then needs no password and may use any Host. */
   readonly isPeer: (request: IncomingMessage) => boolean;
   readonly identify: (request: IncomingMessage, caller: string) => void;
 }
@@ -62,7 +62,7 @@ export function createGate(
     });
   }
 
-  /** Makes `response.end` send the body through `responses`, with a deadline for the client. */
+  /** Sends the body through `responses`, with a deadline for the client. */
   function sendBounded(request: IncomingMessage, response: ServerResponse): void {
     const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
     response.end = ((...args: unknown[]) => {
@@ -95,7 +95,7 @@ export function createGate(
   async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const config = web();
     if (config?.tls && !admission.isGood(request.socket, config.tls)) {
-      // The client was admitted under other requirements for client certificates.
+      // The client was admitted under other certificate rules.
       request.socket.destroy();
       return;
     }
@@ -106,14 +106,14 @@ export function createGate(
     else if (isKnown) routes(request, response);
     else {
       const found = authenticate(request, config);
-      // Most results are synchronous.
+      // Avoid an `await` for synchronous results.
       respond(found instanceof Promise ? await found : found, request, response);
     }
   }
 
   return (request, response) => {
     const { socket } = request;
-    // Ignore further pipelined requests of a closed connection.
+    // Ignore pipelined requests of a closed connection.
     if (socket.destroyed) return;
     const open = (unanswered.get(socket) ?? 0) + 1;
     if (open > bounds.pipelined) {
@@ -128,7 +128,7 @@ export function createGate(
     unanswered.set(socket, open);
     whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    // Routes may respond without reading the body, so a connection is not reused after a request with a body.
+    // Routes may leave the body unread, so do not reuse the connection.
     const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
     if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
     sendBounded(request, response);

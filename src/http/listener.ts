@@ -24,10 +24,9 @@ export interface ListenerDeps {
   readonly log: Log;
 }
 
-/** Time for responses in flight when a port closes (ms). */
+/** How long a closing port waits for responses in flight (ms). */
 const GRACE = 1000;
 
-/** Interval of the check for slow requests (ms). */
 const CHECK_EVERY = 1000;
 
 function listen(server: Server, { host, port }: Address): Promise<void> {
@@ -63,13 +62,12 @@ export interface Tls {
   readonly admission: Admission;
 }
 
-/** Uses the current certificates for each new connection, and disconnects clients with a refused certificate. */
+/** Applies new certificates to new connections, and disconnects clients whose certificate is refused. */
 function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
   let used = first;
   const clientOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
-  /** TLS settings at the start of each handshake, by client: the socket object and the settings may change during the handshake. */
+  /** TLS settings at the start of each handshake, by client. They may change during the handshake. */
   const begun = new Map<string, WebTls>();
-  // Runs before the handshake starts.
   server.prependListener('connection', (socket: Socket) => {
     const now = access.current()?.tls;
     if (now && now !== used) {
@@ -95,7 +93,7 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
   });
 }
 
-/** Opens a port, with TLS if the web-config file of `tls` configures it. Rejects with an error that names the address. */
+/** Opens a port, with TLS if the web-config file requires it. Rejects with an error that names the address. */
 export async function openListener(
   address: Address,
   { bounds, logBound, clock, log }: ListenerDeps,
@@ -139,9 +137,9 @@ export async function openListener(
     },
     /** Releases the address. Responses in flight continue. */
     pause: () => void server.close(),
-    /** Listens on the address again. Rejects if it is in use. */
+    /** Rejects if the address is in use. */
     resume: () => listen(server, { host: address.host, port }),
-    /** Stops accepting, waits a moment for responses in flight, then destroys the rest. */
+    /** Waits a moment for responses in flight, then destroys all connections. */
     close: () => closeServer(server, sockets, clock),
   };
 }

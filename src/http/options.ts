@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Secret } from '../kit/secret.ts';
 import { BOUNDS } from './bounds.ts';
 
-/** `host:port`; write an IPv6 host in brackets. Port 0 selects a free port. */
+/** `host:port`, with an IPv6 host in brackets. Port 0 selects a free port. */
 const ListenAddress = z
   .string()
   .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]/]+):\d{1,5}$/, {
@@ -15,18 +15,18 @@ const ListenAddress = z
   });
 
 /**
- * Returns the host of a Host header: lower case, without port and trailing dot, an IPv6 address in brackets and in its shortest form;
- * undefined if it is invalid.
+ * Normalizes the host of a Host header: lower case, without port and trailing dot, IPv6 in brackets. Returns undefined if it
+ * is invalid.
  */
 export function hostOf(header: string | undefined): string | undefined {
-  // Other characters of the header would become part of a URL.
+  // Other characters would become part of a URL.
   if (!/^[\w.:[\]-]+$/.test(header ?? '')) return undefined;
   return URL.parse(`http://${header}`)?.hostname.replace(/\.$/, '') || undefined;
 }
 
-/** A host, normalized by `hostOf` for comparison. */
+/** A host, normalized by `hostOf`. */
 const allowedHost = z.string().transform((text, context) => {
-  // An IPv6 address may be written without brackets.
+  // The brackets of an IPv6 address are optional.
   const literal = isIPv6(text) ? `[${text}]` : text;
   const host = /^(\[.*\]|[^:]*)$/.test(literal) ? hostOf(literal) : undefined;
   if (host !== undefined) return host;
@@ -37,7 +37,7 @@ const allowedHost = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Returns why the URL of a replica is invalid; undefined if it is valid. */
+/** Returns why the URL of a replica is invalid, or undefined. */
 export function replicaUrlError(text: string): string | undefined {
   const url = URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -118,19 +118,19 @@ export const CLIENT_AUTH = [
   'RequireAndVerifyClientCert',
 ] as const;
 
-/** TLS settings of `webConfigFile`; text in PEM. */
+/** TLS settings. Certificates and keys are in PEM. */
 export interface WebTls {
   readonly cert: string;
   readonly key: Secret;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
   readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** OpenSSL's names; default: Node.js's list. */
+  /** Names from OpenSSL; default: Node's list. */
   readonly ciphers: string | undefined;
   readonly curves: string | undefined;
   readonly prefersServerCiphers: boolean;
   readonly clientAuth: (typeof CLIENT_AUTH)[number];
   readonly clientCa: string | undefined;
-  /** SANs, at least one of which a client certificate must contain. */
+  /** A client certificate must contain at least one of these SANs. */
   readonly allowedSans: readonly string[] | undefined;
 }
 
@@ -148,22 +148,21 @@ export function contextOf(tls: WebTls): SecureContextOptions {
   };
 }
 
-/** Complete content of `webConfigFile`. */
 export interface WebConfig {
   readonly tls: WebTls | undefined;
   readonly headers: ReadonlyMap<string, string>;
-  /** bcrypt hashes of passwords, by user; empty: no authentication by password. */
+  /** bcrypt hashes by user; empty disables password authentication. */
   readonly users: ReadonlyMap<string, Secret>;
-  /** A token bucket of `burst` requests, refilled by one every `interval` milliseconds. */
+  /** Allows `burst` requests at once, and another one every `interval` milliseconds. */
   readonly rateLimit: { readonly interval: number; readonly burst: number } | undefined;
-  /** All files of the configuration, with their `fileStamp` right before they were read. */
+  /** Each file with its `fileStamp` from before it was read. */
   readonly stamps: ReadonlyMap<string, string>;
 }
 
-/** Hosts that mean every address of the machine. */
+/** Hosts that stand for all addresses of the machine. */
 const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
-/** Whether two addresses conflict, so that a process can listen on only one of them. */
+/** Whether a process can listen on only one of two addresses. */
 export function isSamePort(one: string, other: string): boolean {
   const [a, b] = [parseListen(one), parseListen(other)];
   return (
@@ -171,7 +170,7 @@ export function isSamePort(one: string, other: string): boolean {
   );
 }
 
-/** Splits an address that ListenAddress accepts. */
+/** Splits a valid ListenAddress. */
 export function parseListen(address: string): { host: string; port: number } {
   const colon = address.lastIndexOf(':');
   return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) };

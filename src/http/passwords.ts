@@ -6,7 +6,7 @@ import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
 import type { PasswordCheck } from './password-worker.ts';
 
-/** `full`: too many checks are queued; `crowded`: too many from the same client. */
+/** `full`: too many queued checks; `crowded`: too many of the same client. */
 export type PasswordResult = 'right' | 'wrong' | 'full' | 'crowded';
 
 export interface Credentials {
@@ -19,18 +19,15 @@ export type Passwords = ReturnType<typeof createPasswords>;
 /** Maximum number of queued checks, in total and per client. */
 const MAX_WAITING = 256;
 const MAX_PER_CLIENT = 16;
-/** Number of cached correct passwords. */
+/** Maximum number of cached passwords. */
 const MAX_CACHED = 1000;
-/** Time without a check after which the thread ends (ms). Correct passwords are cached by then. */
+/** Idle time after which the thread ends (ms). */
 const IDLE = 10_000;
 
-// The worker is next to this file, in src and in dist.
+// Relative to this file, in src and in dist.
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
-/**
- * Timeouts of the wait for the thread and of the comparison in it (ms). A check takes at most their sum. Comparing with the costliest
- * hash that the web-config file may contain takes about 3 s.
- */
+/** Timeouts of the wait for the thread and of the comparison (ms). The costliest allowed hash takes about 3 s. */
 const [WAIT_WITHIN, COMPARE_WITHIN] = [15_000, 15_000];
 
 export type PasswordThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
@@ -39,15 +36,15 @@ const startThread = (): PasswordThread =>
   new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 } });
 
 interface Check extends PasswordCheck {
-  /** When the check was requested, on the monotonic clock. */
+  /** Time of the request (monotonic). */
   readonly since: number;
   readonly done: (isRight: boolean) => void;
   readonly fail: (error: Error) => void;
 }
 
 /**
- * Runs checks sequentially, alternating between clients, in a thread that ends when idle. If the thread cannot be started, exits or
- * hangs, its check is rejected, and a later one starts another thread.
+ * Runs checks sequentially in a thread, alternating between clients. If the thread fails, its check is rejected and a later
+ * one starts another thread.
  */
 class Checker {
   readonly #clock: Clock;
@@ -125,7 +122,7 @@ class Checker {
     this.#next();
   }
 
-  /** Rejects the waiting checks that were requested before `time`. Each queue begins with its oldest. */
+  /** Rejects waiting checks from before `time`. Each queue starts with its oldest. */
   #failWaiting(time: number, error: Error): void {
     for (const [client, queue] of this.#queues) {
       for (; queue[0] && queue[0].since < time; this.#waiting -= 1) queue.shift()?.fail(error);
@@ -144,7 +141,7 @@ class Checker {
     const [client, queue] = first;
     this.#queues.delete(client);
     const check = queue.shift();
-    // Queue the client behind all others, so that a client that guesses passwords does not delay them.
+    // Queue the client last, so that a client that guesses passwords does not delay others.
     if (queue.length > 0) this.#queues.set(client, queue);
     if (check) this.#run(check);
   }
@@ -155,7 +152,7 @@ class Checker {
     try {
       this.#thread ??= this.#start();
     } catch (error) {
-      // Another attempt now would fail, too: reject the waiting checks.
+      // Another attempt would fail, too.
       this.#failWaiting(Number.POSITIVE_INFINITY, error as Error);
       this.#failed(error as Error);
       return;
@@ -165,10 +162,7 @@ class Checker {
   }
 }
 
-/**
- * Checks passwords against bcrypt hashes. Caches keyed hashes of right passwords, so that a known client never waits for the checks
- * of others.
- */
+/** Checks passwords against bcrypt hashes. Caches correct ones, so that known clients never wait for others. */
 export function createPasswords(clock: Clock, log: Log, start = startThread) {
   const checker = new Checker(clock, log, start);
   const secret = randomBytes(32);
@@ -176,14 +170,17 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
   const pending = new Map<string, Promise<PasswordResult>>();
   const digest = (...parts: string[]) => createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64');
 
-  /** Returns a hash for an unknown user, always the same one, so that the check takes as long as a known user's check. */
+  /** Returns a hash for an unknown user, so that the check takes as long as for a known one. */
   function decoyHash(users: ReadonlyMap<string, Secret>, user: string): Secret | undefined {
     const hashes = [...users.values()];
     return hashes[createHmac('sha256', secret).update(user).digest().readUInt32LE() % hashes.length];
   }
 
   return {
-    /** Whether the password is the user's. Checks of one `client` share a queue. Rejects if the comparison fails or takes too long. */
+    /**
+     * Returns whether the password is correct. Checks of one `client` share a queue. Rejects if the comparison fails or
+     * takes too long.
+     */
     check(
       users: ReadonlyMap<string, Secret>,
       { user, password }: Credentials,

@@ -7,28 +7,27 @@ import { systemClock, withDeadline } from '../kit/clock.ts';
 
 export const REPORT_PATH = '/api/v1/report';
 export const EXPLAIN_PATH = '/api/v1/explain';
-/** Marks a request from another replica, which is never forwarded again. */
+/** Marks a request that another replica has forwarded, which is not forwarded again. */
 export const FORWARDED = 'sentOn';
 
 const SCHEME = 'Delivery-Watch';
-/** Maximum clock skew (ms). A recorded signature is valid only for the same path and query. */
+/** Maximum clock skew (ms). Until then, a signature can be replayed for the same path and query. */
 const SKEW = 600_000;
-/** Timeout of a request to an agent, which responds from memory (ms). */
+/** Timeout of a request to an agent (ms). */
 const WITHIN = 5000;
 const MAX_BODY_BYTES = 2 ** 24;
 
 /**
- * Proves that a request comes from a process that can read the store. Such a process could read the same evidence from
- * the store, or collect it with the configuration. The caller's password is never forwarded, because the address of a replica
- * comes from the database.
+ * Signs requests with a key from the store, which callers can read anyway. Passwords are never forwarded, because addresses
+ * of replicas come from the database.
  */
 export type PeerKey = ReturnType<typeof createPeerKey>;
 
-/** `secret`: from the store. `now`: milliseconds since the Unix epoch. */
+/** `secret`: from the store. `now`: ms since the Unix epoch. */
 export function createPeerKey(secret: string, now: () => number = systemClock.now) {
   const macOf = (at: string, target: string) => createHmac('sha256', secret).update(`${at}\n${target}`).digest();
   return {
-    /** Returns the `Authorization` header for a GET request of this path and query. */
+    /** Returns the `Authorization` header for a GET request. `target`: path and query. */
     sign(target: string): string {
       const at = String(now());
       return `${SCHEME} ${at}.${macOf(at, target).toString('base64url')}`;
@@ -45,18 +44,17 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
   };
 }
 
-/** An agent and the key of its store. */
 export interface Peer {
   readonly url: string;
   readonly key: PeerKey;
-  /** Whether the agent is on this machine: its certificate then need not name this address. */
+  /** Whether the agent is on this machine. Its certificate then need not name the address. */
   readonly isLocal: boolean;
 }
 
 export interface PeerRequest extends Peer {
   readonly id: string;
   readonly account?: string | undefined;
-  /** Whether this process asks on behalf of another client: the agent then responds only for its own accounts. */
+  /** Whether the request is for another client. The agent then uses only its own accounts. */
   readonly isSentOn: boolean;
 }
 
@@ -74,7 +72,7 @@ function read(response: IncomingMessage): Promise<string> {
   });
 }
 
-/** Requests `target`, a path and query, from an agent. Returns the JSON; undefined after a 404. Rejects without a valid response. */
+/** Requests JSON from an agent; undefined after a 404. Rejects without a valid response. `target`: path and query. */
 async function getJson({ url, key, isLocal }: Peer, target: string, signal: AbortSignal): Promise<unknown> {
   const base = new URL(url);
   const get = base.protocol === 'https:' ? getSecure : getPlain;
@@ -93,7 +91,7 @@ async function getJson({ url, key, isLocal }: Peer, target: string, signal: Abor
   return JSON.parse(text);
 }
 
-/** Requests explanations from an agent, as JSON; empty if it tracks no such callback. Rejects if there is no valid response. */
+/** Requests explanations from an agent; empty if it does not track the callback. Rejects without a valid response. */
 export async function requestPeer(
   { id, account, isSentOn, ...peer }: PeerRequest,
   signal: AbortSignal,
@@ -108,7 +106,7 @@ export async function requestPeer(
   return found;
 }
 
-/** Requests the report of an agent, as JSON. Rejects if there is no valid response. */
+/** Requests the report of an agent. Rejects without a valid response. */
 export async function reportOfPeer(peer: Peer, signal: AbortSignal): Promise<object> {
   const found = await getJson(peer, REPORT_PATH, signal);
   if (typeof found !== 'object' || found === null) throw new Error(`${peer.url} sent an invalid response`);

@@ -1,13 +1,10 @@
 import { get as getPlain } from 'node:http';
 import { get as getSecure } from 'node:https';
 
-/** Timeout (ms), long enough for a busy machine. */
+/** Milliseconds; a busy machine may need seconds. */
 const WITHIN = 4000;
 
-/**
- * Resolves if a server responds at this address, with any status or TLS alert. The certificate is not checked: the
- * request has no secret, and certificates rarely name the loopback address.
- */
+/** Resolves if a server responds with any status or TLS alert. Ignores the certificate, which rarely names the loopback address. */
 export function requestHealth(url: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const get = url.startsWith('https:') ? getSecure : getPlain;
@@ -17,7 +14,7 @@ export function requestHealth(url: string): Promise<void> {
     });
     request.on('timeout', () => request.destroy(new Error(`no response within ${WITHIN / 1000} s`)));
     request.on('error', error => {
-      // The message contains an alert number only if OpenSSL received the alert, so the server has responded.
+      // An alert number proves that the server has responded.
       if (/SSL alert number \d/.test(error.message)) resolve();
       else reject(new Error(`${url}: ${error.message}`, { cause: error }));
     });

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Maximum number of bytes per write, so that the progress of each client is visible. */
+/** Maximum size of a write (bytes), to observe each client's progress. */
 const CHUNK = 256 * 1024;
 
-/** Calls `over` when the response is complete or the connection is closed, immediately if it already is. */
+/** Calls `over` when the response is complete or the connection is closed, possibly at once. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
   if (socket.destroyed || response.closed) {
     over();
@@ -14,7 +14,7 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
     response.off('close', end);
     over();
   };
-  // A pipelined response that waits for others gets no `close` event when the connection ends.
+  // A waiting pipelined response gets no `close` event when the connection ends.
   socket.on('close', end);
   response.on('close', end);
 }
@@ -28,12 +28,8 @@ export type ResponseLimiter = ReturnType<typeof createResponseLimiter>;
 
 const FEW = 2;
 
-/**
- * Limits unread responses to `maxBytes` or to two different bodies; equal bodies count once. To free memory for new
- * responses, disconnects the clients that have been idle longest, and calls `onCut` for each.
- */
+/** Limits unread responses to `maxBytes` or two different bodies. Above the limit, disconnects the clients that have been idle longest. */
 export function createResponseLimiter(maxBytes: number, onCut: (request: IncomingMessage) => void) {
-  /** Ordered by last progress. */
   const waiting = new Set<PendingResponse>();
   const holders = new Map<Buffer, number>();
   let bytes = 0;
@@ -60,9 +56,9 @@ export function createResponseLimiter(maxBytes: number, onCut: (request: Incomin
   }
 
   return {
-    /** Whether more than half of the limit is used, which a few concurrent clients never need. */
+    /** Whether more than half of the limit is used. A few concurrent clients never need that much. */
     isCrowded: () => holders.size > FEW && bytes > maxBytes / 2,
-    /** Sends `body` without a copy: clients may share it. `end` ends the response with the last part. */
+    /** Sends `body` without copying it. `end`: ends the response with the last part. */
     send(request: IncomingMessage, response: ServerResponse, body: Buffer, end: (last: Buffer) => void): void {
       const pending = { request, body };
       waiting.add(pending);

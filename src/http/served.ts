@@ -11,7 +11,7 @@ export interface ReloadError {
   readonly message: string;
 }
 
-/** The changed keys of the configuration, or its errors. */
+/** Changed keys of the configuration, or its errors. */
 export type ReloadResult = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadError[] };
 
 export interface ReplicaAddress {
@@ -21,33 +21,30 @@ export interface ReplicaAddress {
 
 export interface ServedReplicas {
   readonly self: ReplicaAddress;
-  /**
-   * Reads the status rows of accounts that other replicas hold, if the last read is older than a few seconds; waits a second
-   * at most. Synchronous results are as of the last read. Never rejects.
-   */
+  /** Refreshes the status rows of other replicas' accounts if they are seconds old; waits a second at most. Never rejects. */
   refresh(): Promise<void>;
-  /** Returns where an account's metrics are served. `isHere`: whether by this process. `last`: the last known holder. */
+  /** Returns where an account's metrics are served. `isHere`: by this process. `last`: the last known holder. */
   placeOf(account: string): {
     readonly isHere: boolean;
     readonly holder: ReplicaAddress | undefined;
     readonly last: ReplicaAddress;
   };
-  /** Returns the start of an outage of the database (ms since the Unix epoch); undefined while the database responds. */
+  /** Start of a database outage (ms since the Unix epoch); undefined while the database responds. */
   unavailableSince(): number | undefined;
 }
 
-/** Data of the routes of this module, from memory and the store. No request here queries the service. */
+/** Data for the routes, from memory and the store. Requests here never query the service. */
 export interface HttpServed {
   readonly accounts: readonly string[];
-  /** Renders the exposition: everything, one account's families, or the agent's own. */
+  /** Renders all metrics, those of one account, or those of the agent. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
-  /** Verifies requests of agents that share the store; undefined if such requests must authenticate like all others. */
+  /** Verifies requests from agents with the same store. If undefined, they must authenticate like others. */
   readonly peerKey?: PeerKey | undefined;
-  /** Executes an operator's command as the CLI does. Rejects with StoreError, or with the reason of `signal`. */
+  /** Executes an operator's command. Rejects with StoreError, or with the reason of `signal`. */
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandResult>;
-  /** Reads and applies the configuration, or returns its errors and keeps the current one. */
+  /** Reloads the configuration. Returns its errors and keeps the current one if it is invalid. */
   reload(): Promise<ReloadResult>;
-  /** Returns a function that returns whether a round has ended since its last call. */
+  /** Returns a function that reports whether a round has ended since its last call. */
   watch(): () => boolean;
   readonly replicas?: ServedReplicas | undefined;
   readonly clock: Clock;

@@ -20,7 +20,7 @@ export type { ReadWebConfig } from './access.ts';
 
 export interface ServerSettings extends Partial<Bounds>, Address {
   readonly allowedHosts?: readonly string[];
-  /** A second port with the probes only, without the gate. */
+  /** Additional port with only the probes, without the gate. */
   readonly probes?: Address | null;
   readonly lifecycle?: boolean;
   readonly webConfigFile?: string | null;
@@ -36,7 +36,7 @@ interface AppDeps {
   readonly log: Log;
 }
 
-/** Routes of other modules, tried after this module's routes. */
+/** Routes of other modules, tried last. */
 export type RouterFactory = (lifecycle: Lifecycle) => readonly Router[];
 
 function createApp(served: HttpServed, { responses, streams, lifecycle, routes, log }: AppDeps): express.Express {
@@ -52,7 +52,7 @@ function createApp(served: HttpServed, { responses, streams, lifecycle, routes, 
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
     if (!response.headersSent && served.replicas?.unavailableSince() !== undefined) {
-      // Probably caused by the unavailable database: only data in memory can be served.
+      // Probably the database is unavailable: only data in memory can be served.
       response.status(503).set('Retry-After', '10').type('text').send('the database is unavailable: try again\n');
       return;
     }
@@ -72,7 +72,7 @@ interface Ports {
   readonly probes: Listener | undefined;
 }
 
-/** Opens the ports of `next` that `before` does not have. If it rejects, only the ports of `before` are open. */
+/** Opens the ports that `before` lacks. If it rejects, only the ports of `before` are open. */
 async function openPorts(
   next: ServerSettings,
   before: { readonly settings: ServerSettings; readonly ports: Ports } | undefined,
@@ -81,12 +81,12 @@ async function openPorts(
   const undo: (() => Promise<void>)[] = [];
   async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
     const old = before?.ports[what];
-    // Another file may require TLS or other client certificates, which an open port cannot apply.
+    // An open port cannot change its TLS or certificate rules.
     const isSame = what === 'probes' || before?.settings.webConfigFile === next.webConfigFile;
     if (old && isSame && address.host === was?.host && address.port === was.port) return old;
     let wanted = address;
     if (old && [0, old.port].includes(address.port)) {
-      // Both addresses may include the same interface, on which only one socket can use the port.
+      // Both addresses may include the same interface, where only one socket can use the port.
       old.pause();
       undo.push(old.resume);
       wanted = { ...address, port: old.port };
@@ -105,8 +105,8 @@ async function openPorts(
 }
 
 /**
- * Opens the HTTP server. Rejects if an address cannot be bound or the web-config file cannot be used. Calls `readWebConfig`
- * at startup, and when the file or a file that it names has changed.
+ * Opens the HTTP server. Rejects if an address or the web-config file cannot be used. Calls `readWebConfig` again when a
+ * file has changed.
  */
 export async function openHttpServer(
   initial: ServerSettings,
@@ -120,7 +120,7 @@ export async function openHttpServer(
   const logBound = createBoundLog(log, clock);
   const onCut = (request: IncomingMessage) => logCut(logBound, request);
   const responses = createResponseLimiter(bounds.unreadBytes, onCut);
-  // Clients use real time, even if the agent's clock is accelerated.
+  // Clients live in real time, even if the agent's clock is accelerated.
   const { monotonic, sleep } = systemClock;
   const timing = { clock: { now: clock.now, monotonic, sleep }, readWithin: bounds.responseWithin };
   const streams = createStreams({ watch: served.watch, ...timing, onCut });
@@ -140,7 +140,7 @@ export async function openHttpServer(
   const deps = { bounds, logBound, log, clock };
   const openPort = (access: Access) => (what: keyof Ports, address: Address) => {
     if (what === 'probes') return openListener(address, deps, sendProbe);
-    // Each port always applies the web-config file with which it was opened, independently of other open ports.
+    // Each port keeps the web-config file with which it was opened.
     const isPeer = (request: IncomingMessage) => served.peerKey?.isSigned(request) ?? false;
     const gateOptions = {
       bounds,
@@ -155,7 +155,7 @@ export async function openHttpServer(
     return openListener(address, deps, createGate(gateOptions, logBound, app), { access, admission });
   };
   let ports = await openPorts(initial, undefined, openPort(state.access));
-  /** Ports that `apply` has replaced and that still have responses in flight. */
+  /** Replaced ports with responses in flight. */
   const closing = new Set<Promise<void>>();
   function retire(listener: Listener): void {
     const closed = listener.close().finally(() => closing.delete(closed));
@@ -167,24 +167,21 @@ export async function openHttpServer(
     get url(): string {
       return ports.main.url;
     },
-    /**
-     * Applies new settings; of the bounds, only `maxConnections` changes. The new port opens before the old one closes,
-     * unless both have the same number. If it rejects, the old settings stay.
-     */
+    /** Applies new settings; of the bounds, only `maxConnections`. If it rejects, the old settings stay. */
     async apply(next: ServerSettings): Promise<void> {
       const before = { ...state, ports };
-      // An unchanged file name does not need new access control, which detects changes of the content itself.
+      // Access control detects changed content itself.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
       ports = await openPorts(next, before, openPort(access));
       state = { settings: next, hosts: new Set(next.allowedHosts), access };
       ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
-      // Do not wait: the request for this reload may be in flight on one of them.
+      // Do not wait: the request for this reload may be in flight.
       for (const what of ['main', 'probes'] as const) {
         const old = before.ports[what];
         if (old && old !== ports[what]) retire(old);
       }
     },
-    /** Stops accepting, waits a moment for responses in flight, then destroys the rest. */
+    /** Waits a moment for responses in flight, then destroys all connections. */
     async close(): Promise<void> {
       streams.close();
       await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);

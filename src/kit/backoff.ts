@@ -5,16 +5,12 @@ export interface Backoff {
   readonly longest: number;
 }
 
-/**
- * Returns the delay (ms) before retry number `attempt` (from 1): `first`, doubled each time up to `longest`. Half of the delay is
- * random.
- */
+/** Returns the delay before retry `attempt`, from 1 (ms): doubles up to `longest`, half of it random. */
 export function backoffDelay({ first, longest }: Backoff, attempt: number, random: () => number): number {
   const ceiling = Math.min(longest, first * 2 ** (attempt - 1));
   return ceiling * (0.5 + random() / 2);
 }
 
-/** Decides when a failed operation may be retried. */
 export type Retry = ReturnType<typeof createRetry>;
 
 export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, random: () => number) {

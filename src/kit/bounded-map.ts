@@ -1,4 +1,4 @@
-/** A map that evicts its oldest entry above `limit` entries. Setting a key again makes it the newest. */
+/** A map that evicts its oldest entry above `limit`. Setting a key makes it the newest. */
 export class BoundedMap<K, V> {
   readonly #entries = new Map<K, V>();
   readonly #limit: number;

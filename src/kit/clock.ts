@@ -1,17 +1,17 @@
-/** Time as a dependency. Only this file uses the clocks and timers of the process. */
+/** Time as a dependency. Only this file uses the process's clocks and timers. */
 export interface Clock {
-  /** Returns wall time (ms since the Unix epoch), which may jump. For timestamps that leave the process. */
+  /** Wall time (ms since the Unix epoch), for timestamps. May jump. */
   now(): number;
-  /** Returns the time of a clock that never goes backwards (ms). For durations. */
+  /** Monotonic time (ms), for durations. */
   monotonic(): number;
-  /** Resolves after `ms`; rejects with the signal's reason as soon as the signal is aborted. */
+  /** Aborting the signal rejects with its reason. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Maximum difference between this machine's clock and the service's (ms). Above it, auto-cancel stops. */
+/** Maximum clock skew to the service (ms). Above it, auto-cancel stops. */
 export const MAX_CLOCK_SKEW = 5000;
 
-/** Longest delay of setTimeout (a signed 32-bit number of ms, 24.8 days). Node.js fires timers with a longer delay immediately. */
+/** Maximum delay of setTimeout (ms): Node.js fires longer timers immediately. */
 const MAX_TIMER = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -41,7 +41,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Returns a clock on which time passes `speed` times as fast from now on. Deadlines (`withDeadline`) stay real. */
+/** Returns a clock that is `speed` times as fast. Deadlines (`withDeadline`) stay real. */
 export function acceleratedClock(clock: Clock, speed: number): Clock {
   const [now, monotonic] = [clock.now(), clock.monotonic()];
   return {
@@ -51,10 +51,7 @@ export function acceleratedClock(clock: Clock, speed: number): Clock {
   };
 }
 
-/**
- * Runs `work` with a signal that is aborted when `parent` is, or after `ms` with a `TimeoutError`. The listener and timer are
- * removed when `work` ends (AbortSignal.any would keep them as long as `parent` lives).
- */
+/** Runs `work` with a signal that `parent` or a timeout aborts. Unlike AbortSignal.any, leaves no listener on `parent`. */
 export async function withDeadline<T>(
   ms: number,
   parent: AbortSignal,
@@ -74,7 +71,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Returns the result of `work`. Aborting the signal rejects with its reason at once and abandons the work. */
+/** Rejects with the signal's reason as soon as it is aborted, abandoning the work. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);
@@ -86,7 +83,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   }
 }
 
-/** Ends the process after `ms` if running work keeps it alive. */
+/** Ends the process after `ms` if work still keeps it alive. */
 export function endWithin(ms: number): void {
   setTimeout(() => process.exit(), ms).unref();
 }

@@ -1,11 +1,10 @@
-/** Open resources, to be closed in reverse order. */
 export type Closing = ReturnType<typeof createClosing>;
 
 export function createClosing() {
   const steps: { name: string; close: () => unknown }[] = [];
   return {
     add: (name: string, close: () => unknown): void => void steps.push({ name, close }),
-    /** Closes everything, last opened first. Failures do not prevent further closing and are thrown together. */
+    /** Closes everything in reverse order. Continues after failures and throws them together. */
     async close(): Promise<void> {
       const errors: unknown[] = [];
       for (const step of steps.splice(0).reverse()) {

@@ -2,18 +2,18 @@ import { Cron } from 'croner';
 import { z } from 'zod';
 import { Duration } from './duration.ts';
 
-/** Parses a cron expression with five fields. No timer is started, because no callback is passed. */
+/** Parses five fields. Starts no timer, because no callback is passed. */
 const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
 
-/** Returns when the expression is next due after `at`; undefined if never. Throws for an invalid expression. */
+/** Returns the first due time after `at`; undefined if never. Throws for an invalid expression. */
 export function nextDue(cron: string, tz: string, at: number): number | undefined {
   return parseCron(cron, tz).nextRun(new Date(at))?.getTime();
 }
 
-/** Returns the error of a cron expression; undefined if it is valid and occurs. */
+/** Returns undefined if the expression is valid and occurs. */
 export function cronError(cron: string): string | undefined {
   try {
-    // Cron also accepts dates and nicknames, which other programs do not support.
+    // Croner also accepts dates and nicknames, which other programs do not support.
     if (cron.trim().split(/\s+/).length === 5) return nextDue(cron, 'UTC', 0) === undefined ? NEVER : undefined;
   } catch {}
   return "must be a cron expression of five fields, such as '0 8 * * 1-5'";
@@ -35,13 +35,13 @@ export const CronText = z.string().superRefine((cron, context) => {
   if (message) context.addIssue({ code: 'custom', message });
 });
 
-/** A configuration value: the time zone of a cron expression. */
+/** A time zone in the configuration. */
 export const TimeZone = z
   .string()
   .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
   .default('UTC');
 
-/** A window that opens whenever its cron expression is due in the time zone `tz`, and stays open for `for` milliseconds. */
+/** A window that opens at each occurrence of `cron` in the time zone `tz`, for `for` milliseconds. */
 export const cronWindow = z.strictObject({
   cron: CronText.describe("Start of the window, as five cron fields: `'0 8 * * 1-5'`."),
   for: Duration.describe('How long the window stays open.'),
@@ -50,14 +50,14 @@ export const cronWindow = z.strictObject({
 
 export type CronWindow = z.output<typeof cronWindow>;
 
-/** Whether a window is open at `at`. The length is elapsed time, unaffected by daylight saving changes. */
+/** The window's length is elapsed time, unaffected by daylight saving time. */
 export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boolean {
   return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
 }
 
 const MOMENT = z.iso.datetime({ offset: true });
 
-/** A time as configuration value, in milliseconds since the Unix epoch. */
+/** A time in the configuration, parsed to ms since the Unix epoch. */
 export const timeWithZone = z
   .string()
   .refine(text => MOMENT.safeParse(text).success, {
@@ -66,24 +66,24 @@ export const timeWithZone = z
   })
   .transform(text => Date.parse(text));
 
-/** One occurrence of a cron expression. Times are in milliseconds since the Unix epoch. */
+/** One occurrence of a cron expression. Times in ms since the Unix epoch. */
 export interface Occurrence {
   readonly at: number;
-  /** If clocks are set back: when the same local time repeats, which is not an occurrence. Otherwise equal to `at`. */
+  /** When the same local time repeats, if clocks are set back; otherwise equal to `at`. */
   readonly again: number;
 }
 
 /** Amounts by which clocks are set back at the end of daylight saving time (ms). */
 const SET_BACK = [3_600_000, 1_800_000] as const;
 
-/** Returns a function that finds the first occurrence after a time. Skipped local times do not occur; repeated ones occur once. */
+/** Returns a function that finds the next occurrence. Skipped local times do not occur, and repeated ones occur once. */
 export function createOccurrences(cron: string, tz: string): (after: number) => Occurrence | undefined {
   const parsed = parseCron(cron, tz);
   const next = (after: number) => parsed.nextRun(new Date(after)) ?? undefined;
   const clock = new Intl.DateTimeFormat('en', { timeZone: tz, day: 'numeric', hour: 'numeric', minute: 'numeric' });
   return after => {
     let due = next(after);
-    // For a skipped local time, cron returns the first moment after it.
+    // For a skipped local time, croner returns the first moment after it.
     while (due && !parsed.match(due)) due = next(due.getTime());
     if (!due) return undefined;
     const at = due.getTime();

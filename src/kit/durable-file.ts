@@ -18,7 +18,7 @@ import { dirname } from 'node:path';
 
 /** Functions for files that are either complete or absent after a power cut. All of them block and throw system errors. */
 
-/** Syncs a folder, so that its current entries survive a power cut. */
+/** Makes the current entries of a folder survive a power cut. */
 export function syncFolder(path: string): void {
   const handle = openSync(path, 'r');
   try {
@@ -36,7 +36,7 @@ function writeAll(handle: number, bytes: Buffer, position: number): void {
 
 const ROOT = 0;
 
-/** Whether another user may have planted a file: that user owns it, and others may write to the folder. */
+/** Whether another user owns the file and others may write to its folder. */
 export function mayBePlanted(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return false;
@@ -44,7 +44,7 @@ export function mayBePlanted(path: string): boolean {
   return (folder.mode & 0o022) !== 0 && ![ROOT, process.getuid?.(), folder.uid].includes(found.uid);
 }
 
-/** Copies owner and mode of the replaced file. If the owner cannot be set, the group gets no access. */
+/** Copies owner and mode. If the owner cannot be set, the group gets no access. */
 function keepOwner(handle: number, before: Stats): void {
   const own = fstatSync(handle);
   let mode = before.mode & 0o777;
@@ -58,7 +58,7 @@ function keepOwner(handle: number, before: Stats): void {
   fchmodSync(handle, mode);
 }
 
-/** Resolves links; returns a path without a file unchanged. Throws for a link that another user may have planted. */
+/** Resolves links. Throws for a link that another user may have planted. */
 export function behindLinks(path: string): string {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && mayBePlanted(path)) {
     throw new Error('it is a link owned by another user, in a folder that others may write to');
@@ -67,9 +67,8 @@ export function behindLinks(path: string): string {
 }
 
 /**
- * Replaces a file atomically. Mode and, if permitted, owner are kept; a new file, or one that another user may have planted, belongs
- * to this user and gets `mode`. A link stays, and its target is replaced. Removes the temporary file of a killed process. Not safe
- * for two processes at the same time.
+ * Replaces a file, or the target of a link, atomically. Keeps mode and owner if permitted; a new or planted file gets
+ * `mode`. Not safe for concurrent processes.
  */
 export function replaceFile(path: string, content: string | Buffer, mode = 0o600): void {
   const file = behindLinks(path);
@@ -94,15 +93,14 @@ export function replaceFile(path: string, content: string | Buffer, mode = 0o600
   syncFolder(dirname(file));
 }
 
-/** Removes a file, if it exists, and syncs its folder. */
 export function removeFile(path: string): void {
   rmSync(path, { force: true });
   syncFolder(dirname(path));
 }
 
 /**
- * Creates a file of `size` blanks with mode 0600, and syncs it and its folder. It can then be filled even if the disk becomes full,
- * except on copy-on-write file systems. Throws if the file exists.
+ * Creates a file of `size` blanks with mode 0600. It can then be filled even if the disk becomes full, except on
+ * copy-on-write file systems. Throws if the file exists.
  */
 export function reserveFile(path: string, size: number) {
   const handle = openSync(path, 'wx', 0o600);
@@ -120,12 +118,12 @@ export function reserveFile(path: string, size: number) {
     throw error;
   }
   return {
-    /** Appends bytes. They survive if the process is killed, but a power failure only after `complete`. */
+    /** Appends bytes. They survive a killed process, but a power cut only after `complete`. */
     append(bytes: Buffer): void {
       writeAll(handle, bytes, length);
       length += bytes.length;
     },
-    /** Truncates the file to the written bytes and syncs it, so that they survive a power cut. */
+    /** Truncates the file to the written bytes and syncs it. */
     complete(): void {
       ftruncateSync(handle, length);
       fsyncSync(handle);

@@ -5,14 +5,14 @@ export const MINUTE = 60_000;
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: 86_400_000 };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
-/** Parses a duration such as `15s`, `4h` or `7d` to milliseconds. Returns undefined for an invalid text. */
+/** Parses a duration such as `15s` or `7d` to milliseconds. Returns undefined for invalid text. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,11})(ms|s|m|h|d)$/.exec(text);
   if (!match) return undefined;
   return Number(match[1]) * (UNITS[match[2] as string] as number);
 }
 
-/** Formats `ms` as the shortest exact text: 90000 is `90s`, 3600000 is `1h`. */
+/** Formats milliseconds exactly: 90000 is `90s`, 3600000 is `1h`. */
 export function formatDuration(ms: number): string {
   const [unit, size] = Object.entries(UNITS).findLast(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
@@ -24,7 +24,7 @@ const LARGE_UNITS = [
   ['min', 60],
 ] as const;
 
-/** Formats a duration (s) in its two largest units: `9 h 12 min`. Seconds are shown only below a minute. */
+/** Formats seconds in the two largest units: `9 h 12 min`. */
 export function durationText(seconds: number): string {
   if (seconds < 0) return `−${durationText(-seconds)}`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
@@ -40,7 +40,7 @@ export function durationText(seconds: number): string {
 
 const INSTANT = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
-/** Parses a time such as `2026-11-18T14:00:00Z`, or a day, to milliseconds since the Unix epoch. Without an offset it is UTC. */
+/** Parses a time or a day to ms since the Unix epoch. The default time zone is UTC. */
 export function parseInstant(text: string): number | undefined {
   const [, day = '', time, , , offset] = INSTANT.exec(text) ?? [];
   const midnight = Date.parse(day);
@@ -52,7 +52,6 @@ export function parseInstant(text: string): number | undefined {
 
 const MAX_DURATION = 366 * 86_400_000;
 
-/** Creates the schema of a duration in the configuration, parsed to milliseconds. */
 function durationOf(isAllowed: (ms: number) => boolean, range: string) {
   return z
     .string({ error: `must be ${ALLOWED}` })
@@ -67,8 +66,8 @@ function durationOf(isAllowed: (ms: number) => boolean, range: string) {
     });
 }
 
-/** A configuration value: text such as `15s`, read as milliseconds, above zero and at most 366 days. */
+/** Text such as `15s`, parsed to milliseconds: above zero, at most 366 days. */
 export const Duration = durationOf(ms => ms > 0 && ms <= MAX_DURATION, 'above 0 and at most 366d');
 
-/** Like `Duration`, but allows `0s`, which means off. */
+/** Like `Duration`; `0s` means off. */
 export const DurationOrZero = durationOf(ms => ms <= MAX_DURATION, 'at most 366d');

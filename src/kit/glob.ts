@@ -1,4 +1,4 @@
-/** Whether a text matches a pattern in which `*` matches any characters, or none. Takes linear time. */
+/** Compiles a pattern in which `*` matches any characters, or none. Matches in linear time. */
 export function createGlob(pattern: string): (text: string) => boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();

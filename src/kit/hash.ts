@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 const lanes = new Uint32Array(2);
 const whole = new BigUint64Array(lanes.buffer);
 
-/** Applies the final mix of MurmurHash3: every bit of the input affects every bit of the output. */
+/** MurmurHash3's final mix: every input bit affects every output bit. */
 function scramble(lane: number): number {
   const a = Math.imul(lane ^ (lane >>> 16), 0x85ebca6b);
   const b = Math.imul(a ^ (a >>> 13), 0xc2b2ae35);
@@ -17,10 +17,7 @@ function join(a: number, b: number): bigint {
   return whole[0] as bigint;
 }
 
-/**
- * Hashes a text to 64 bits. A million texts contain a collision with a probability of 3 in 100 million. Stable across processes,
- * because hashes are stored. Not resistant to crafted collisions.
- */
+/** Hashes a text to 64 bits. Results are stored, so they must not change. Not resistant to crafted collisions. */
 export function hash64(text: string): bigint {
   let a = 0x811c9dc5;
   let b = 0x7feb352d ^ text.length;
@@ -32,7 +29,7 @@ export function hash64(text: string): bigint {
   return join(a, b);
 }
 
-/** Combines a hash and two whole numbers (0 to 2^53) into another 64-bit hash. */
+/** Combines a hash with two whole numbers (0 to 2^53). */
 export function extendHash64(hash: bigint, first: number, second: number): bigint {
   whole[0] = hash;
   let a = lanes[0] as number;
@@ -45,7 +42,7 @@ export function extendHash64(hash: bigint, first: number, second: number): bigin
   return join(a, b);
 }
 
-/** Returns up to 64 hexadecimal digits that identify `parts`, stable across processes. Never all zeros: trace ids must not be. */
+/** Returns up to 64 hexadecimal digits that identify `parts`, in all processes. Never all zeros, which trace ids must not be. */
 export function hashedId(parts: readonly (string | number)[], digits: number): string {
   for (let turn = 0; ; turn += 1) {
     const id = createHash('sha256')

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A configuration value: a base address for appended paths. */
+/** A base address in the configuration. */
 export const httpUrl = z.string().refine(
   text => {
     const url = URL.parse(text);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Secret } from './secret.ts';
 
-/** Returns a JSON value that distinguishes secrets, dates, patterns and other values that JSON.stringify hides or drops. */
+/** Converts a value for JSON, including types that JSON drops or redacts. */
 function plain(value: unknown): unknown {
   if (value instanceof Secret) return ['secret', value.reveal()];
   if (value instanceof RegExp) return ['pattern', String(value)];
@@ -11,7 +11,7 @@ function plain(value: unknown): unknown {
   if (typeof value === 'function') throw new Error('a function has no identity');
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value;
-  // Compiled values, such as patterns, convert to their source.
+  // Compiled values, such as patterns, have a source.
   if ('toJSON' in value && typeof value.toJSON === 'function') return ['text', plain(value.toJSON())];
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, plain(inner)]));
@@ -23,7 +23,7 @@ export function identityOf(settings: unknown): string {
     .digest('hex');
 }
 
-/** Returns an `identityOf` that caches its results: a thousand accounts share most of their settings objects. */
+/** Returns `identityOf` with a cache, because accounts share most of their settings objects. */
 export function createIdentities(): (settings: object) => string {
   const known = new WeakMap<object, string>();
   return settings => {

@@ -3,13 +3,13 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** Log lines of one step of a round, and the number of lines omitted because there were too many. */
+/** Log lines of one step of a round, and the number of omitted lines. */
 export interface LogBatch {
   readonly lines: readonly LogLine[];
   readonly omitted: number;
 }
 
-/** Structured logging: constant text, data in fields. Secrets never go into fields. */
+/** Structured logging: constant text, and data without secrets in fields. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

@@ -1,7 +1,7 @@
-/** Size of a cache entry in addition to its text (characters). */
+/** Approximate overhead of a cache entry (characters). */
 const ROW_WEIGHT = 64;
 
-/** Caches results of `find` by text. Empties the cache when its size exceeds `limit` (characters). */
+/** Caches results of `find`. Empties the cache above `limit` characters. */
 export function memoize<T extends string | boolean>(find: (text: string) => T, limit: number): (text: string) => T {
   const cache = new Map<string, T>();
   let weight = 0;

@@ -10,15 +10,12 @@ function ignoreExisting(make: () => void): void {
   }
 }
 
-/** Creates an empty file with mode 0600, unless the path exists. */
+/** Creates an empty file with mode 0600 unless the path exists. */
 export function createPrivateFile(path: string): void {
   ignoreExisting(() => closeSync(openSync(path, 'wx', 0o600)));
 }
 
-/**
- * Creates a folder and its missing parents, and returns the parents of new folders. Existing folders are not changed. Avoids
- * recursive mkdir, which reports ENOENT on a read-only file system and never returns in places such as /proc.
- */
+/** Creates a folder with its parents, and returns the parents of new folders. Recursive mkdir never returns in places such as /proc. */
 export function createFolder(path: string, mode = 0o777): string[] {
   if (existsSync(path)) return [];
   const above = dirname(path);
@@ -27,8 +24,7 @@ export function createFolder(path: string, mode = 0o777): string[] {
   return [...changed, above];
 }
 
-/** Like `createFolder`, with mode 0700. */
+/** Like `createFolder`, with mode 0700. New folders survive a power cut. */
 export function createPrivateFolder(path: string): void {
-  // Syncing the parents makes the new folder survive a power cut.
   for (const above of createFolder(path, 0o700)) syncFolder(above);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Env, Secret } from './secret.ts';
 
-/** A literal is wrapped as a secret, because most headers contain keys. Undici and Node.js reject non-ASCII and control characters. */
+/** Literals become secrets, because most headers contain keys. */
 const headerValue = z.union(
   [
     z.strictObject({ env: z.string().min(1) }),
@@ -29,7 +29,7 @@ interface ReceiverSettings {
   readonly headers: Readonly<Record<string, HeaderSetting>>;
 }
 
-/** Returns the address of a signal and the variable that overrides the endpoint, if it sets a different address. */
+/** Returns the address of a signal, and the environment variable that changes it, if any. */
 export function otlpAddress(
   signal: OtlpSignal,
   endpoint: string,
@@ -42,7 +42,7 @@ export function otlpAddress(
   return { url, variable: isConfigured ? undefined : env[own] ? own : general };
 }
 
-/** Returns address and headers of a signal. Configured headers, which may be keys, are not sent to an address from the environment. */
+/** Returns address and headers of a signal. An address from the environment gets no configured headers, which may be keys. */
 export function otlpReceiver(
   signal: OtlpSignal,
   { endpoint, headers }: ReceiverSettings,
@@ -64,7 +64,7 @@ export function otlpReceiver(
   };
 }
 
-/** Returns why a header cannot be sent now, or undefined if it can. */
+/** Returns why a header cannot be sent, or undefined. */
 export function headerError(setting: HeaderSetting, env: Env): string | undefined {
   if (setting instanceof Secret) return undefined;
   const text = env[setting.env];

@@ -2,12 +2,12 @@ import { stripVTControlCharacters } from 'node:util';
 import { printable } from './text.ts';
 
 const MARK = '<secret>';
-/** Maximum number of characters examined. It is far above the limit of the output, because most of the text may be redacted. */
+/** Maximum number of characters to examine, far above the output's limit, because most of the text may be redacted. */
 const MAX_EXAMINED = 4096;
-/** Minimum length of a match with a part of a known secret (characters). Twice as long for URL paths, which contain ordinary words. */
+/** Minimum length of a matched part of a secret (characters). URL paths contain ordinary words, so they need more. */
 const GRAM = 8;
 const PATH_GRAM = 16;
-/** Minimum length of a redacted secret (characters). Shorter secrets would match ordinary words. */
+/** Minimum length of a redacted secret: shorter ones would match ordinary words. */
 const MIN_SECRET = 4;
 
 const PASSWORD = '\\b[\\w-]{0,32}(?:password|passwd|pwd|secret)s?';
@@ -16,7 +16,7 @@ const QUOTE = `\\\\?["']`;
 const VALUE = `[^\\s"'&,;]+`;
 const keeping = (before: string, value: string) => new RegExp(`(?<keep>${before})${value}`, 'gi');
 
-/** Patterns of text that looks like a credential. The group `keep` is not redacted. Matching takes linear time. */
+/** Text that looks like a credential. The group `keep` is not redacted. Matching takes linear time. */
 const SHAPES: readonly RegExp[] = [
   // JSON in base64: a JWT, or a token that is a JSON object.
   /eyJ[\w+/=.-]{5,}/g,
@@ -49,7 +49,7 @@ const INVISIBLE = /[\p{C}\p{Z}\s]/u;
 const ESCAPED = /%[\da-f]{2}|\\u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
 const JSON_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
 
-/** Makes both alphabets of base64 and both cases equal, to redact too much rather than too little. */
+/** Unifies the alphabets and cases of base64, to redact too much rather than too little. */
 const folded = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/').toLowerCase();
 
 function decoded(part: string): string {
@@ -70,7 +70,7 @@ function compact(text: string, pattern: RegExp): Compact {
   return { text: kept, ranges };
 }
 
-/** Returns the texts in a token that is a JSON object in base64. */
+/** Returns the texts in a base64 token that is a JSON object. */
 function textsIn(token: string): readonly string[] {
   try {
     const values: unknown[] = Object.values(JSON.parse(Buffer.from(token, 'base64').toString()));
@@ -80,7 +80,7 @@ function textsIn(token: string): readonly string[] {
   }
 }
 
-/** Returns the parts of a secret with their minimum match lengths. Excludes the scheme and host of a URL. */
+/** Returns parts of a secret with their minimum match lengths, without scheme and host of a URL. */
 function partsOf(secret: string): readonly (readonly [part: string, gram: number])[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
   if (!url) return [secret, ...textsIn(secret)].map(part => [part, GRAM]);
@@ -91,18 +91,17 @@ function partsOf(secret: string): readonly (readonly [part: string, gram: number
   ];
 }
 
-/** Returns the base64 of a text at each of its three possible alignments within other text. */
+/** Returns a text in base64 at its three possible alignments. */
 const inBase64 = (text: string) =>
   [0, 1, 2].map(before => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
-    // Cut off characters that also depend on the surrounding bytes.
+    // Cut off characters that depend on surrounding bytes.
     return bytes
       .toString('base64')
       .replace(/=+$/, '')
       .slice(Math.ceil((before * 8) / 6), Math.floor((bytes.length * 8) / 6));
   });
 
-/** Returns substrings of the secrets, by their length. */
 function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<string>> {
   const grams = new Map<number, Set<string>>();
   for (const [part, gram] of secrets.flatMap(partsOf)) {
@@ -144,8 +143,8 @@ function* shapedRanges(text: string): Generator<Range> {
 }
 
 /**
- * Returns text of the service for logs and pages: one line of at most `limit` characters, without control characters. Redacts
- * `secrets` (also partial, escaped or in base64) and text that looks like a credential.
+ * Formats text from the service as one line of at most `limit` characters. Redacts `secrets` (also partial, escaped or in
+ * base64) and text that looks like a credential.
  */
 export function redacted(text: string, secrets: readonly string[], limit: number): string {
   const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED).toWellFormed()).replace(/\s+/g, ' ').trim();
@@ -158,6 +157,6 @@ export function redacted(text: string, secrets: readonly string[], limit: number
   }
   const line = printable(shown + examined.slice(end));
   const isCut = line.length > limit || text.length > MAX_EXAMINED;
-  // Remove a high surrogate that was cut off from its low surrogate.
+  // Remove a high surrogate without its low surrogate.
   return isCut ? `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…` : line;
 }

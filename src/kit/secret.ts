@@ -31,12 +31,12 @@ export class Secret {
   }
 }
 
-/** Returns the first 48 bits of a secret's SHA-256, which identify a long random secret without revealing it. */
+/** Returns 48 bits of a secret's SHA-256, which do not reveal a long random secret. */
 export function fingerprint(secret: Secret): string {
   return `sha256:${createHash('sha256').update(secret.reveal()).digest('hex').slice(0, 12)}`;
 }
 
-/** Trims a token or password. Returns undefined if an HTTP header cannot contain it. */
+/** Trims a token or password. Returns undefined if a header cannot contain it. */
 export function toToken(text: string): Secret | undefined {
   const trimmed = text.trim();
   return /^[\x21-\x7e]+$/.test(trimmed) ? new Secret(trimmed) : undefined;
@@ -44,7 +44,7 @@ export function toToken(text: string): Secret | undefined {
 
 const NO_TOKEN = 'must be visible ASCII characters, without spaces';
 
-/** A configuration value: the source of a secret. A literal is wrapped, so that no output of the configuration shows it. */
+/** The source of a secret. A literal is wrapped, so that printing the configuration does not reveal it. */
 export const secret = z
   .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
     error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
@@ -59,7 +59,7 @@ export const secret = z
 
 export type SecretSetting = z.output<typeof secret>;
 
-/** Returns why an environment variable is not a usable secret, or undefined if it is. Files are read when needed, not checked here. */
+/** Returns why an environment variable is not a usable secret, or undefined. Does not check files. */
 export function secretError(setting: SecretSetting, env: Env): string | undefined {
   if (!('env' in setting)) return undefined;
   const text = env[setting.env];

@@ -1,7 +1,7 @@
-/** Runs pieces of asynchronous work sequentially, in the order of the calls. */
+/** Runs asynchronous work sequentially, in the order of the calls. */
 export type Serially = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Returns an executor. Each call returns the result of its work. Failed work does not prevent later work. */
+/** Failed work does not prevent later work. */
 export function createSerially(): Serially {
   let last: Promise<unknown> = Promise.resolve();
   return work => {

@@ -1,7 +1,4 @@
-/**
- * Returns the server attributes of an HTTP client span according to OpenTelemetry's conventions. Redacts values in `template` and
- * `query`.
- */
+/** Returns OpenTelemetry's server attributes of an HTTP client span. Redacts values in `template` and `query`. */
 export function serverAttributes(
   base: string,
   template: string,

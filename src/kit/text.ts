@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Replaces control and formatting characters, so that foreign text is safe for a terminal. */
+/** Replaces control and formatting characters, to make text safe for a terminal. */
 export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
 
 const escaped = (text: string) =>
@@ -9,14 +9,14 @@ const escaped = (text: string) =>
     .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('');
 
-/** Serializes JSON with escaped control and formatting characters, so that foreign text is safe for a terminal. */
+/** Serializes JSON with escaped control and formatting characters, to make text safe for a terminal. */
 export const printableJson = (value: unknown, indent?: number) =>
-  // JSON.stringify escapes only a part of them. A line feed is indentation.
+  // JSON.stringify escapes only some of them. Line feeds are indentation.
   JSON.stringify(value, null, indent).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped);
 
 /**
- * Returns `text` if it has at most `limit` characters, else a truncated text with 16 digits of its SHA-256 (`limit` characters in
- * total), so that different texts stay different. Lone surrogates are first replaced by U+FFFD, as UTF-8 encoders do.
+ * Truncates text to `limit` characters, with a part of its SHA-256 so that different texts stay different. Replaces lone
+ * surrogates by U+FFFD.
  */
 export function boundText(text: string, limit: number): string {
   const wellFormed = text.toWellFormed();
@@ -25,18 +25,18 @@ export function boundText(text: string, limit: number): string {
   return `${wellFormed.slice(0, limit - digest.length - 1).toWellFormed()}…${digest}`;
 }
 
-/** Names that cannot contain a user or a query, such as topic names. */
+/** Names without a user or query, such as topic names. */
 const NAME = /^[\w./-]*$/;
 
 /**
- * Normalizes an http or https address and removes user, query and fragment, which may contain secrets. `…` marks a removed query or
- * fragment, and replaces an invalid address.
+ * Normalizes an http or https address and removes user, query and fragment, which may contain secrets. `…` marks removed
+ * parts and replaces an invalid address.
  */
 export function bareAddress(text: string): string {
   if (NAME.test(text)) return text;
   const url = URL.parse(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return '…';
-  // A path with an encoded `?` or `#`, or with an `@`, may contain a user or a query.
+  // Such a path may contain a user or a query.
   if (/@|%(40|3f|23)/i.test(url.pathname)) return `${url.origin}/…`;
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }
@@ -44,12 +44,12 @@ export function bareAddress(text: string): string {
 /** Like `bareAddress`, without a mark for the removed query. */
 export const pathAddress = (text: string) => bareAddress(text).replace(/\?…$/, '');
 
-/** A Prometheus label name. Names with the prefix `__` are reserved. */
+/** A Prometheus label name. The prefix `__` is reserved. */
 export const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 const MAX_NAMED = 10;
 
-/** Joins the first words and appends the number of the rest. */
+/** Joins the first words and counts the others. */
 export function someOf(words: readonly string[]): string {
   const rest = words.length > MAX_NAMED ? ` and ${words.length - MAX_NAMED} more` : '';
   return words.slice(0, MAX_NAMED).join(', ') + rest;

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** Reports duplicate names in a list. Each error points to the later name. */
+/** Reports duplicate names, each at its later occurrence. */
 export function uniqueNames(items: readonly { readonly name: string }[], context: z.RefinementCtx): void {
   const names = new Set<string>();
   for (const [index, { name }] of items.entries()) {

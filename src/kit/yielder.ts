@@ -1,14 +1,14 @@
 import { type Clock, systemClock } from './clock.ts';
 
-/** Minimum duration of a piece of work before a yield (ms). */
+/** Minimum time between yields (ms). */
 const SLICE = 5;
 
 /** Yields to the event loop, but not more often than needed. */
 export type Yielder = ReturnType<typeof createYielder>;
 
 /**
- * Interleaves long tasks: each turn of the event loop runs a piece of one task. A piece takes as long as the rest of the process
- * ran before it, but at least 5 ms and at most `longest` (ms), so the tasks take about half of a busy process's time.
+ * Interleaves long tasks. A piece takes as long as the process ran before it, from 5 ms to `longest` (ms), so tasks take
+ * about half of the time.
  */
 export function createYielder(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock) {
   const waiting: (() => void)[] = [];
@@ -25,7 +25,7 @@ export function createYielder(longest = SLICE, clock: Pick<Clock, 'monotonic'> =
   }
 
   return {
-    /** Returns undefined if the task may continue, otherwise a promise for its next turn. */
+    /** Returns undefined if the task may continue; otherwise a promise for its next turn. */
     pass(): Promise<void> | undefined {
       end = clock.monotonic();
       if (end - start < slice) return undefined;

@@ -8,11 +8,11 @@ import { onlyAllow } from './methods.ts';
 export interface Lifecycle {
   /** `server.lifecycle`. */
   isOn(): boolean;
-  /** Returns the user, or the name in the verified client certificate; undefined without authentication. */
+  /** Returns the user, or the name in the client certificate; undefined without authentication. */
   callerOf(request: IncomingMessage): string | undefined;
 }
 
-/** Whether a browser sends the request on behalf of another site. Other clients do not send `Sec-Fetch-Site` or `Origin`. */
+/** Whether another site caused the request. Only browsers send `Sec-Fetch-Site` or `Origin`. */
 export function isCrossSite({
   headers: { 'sec-fetch-site': site, origin, host },
 }: Pick<IncomingMessage, 'headers'>): boolean {
@@ -25,7 +25,7 @@ export function isCrossSite({
 const RELOAD = '/-/reload';
 const MAX_BODY = '16kb';
 
-/** Schemas of the bodies by path. The operator is added later. */
+/** Bodies by path, without the operator. */
 const COMMANDS = {
   '/api/v1/auto-cancel/approve': ApprovalBody.transform(body => ({ kind: 'approve' as const, ...body })),
   '/api/v1/auto-cancel/pause': ReasonBody.transform(body => ({ kind: 'pause' as const, ...body })),
@@ -39,7 +39,7 @@ const WAITING = 'no replica holds the account now: the next one to hold it execu
 const hasBody = ({ headers: { 'transfer-encoding': chunked, 'content-length': length = '0' } }: Request) =>
   chunked !== undefined || length !== '0';
 
-/** Errors of the body parser by status: its own messages quote the body. */
+/** Errors of the body parser by status. Its own messages quote the body. */
 const UNREADABLE = new Map<unknown, string>([
   [400, 'the body must be JSON'],
   [413, `the body must have at most ${MAX_BODY}`],
@@ -55,7 +55,7 @@ function refuseBody(error: unknown, _request: Request, response: Response, next:
 
 /** Creates the POST routes, which are off by default and refuse cross-site requests. */
 export function lifecycleRoutes(served: HttpServed, { isOn, callerOf }: Lifecycle): Router {
-  /** Returns why a request is refused; undefined if it is accepted. */
+  /** Returns why a request is refused, or undefined. */
   function refusalOf(request: Request): [status: number, error: string] | undefined {
     if (!isOn()) return [403, 'server.lifecycle is false in the configuration'];
     if (isCrossSite(request)) return [403, 'requests from other sites are refused'];

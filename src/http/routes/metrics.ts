@@ -7,7 +7,7 @@ import type { ResponseLimiter } from '../response-limiter.ts';
 import type { HttpServed, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Returns the format of one element of an Accept header. Values of parameters are case-sensitive. */
+/** Returns the format of an element of an Accept header. Parameter values are case-sensitive. */
 function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format | undefined {
   const version = parameters.get('version');
   if (type === 'application/vnd.google.protobuf') {
@@ -21,10 +21,7 @@ function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format
   return undefined;
 }
 
-/**
- * Returns the exposition format for an Accept header: the one with the highest weight, by default text, which every scraper reads.
- * Among equal weights, the first one wins.
- */
+/** Returns the accepted format with the highest weight, the first of equal ones. Default: text, which every scraper reads. */
 export function negotiateFormat(accept: string | undefined): Format {
   let best: { format: Format; weight: number } | undefined;
   for (const element of (accept ?? '').split(',')) {
@@ -42,12 +39,12 @@ export function negotiateFormat(accept: string | undefined): Format {
   return best?.format ?? 'text';
 }
 
-/** Minimum time between two starts of the same work while `isCrowded` (ms). */
+/** Minimum time between starts of the same work while `isCrowded` (ms). */
 const SPACING = 250;
 
 /**
- * Runs `work` once for all calls with the same key that arrive during an earlier run. It starts after they arrived, so the result is as
- * fresh as that of separate runs. While `isCrowded`, it starts at most four times a second.
+ * Shares one run of `work` between calls with the same key. A run starts after its calls arrive, so results are fresh. While
+ * `isCrowded`, starts at most four runs a second.
  */
 function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const waiting = new Map<string, Promise<T>>();
@@ -55,7 +52,7 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const begun = new Map<string, number>();
 
   async function start(key: string, work: () => Promise<T>): Promise<T> {
-    // Let requests join that have already arrived on other connections.
+    // Also serve requests that have arrived on other connections.
     await setImmediate();
     await working.get(key);
     const wait = (begun.get(key) ?? Number.NEGATIVE_INFINITY) + SPACING - clock.monotonic();
@@ -70,16 +67,13 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
 
   return (key: string, work: () => Promise<T>): Promise<T> => {
     const body = waiting.get(key) ?? start(key, work);
-    // Runs before `start` continues after its first await and deletes the entry.
+    // Set the entry before `start` deletes it after its first await.
     waiting.set(key, body);
     return body;
   };
 }
 
-/**
- * Returns the URL at which an account's holder serves the request `path` (with its query), or why there is none. `base`: base URL
- * of the holder, by default its URL for other replicas.
- */
+/** Returns the URL of `path` at an account's holder, or why there is none. `base`: by default the holder's URL for other replicas. */
 export function holderUrl(
   { self, placeOf }: ServedReplicas,
   account: string,
@@ -96,7 +90,7 @@ export function holderUrl(
   return { why: `the account is not collected now: ${why}` };
 }
 
-/** Redirects to the replica that holds the account, or responds with 503. */
+/** Redirects to the holder of the account, or responds with 503. */
 function redirect(replicas: ServedReplicas, account: string, { originalUrl }: Request, response: Response): void {
   const holder = holderUrl(replicas, account, originalUrl);
   if ('why' in holder) {

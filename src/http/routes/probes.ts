@@ -7,7 +7,7 @@ const PROBES: Readonly<Record<string, string>> = {
   '/-/ready': 'delivery-watch is ready\n',
 };
 
-/** Serves only GET /-/healthy and /-/ready, for a port without a gate. */
+/** Serves only the probes, for a port without a gate. */
 export function sendProbe(request: IncomingMessage, response: ServerResponse): void {
   const text = PROBES[request.url?.split('?', 1)[0] ?? ''];
   const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -20,8 +20,8 @@ export function sendProbe(request: IncomingMessage, response: ServerResponse): v
 }
 
 /**
- * Creates the probe routes, which always succeed: the port opens only after configuration and store are loaded. Readiness never
- * waits for the service, because an unready sidecar would take its application out of service.
+ * Creates the probe routes, which always succeed. Readiness does not depend on the service, because an unready
+ * sidecar stops traffic to its application.
  */
 export const probeRoutes = (): Router =>
   Router().all(Object.keys(PROBES), (request, response) => sendProbe(request, response));

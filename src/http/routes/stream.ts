@@ -5,27 +5,24 @@ import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 const MAX_STREAMS = 64;
-/** Interval between checks for changes, and minimum time between notifications (ms). */
+/** Interval between checks for changes (ms). */
 const LOOK_EVERY = 2000;
-/**
- * Time after which clients are notified without a change (ms): data becomes stale, alerts fire between rounds, and proxies close
- * silent connections.
- */
+/** Time after which clients are notified without a change (ms): data becomes stale, and proxies close silent connections. */
 const QUIET = 15_000;
 const RETRY = 3000;
 
 interface Stream {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Monotonic time since which the client has not read all output. */
+  /** When the client stopped reading (monotonic). */
   unreadSince: number | undefined;
 }
 
-/** Streams that notify pages of changes. A notified page fetches its content again. */
+/** Streams that notify pages of changes. Pages then fetch their content again. */
 export type Streams = ReturnType<typeof createStreams>;
 
 export interface StreamsDeps extends Pick<HttpServed, 'watch' | 'clock'> {
-  /** Time in which a client has to read its output (ms). */
+  /** Time to read the output of a stream (ms). */
   readonly readWithin: number;
   readonly onCut: (request: IncomingMessage) => void;
 }
@@ -50,7 +47,7 @@ export function createStreams({ watch, clock, readWithin, onCut }: StreamsDeps) 
     }
   }
 
-  /** Notifies all streams of changes. Runs while a stream is open. */
+  /** Runs while a stream is open. */
   async function tick(signal: AbortSignal): Promise<void> {
     const hasChanged = watch();
     let notifiedAt = clock.monotonic();
@@ -78,9 +75,9 @@ export function createStreams({ watch, clock, readWithin, onCut }: StreamsDeps) 
       response.writeHead(200, {
         'Content-Type': 'text/event-stream',
         'Cache-Control': 'no-store',
-        // The connection ends with the stream, so that a port can close.
+        // End the connection with the stream, so that a port can close.
         Connection: 'close',
-        // nginx would buffer some kilobytes of events.
+        // nginx would buffer events.
         'X-Accel-Buffering': 'no',
       });
       if (request.method === 'HEAD') {
@@ -96,10 +93,9 @@ export function createStreams({ watch, clock, readWithin, onCut }: StreamsDeps) 
       });
       response.write(`retry: ${RETRY}\n\n`);
     },
-    /** Ends all streams. Later ones are refused. */
+    /** Ends all streams and refuses later ones. */
     close(): void {
       isClosed = true;
-      // Do not write after the end.
       ticking.abort();
       for (const { response } of streams) response.end();
     },
