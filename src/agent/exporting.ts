@@ -50,7 +50,6 @@ export class Exporting {
     if (prepared.traces !== before?.traces) prepared.traces.activate();
   }
 
-  /** Starts the loops of the current exports. */
   async start(config: Config, random: () => number): Promise<void> {
     const { traces, push } = this.current;
     const { exportMessages } = traces;

@@ -289,7 +289,6 @@ export class Supervisor {
     this.#state = undefined;
   }
 
-  /** Opens missing accounts and returns the opened ones. */
   async #openMissing(prepared: Prepared): Promise<readonly string[]> {
     const gained: string[] = [];
     if (!this.#isAgentWide && this.#holds(NO_ACCOUNT) && this.#failures.isDue(NO_ACCOUNT)) {

@@ -107,7 +107,6 @@ export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
   readonly tracer: Tracer;
 }
 
-/** Delay after a failed run (ms). */
 const RETRY_DELAY_MS = 30_000;
 
 /** Finds stuck failure callbacks of one account and cancels them if rules permit it. */

@@ -33,7 +33,7 @@ export interface Action {
   readonly attempts: readonly CancelAttempt[];
   /** Whether an intent has no outcome yet. It must be settled before the next attempt. */
   readonly isOpen: boolean;
-  /** Undefined if another attempt is permitted. */
+  /** Final outcome; undefined if another attempt is permitted. */
   readonly ended: FinalOutcome | undefined;
 }
 
@@ -120,7 +120,7 @@ export const episodeKey = ({ dlqId, messageId, episode }: JournalTarget): string
 
 const finalOutcome = ({ outcome }: ClosedAction) => (outcome === 'planned' ? undefined : outcome);
 
-/** Returns undefined if another attempt is permitted. */
+/** Returns the final outcome of an action; undefined if another attempt is permitted. */
 export function endOf({ actions, closed }: JournalState, id: string): FinalOutcome | undefined {
   const action = actions.get(id);
   if (action) return action.ended;

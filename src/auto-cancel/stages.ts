@@ -192,7 +192,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     },
     phases: BEFORE_INTENT,
     check({ journal, evaluated, own, walkAt, time }) {
-      // An open action has passed its wait.
+      // The wait of an open action is over.
       return journal.actions.get(evaluated.action)?.isOpen ? undefined : waitOf(evaluated, own, walkAt, time.latest);
     },
   },

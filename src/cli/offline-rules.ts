@@ -36,7 +36,6 @@ function rulesOf({ autoCancel, account, rescanEvery, error }: RuleCase, config: 
   };
 }
 
-/** Parses rows like the agent. */
 function readRows({ snapshots, error }: RuleCase): DlqEntry[][] {
   return snapshots.map(({ dlq }, snapshot) =>
     dlq.map((row, number) => {

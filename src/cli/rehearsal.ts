@@ -97,7 +97,6 @@ export function addEntries(config: Config, accounts: readonly EmulatedAccount[])
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Formats one line per alert. */
 function linesOf(notifier: string, body: string): string[] {
   const alerts: { status?: string; labels?: Texts; annotations?: Texts }[] = JSON.parse(body).alerts ?? [];
   return alerts.map(({ status, labels = {}, annotations = {} }) => {
@@ -108,7 +107,7 @@ function linesOf(notifier: string, body: string): string[] {
   });
 }
 
-/** Prints notifications that it receives on loopback. */
+/** Starts a server on loopback that prints notifications. */
 export async function startReceiver(print: (line: string) => void): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     void text(request).then(body => {

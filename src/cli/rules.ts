@@ -72,7 +72,6 @@ interface PrintOptions extends Pick<Settings, 'job' | 'runbooks' | 'grafana'> {
   readonly set?: readonly AlertSet[];
 }
 
-/** Parses a comma-separated list of alert sets. */
 function setsOption(text: string): readonly AlertSet[] {
   const names = text.split(',').map(name => name.trim());
   const sets = ALERT_SETS.filter(set => names.includes(set));

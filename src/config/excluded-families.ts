@@ -8,7 +8,7 @@ import type { Config } from './schema.ts';
 type Path = readonly PropertyKey[];
 type Accounts = Config['accounts'];
 
-/** Without this family, the agent would look down. */
+/** Without this family, dashboards would show the agent as down. */
 const NEEDED = 'delivery_up';
 
 const NAMES: readonly string[] = [
@@ -25,7 +25,6 @@ function hintOf(pattern: string): string {
   return '';
 }
 
-/** Whether none of the accounts has the family. */
 function isShownByNone(name: string, config: Config, accounts: Accounts): boolean {
   const owner = collectors.find(({ families }) => Object.values(families).some(family => family.name === name));
   const isOff = owner && accounts.every(({ collect }) => !enabledRounds(collect).has(owner.name));

@@ -104,7 +104,6 @@ const REQUIRES: readonly WebTls['clientAuth'][] = [
   'RequireAndVerifyClientCert',
 ];
 
-/** Reports invalid or insecure combinations. */
 function checkClientAuth(section: TlsSection, hasCa: boolean, { error, warn }: TlsDeps): void {
   const { client_auth_type: type, client_allowed_sans: sans } = section;
   if (VERIFIES.includes(type) && !hasCa) {

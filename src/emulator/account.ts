@@ -63,7 +63,6 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
   };
 }
 
-/** Builds the request pipeline. */
 function build(parts: AccountParts, start: number) {
   const { credentials, clock, realClock, seed, accounts } = parts;
   const scenario = scenarioNamed(parts.scenario);

@@ -35,7 +35,7 @@ const PLAIN: Fields = {
   topicId: '',
 };
 
-/** Shares equal fields between messages, to save memory. */
+/** Cache of equal fields, which messages share to save memory. */
 export type SharedFields = Map<string, Fields>;
 
 export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): EmulatedMessage {

@@ -23,7 +23,6 @@ function proxyOf({ proxy }: UpstreamOptions, env: ServiceDeps['env']): string | 
   return URL.parse(text ?? '')?.host;
 }
 
-/** Checks DNS and connections for the account's addresses. */
 async function checkWays(list: Checklist, settings: AccountSettings, deps: ServiceDeps, dispatcher: Dispatcher) {
   const { base, regional } = addressesOf(settings);
   const { now } = deps.clock;
