@@ -95,10 +95,10 @@ export function createAccountClient(
     at: reader ? () => reader : client.at,
     /** Creates a writer that uses the same budget. Only auto-cancel may use it, because it keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
-    /** Result of the last conclusive token check, possibly by an earlier process; undefined before the first. */
+    /** Returns the result of the last conclusive token check, possibly by an earlier process; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
-    /** Minimum clock skew (ms) between this machine and the service; undefined if unknown. */
+    /** Returns the minimum clock skew (ms) between this machine and the service; undefined if unknown. */
     clockSkew: serviceClock.skew,
     spent: meter.spent,
   };

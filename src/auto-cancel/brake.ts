@@ -147,7 +147,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   };
 }
 
-/** Row written with the intent and deleted with the response or the end of the action. */
+/** Returns the row that is written with the intent, and deleted with the response or the end of the action. */
 export const sendingUntil = (sendBy: number): Change => ({ key: SENDING, value: JSON.stringify({ sendBy }) });
 export const SENDING_ENDED: Change = { key: SENDING, value: null };
 

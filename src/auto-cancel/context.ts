@@ -17,9 +17,9 @@ export interface ContextsDeps {
   walk(): WalkView;
   /** Whether the stop file exists or may exist. */
   isStopped(): boolean;
-  /** Firing or unknown alerts of the account, by name. */
+  /** Returns firing or unknown alerts of the account, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Difference between the wall clock and the service's clock (ms); undefined if unknown. */
+  /** Returns the difference between the wall clock and the service's clock (ms); undefined if unknown. */
   clockSkew(): number | undefined;
   readonly lease?: () => Lease | undefined;
   readonly clock: Clock;
@@ -81,9 +81,9 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
   }
 
   return {
-    /** Time for limits: monotonic, and never before the latest journal time. */
+    /** Returns the time for limits: monotonic, and never before the latest journal time. */
     elapsed,
-    /** Time for expiry: the latest time that any clock has shown. */
+    /** Returns the time for expiry: the latest time of any clock. */
     latest(): number {
       elapsed();
       return latest;

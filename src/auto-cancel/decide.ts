@@ -189,7 +189,7 @@ export function createDecider(deps: DecideDeps) {
   }
 
   return {
-    /** Stuck callbacks at the last decision, by rule. */
+    /** Returns the number of stuck callbacks at the last decision, by rule. */
     stuck: (): ReadonlyMap<string, number> => stuck,
     /** Decides on a complete walk. Rejects with StoreError or the signal's reason; it may then be called again. */
     async decide(facts: CallbackFacts, signal: AbortSignal): Promise<void> {

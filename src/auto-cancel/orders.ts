@@ -48,7 +48,7 @@ interface OrderAccount {
 
 export interface OrdersDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
-  /** Accounts leased by this process. */
+  /** Returns the accounts leased by this process. */
   accounts(): readonly OrderAccount[];
   isConfigured(account: string): boolean;
   readonly clock: Pick<Clock, 'now'>;

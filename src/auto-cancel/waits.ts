@@ -61,7 +61,7 @@ export function waitLine(
   return own?.graceUntil === undefined ? { ...line, step: 'marked', until: wall + rule.grace } : undefined;
 }
 
-/** An inconclusive look-up ends no wait. */
+/** Whether the look-up was inconclusive, which ends no wait. */
 const isInconclusive = ({ finding, silence }: EvaluatedCallback) =>
   lacksEvents(finding) && silence?.lastEventAt !== 'none';
 

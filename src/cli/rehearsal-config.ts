@@ -49,7 +49,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
     return part ? part.from + (at - part.real) * part.speed : 0;
   }
   let last: number | undefined;
-  /** Constant during synchronous code: a delay between two readings would look like a clock step. */
+  /** Returns the elapsed time. Constant during synchronous code: a delay between two readings would look like a clock step. */
   function elapsed(): number {
     if (last === undefined) {
       last = read();

@@ -67,7 +67,7 @@ async function isUsed(store: Store, accounts: readonly string[]): Promise<boolea
 }
 
 /**
- * Copies all configured rows into an empty store that no agent uses. An interrupted copy can be repeated. Rejects with
+ * Copies the agent's and all accounts' rows into an empty store that no agent uses. An interrupted copy can be repeated. Rejects with
  * StoreError, or with an Error that names the next step.
  */
 async function copyStore(from: StoreSettings, to: StoreSettings) {

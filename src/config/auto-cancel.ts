@@ -2,7 +2,7 @@ import { actingRules } from '../auto-cancel/options.ts';
 import { checkNames, type DeclaredNames, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
-/** Checks the names that auto-cancel rules refer to. */
+/** Checks auto-cancel rules against the rest of the configuration. */
 export function checkAutoCancel(
   { autoCancel, store, accounts }: Config,
   declared: DeclaredNames,

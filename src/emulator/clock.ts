@@ -11,7 +11,7 @@ export function createEmulatedClock(clock: Clock, speed: number) {
   return {
     /** Emulated time relative to real time; 0 freezes the clock. */
     speed,
-    /** Whole emulated milliseconds since the Unix epoch. Never decreases. */
+    /** Returns whole emulated milliseconds since the Unix epoch. Never decreases. */
     now(): number {
       latest = Math.max(latest, Math.floor(origin + (clock.now() - origin) * speed) + jumped);
       return latest;

@@ -40,7 +40,7 @@ export interface KeyDetail {
 /** Time after which an unused key is not listed (ms), as observed by clients. */
 const IDLE_MS = 10 * 60_000;
 
-/** Called for every delivery, so it must not copy all fields. */
+/** Returns the limits of a key. Called for every delivery, so it must not copy all fields. */
 const limitsOf = ({ fields, pinned }: Key) => ({
   parallelism: pinned.parallelism ?? fields.parallelism,
   rate: pinned.rate ?? fields.rate,

@@ -6,23 +6,23 @@ export interface Scenario {
   readonly description: string;
   /** Shipped alerts that fire within eight hours (stuck callbacks: two days), except `info` alerts. */
   readonly fires: readonly string[];
-  /** Share of messages (0 to 1) to a destination that fail permanently. Default: unchanged. */
+  /** Returns the share (0 to 1) of messages to a destination that fail permanently. */
   doomed?(usual: number, elapsedMs: number): number;
-  /** Whether a schedule creates no messages or only failing ones. Undefined: as usual. */
+  /** Returns whether a schedule creates no messages or only failing ones; undefined: as usual. */
   schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | undefined;
   readonly unattended?: boolean;
   /** Whether operators clear dead letters within a day and failure callbacks rarely fail. */
   readonly isTidy?: boolean;
   takesMs?(usual: number, elapsedMs: number): number;
-  /** Share of deliveries (0 to 1) that leak their slot, while the key has more than one. */
+  /** Returns the share (0 to 1) of deliveries that leak their slot, while the key has more than one. */
   leaks?(elapsedMs: number): number;
   stuck?(elapsedMs: number): number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;
-  /** Time up to which events are listed at `now`, both since the emulator's start. Never decreases. */
+  /** Returns the time up to which events are listed at `now`, both since the emulator's start. Never decreases. */
   listedUntil?(now: number): number;
   readonly dialect?: Partial<Dialect>;
-  /** Fault of all requests at `now` (since the emulator's start). */
+  /** Returns the fault of all requests at `now` (since the emulator's start). */
   fault?(now: number): FaultSeed | undefined;
 }
 

@@ -67,12 +67,12 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
-  /** Number of requests by endpoint, such as `GET /v2/dlq`, or `other`. */
+  /** Returns the number of requests by endpoint, such as `GET /v2/dlq`, or `other`. */
   calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.calls);
   }
 
-  /** Number of authenticated cancel requests by dlqId. */
+  /** Returns the number of authenticated cancel requests by dlqId. */
   cancels(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.cancels);
   }

@@ -36,7 +36,7 @@ export class RowTimeline<T extends object> {
     return this.#live;
   }
 
-  /** O(1) at the end, O(n) elsewhere. */
+  /** Adds a row: O(1) at the end, O(n) elsewhere. */
   add(time: number, value: T): Position {
     const seq = this.#nextSeq++;
     const end = this.#times.length;

@@ -63,7 +63,7 @@ export function createAccess(
 
   return {
     file,
-    /** Current content, checked once a second. Undefined while the file is invalid: refuse all requests. */
+    /** Returns the content, checked once a second; undefined while the file is invalid: refuse all requests. */
     current(): WebConfig | undefined {
       check();
       return broken === undefined ? used : undefined;

@@ -53,7 +53,7 @@ function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>
   };
 }
 
-/** Password checks are queued by client address. */
+/** Returns the client's address: password checks are queued by it. */
 const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
 
 export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {

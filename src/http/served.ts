@@ -29,7 +29,7 @@ export interface ServedReplicas {
     readonly holder: ReplicaAddress | undefined;
     readonly last: ReplicaAddress;
   };
-  /** Start of a database outage (ms since the Unix epoch); undefined while the database responds. */
+  /** Returns the start of a database outage (ms since the Unix epoch); undefined while the database responds. */
   unavailableSince(): number | undefined;
 }
 

@@ -1,10 +1,10 @@
 /** Time as a dependency. Only this file uses the process's clocks and timers. */
 export interface Clock {
-  /** Wall time (ms since the Unix epoch), for timestamps. May jump. */
+  /** Returns wall time (ms since the Unix epoch), for timestamps. May jump. */
   now(): number;
-  /** Monotonic time (ms), for durations. */
+  /** Returns monotonic time (ms), for durations. */
   monotonic(): number;
-  /** Aborting the signal rejects with its reason. */
+  /** Resolves after `ms`. Aborting the signal rejects with its reason. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 

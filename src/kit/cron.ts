@@ -50,7 +50,7 @@ export const cronWindow = z.strictObject({
 
 export type CronWindow = z.output<typeof cronWindow>;
 
-/** The window's length is elapsed time, unaffected by daylight saving time. */
+/** Whether a window is open at `at`. Its length is elapsed time, unaffected by daylight saving time. */
 export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boolean {
   return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
 }

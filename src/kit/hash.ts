@@ -17,7 +17,7 @@ function join(a: number, b: number): bigint {
   return whole[0] as bigint;
 }
 
-/** Hashes a text to 64 bits. Results are stored, so they must not change. Not resistant to crafted collisions. */
+/** Hashes a text to 64 bits. Hashes are stored, so the algorithm must not change. Not resistant to crafted collisions. */
 export function hash64(text: string): bigint {
   let a = 0x811c9dc5;
   let b = 0x7feb352d ^ text.length;

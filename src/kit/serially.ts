@@ -1,7 +1,7 @@
 /** Runs asynchronous work sequentially, in the order of the calls. */
 export type Serially = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Failed work does not prevent later work. */
+/** Returns an executor. Failed work does not prevent later work. */
 export function createSerially(): Serially {
   let last: Promise<unknown> = Promise.resolve();
   return work => {

@@ -159,8 +159,8 @@ export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'
 }
 
 /**
- * Writes the series that an agent would have exposed during a past range, one point per minute. Skips accounts whose range
- * cannot be written. Rejects with StoreError, or with the service's error.
+ * Writes the counters and histograms that an agent would have exposed during a past range, one point per minute. Skips
+ * accounts whose range cannot be written. Rejects with StoreError, or with the service's error.
  */
 export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: BackfillDeps): Promise<Backfilled[]> {
   return withClosing(async closing => {

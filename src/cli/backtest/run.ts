@@ -33,7 +33,7 @@ export interface AlertChange {
   readonly labels: Labels;
   readonly state: 'firing' | 'resolved';
   readonly value: number;
-  /** Only for resolved alerts. */
+  /** Start of the alert, if it is resolved. */
   readonly startedAt?: number;
 }
 

@@ -21,7 +21,7 @@ function createRecorder() {
   return {
     count: (): number => requests.length,
     lastPath: () => requests.at(-1)?.path ?? '',
-    /** Last failure, counted from request number `since`. */
+    /** Returns the last failure, counted from request number `since`. */
     lastFailure: (since: number): Reason | undefined =>
       requests
         .slice(since)

@@ -135,7 +135,7 @@ function runRow(entry: FailedMessage, position: Position, isShown: boolean): obj
   };
 }
 
-/** Other runs are not emulated. */
+/** Lists failed workflow runs; other runs are not emulated. */
 export const listRuns: Handler = (state, request, response) => {
   const isShown = state.dialect.callbackState !== 'absent';
   const { rows, cursor } = deadLettersOf(state, request, 'workflows');
