@@ -18,8 +18,12 @@ const processes = {
 /** The slowest files, the slowest first. */
 const SLOW = [
   'mixin/scenarios.long',
+  'model/model.long',
+  'cli/backtest/week.long',
   'mixin/steady-days.long',
   'e2e/replicas.long',
+  'auto-cancel/month.long',
+  'e2e/image.long',
   'agent/hand-overs.long',
   'e2e/dashboards.long',
   'e2e/pause.long',
