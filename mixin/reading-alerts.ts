@@ -58,7 +58,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     severity: 'critical',
     labels: ['collector'],
     expr: `${isStale} 1\nor ${neverReads}`,
-    // Data becomes stale after three intervals. With the delays of scrape, evaluation and `for`, the alert fires about two minutes
+    // Data becomes stale after three intervals (walks: two). With the delays of scrape, evaluation and `for`, it fires about two minutes
     // after the start of an outage.
     for: '30s',
     keepFiringFor: '1m',
