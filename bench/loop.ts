@@ -19,7 +19,9 @@ const keys = (count: number) =>
   JSON.stringify(
     Array.from({ length: count }, (_, index) => ({ flowControlKey: `key-${index}`, waitListSize: index, rateMax: 10 })),
   );
-const names = (count: number) => Array.from({ length: count }, (_, index) => `"n${index}":0`);
+const names = (count: number, first = 0) => Array.from({ length: count }, (_, index) => `"n${first + index}":0`);
+const rowsOf = (rows: number, length: number) =>
+  Array.from({ length: rows }, (_, index) => `{${names(length, index * length)}}`);
 const events = JSON.stringify({
   events: Array.from({ length: 1000 }, (_, index) => ({
     messageId: `msg_${index}`,
@@ -100,7 +102,9 @@ export async function run(): Promise<string> {
     ['a list of 240,000 keys', 'any', keys(240_000), poll],
     ['a page of 28 rows of 1 MB', 'any', page(28, MIB), readPage],
     ['a page of 31 MB of names (refused)', 'any', `{"messages":[],${names(3_300_000)}}`, readPage],
-    ['a page of a row of 900,000 names', 'any', `{"messages":[{${names(900_000)}}]}`, readPage],
+    ['a page of a row of 900,000 names (refused)', 'any', `{"messages":[{${names(900_000)}}]}`, readPage],
+    ['a page of 100 rows of 9,000 names', 'any', `{"messages":[${rowsOf(100, 9000)}]}`, readPage],
+    ['a page of 1,000 rows of 100 names', 'any', `{"messages":[${rowsOf(1000, 100)}]}`, readPage],
   ];
   const rows: string[][] = [];
   const longest = { ordinary: 0, any: 0 };

@@ -7,7 +7,7 @@ import { UpstreamError } from '../../src/upstream/errors.ts';
 import { runs } from '../support/runs.ts';
 
 const LARGEST = 32 * 1024 * 1024;
-/** Makes a text long enough to be checked before it is parsed. */
+/** Makes a text long enough to be parsed in pieces. */
 const PADDING = 'x'.repeat(1_100_000);
 
 async function* chunksOf(bytes: Buffer, length = bytes.length) {
@@ -23,9 +23,11 @@ const failureOf = (text: string | Buffer, length?: number) =>
     error => `${error.reason}: ${error.message}`,
   );
 
+const namesOf = (count: number, first = 0) => Array.from({ length: count }, (_, index) => `"n${first + index}":0`);
+
 const NOT_JSON = 'invalid_response: GET /v2/dlq: not JSON';
 
-/** Returns a small and a large body. The large body is checked before it is parsed. */
+/** Returns a small and a large body. The large body is parsed in pieces. */
 const sizes = (text: string) => [
   `{"messages":[${text}],"padding":""}`,
   `{"messages":[${text}],"padding":"${PADDING}"}`,
@@ -43,6 +45,32 @@ describe('response bodies', () => {
         expect(await read(text, length)).toEqual(JSON.parse(Buffer.from(text).toString()));
       }),
       { numRuns: runs(1000) },
+    );
+  });
+
+  it('a large body has the value that JSON.parse returns, wherever it contains rows and other values', async () => {
+    const value = fc.oneof(
+      fc.json(),
+      fc.constantFrom(
+        '"],["',
+        '"\\\\"',
+        '[0]',
+        '[[1],{}]',
+        '{"__proto__":[[2]]}',
+        ` [ 3 , {"a" : "${PADDING.slice(0, 70_000)}"} ] `,
+      ),
+    );
+    const body = fc.tuple(fc.array(value), fc.array(value), value, fc.integer({ min: 0, max: 3 }));
+    await fc.assert(
+      fc.asyncProperty(body, async ([rows, others, member, place]) => {
+        const members = [`"messages":[${rows}]`, `"__proto__":[${others}]`, `"messages":${member}`, `"p":"${PADDING}"`];
+        const texts = [
+          `{${members.toSpliced(place, 0, ...members.splice(3))}}`,
+          `[${[...rows, `"${PADDING}"`, ...others]}]`,
+        ];
+        for (const text of texts) expect(await read(text, 65_536)).toEqual(JSON.parse(text));
+      }),
+      { numRuns: runs(50) },
     );
   });
 
@@ -129,7 +157,8 @@ describe('response bodies', () => {
   it.each([
     ['levels', 'more than 200 levels', `{"messages":${'['.repeat(2_000_000)}`],
     ['empty objects', 'more than 1000000 values', `[${'{},'.repeat(1_000_000)}{}]`],
-    ['members', 'more than 1000000 values', `{${Array.from({ length: 1_000_001 }, (_, index) => `"${index}":0`)}}`],
+    ['members', 'more than 100000 values in a row', `{${namesOf(200_000)}}`],
+    ['members of a row', 'more than 100000 values in a row', `{"messages":[{},{${namesOf(200_000)}}]}`],
   ])('a body with too many %s is not parsed', async (_what, excess, body) => {
     expect(await failureOf(body, 65_536)).toBe(`invalid_response: GET /v2/dlq: response body with ${excess}`);
   });
@@ -195,7 +224,8 @@ describe('bodies above 4 MiB', () => {
   });
 });
 
-it('rows of a body are mapped in order, and mapping yields to the event loop between slices', async () => {
+/** Returns the result of `work` and the number of turns of the event loop until then. */
+async function turnsDuring<T>(work: () => Promise<T>): Promise<[result: T, turns: number]> {
   let turns = 0;
   let isOver = false;
   const count = () => {
@@ -203,12 +233,25 @@ it('rows of a body are mapped in order, and mapping yields to the event loop bet
     if (!isOver) setImmediate(count);
   };
   setImmediate(count);
+  const result = await work();
+  isOver = true;
+  return [result, turns];
+}
+
+it('rows of a body are mapped in order, and mapping yields to the event loop between slices', async () => {
   const rows = Array.from({ length: 200 }, (_, index) => index);
   const busy = (row: number) => {
     for (const end = performance.now() + 1; performance.now() < end; );
     return row * 2;
   };
-  expect(await mapInSlices(rows, busy)).toEqual(rows.map(row => row * 2));
-  isOver = true;
+  const [mapped, turns] = await turnsDuring(() => mapInSlices(rows, busy));
+  expect(mapped).toEqual(rows.map(row => row * 2));
   expect(turns).toBeGreaterThan(5);
+});
+
+it('parsing of a large body with many different names yields to the event loop between pieces', async () => {
+  const text = `{"messages":[${Array.from({ length: 3000 }, (_, row) => `{${namesOf(100, row * 100)}}`)}]}`;
+  const [body, turns] = await turnsDuring(() => read(text, text.length));
+  expect((body as { messages: unknown[] }).messages).toHaveLength(3000);
+  expect(turns).toBeGreaterThan(20);
 });
