@@ -95,7 +95,7 @@ export const agentAlerts: readonly AlertSpec[] = [
     keepFiringFor: '5m',
     summary: 'The agent {{ $labels.instance }} cannot store what it reads.',
     description:
-      'The service answers, but rounds of {{ $labels.instance }} fail because the agent cannot write its store. Counters are frozen, and auto-cancel is suspended.',
+      'The service responds, but rounds of {{ $labels.instance }} fail because the agent cannot write to its store. Counters are frozen, and auto-cancel is suspended.',
     dashboard: 'agent',
     isOfAgent: true,
   },

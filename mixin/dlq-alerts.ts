@@ -38,7 +38,7 @@ const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d]
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share === 1 ? '' : `${share} * `}${before}, ${fewest}, ${many})`;
 
-/** Records of growth above the limits: sudden, within an hour, and continuous over six hours. */
+/** Recording rules for growth above the limits: sudden, within an hour, and continuous over six hours. */
 const GROWTHS = [
   {
     record: 'account:delivery_dlq:growth10m',
@@ -100,7 +100,7 @@ export const dlqAlerts: readonly AlertSpec[] = [
     for: '2m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
     description: `The dead-letter queue of {{ $labels.account }} has grown.${GROWTHS.map(({ record, since }) =>
-      ifAbove0(record, ` It has {{ . | printf "%.0f" }} messages more than ${since}.`),
+      ifAbove0(record, ` It has {{ . | printf "%.0f" }} more messages than ${since}.`),
     ).join('')}`,
     dashboard: 'dlq',
   },
@@ -178,7 +178,7 @@ export const dlqAlerts: readonly AlertSpec[] = [
     for: '30m',
     summary: 'Failure callbacks of {{ $labels.account }} are failing.',
     description:
-      'Failed workflows of {{ $labels.account }} that were not reported because their failure callbacks failed, too: {{ $value | printf "%.0f" }}, more than a fifth of all ended callbacks.',
+      'Failed workflows of {{ $labels.account }} whose owners were not notified because their failure callbacks failed, too: {{ $value | printf "%.0f" }}, more than a fifth of all ended callbacks.',
     dashboard: 'dlq',
   },
 ];

@@ -41,7 +41,7 @@ export function metricsReference(): string {
     'The agent reads data in the background, never at scrape time; [freshness.md](freshness.md) explains how old a number can be. Counters and histograms of collectors, and `delivery_auto_cancel_actions_total`, continue after a restart; other counters restart at 0.',
     'In the protobuf format, histograms of messages and lease renewals also have native buckets, and all counters and histograms have a start time.',
     '## Account metrics',
-    'All families down to [Agent](#agent) have the label `account`.',
+    'All families in this section have the label `account`.',
     ...collectors.flatMap(({ name, configKey, families }) => [
       `### Collector \`${configKey}\``,
       COLLECTORS[name] ?? '',

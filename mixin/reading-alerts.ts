@@ -64,7 +64,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     keepFiringFor: '1m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',
     description:
-      'No current data of {{ $labels.collector }} of {{ $labels.account }}. Its metrics are stale and will be dropped. Firing alerts on them keep firing; new ones can’t start until data returns.',
+      'There is no current data of {{ $labels.collector }} of {{ $labels.account }}. Its metrics are stale and will be withdrawn. Alerts on them that already fire keep firing; new ones can’t start until data returns.',
     dashboard: 'agent',
   },
   {
@@ -88,7 +88,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     expr: `${countByAccount(`${lowest(ownFamilies.dataStale, undefined, { round: auxiliaryRounds })} == 1`)}\nunless ${accountsOf(`${blind} == 1`)}`,
     for: '15m',
     summary: 'Secondary collection is failing for {{ $labels.account }}.',
-    description: `Rounds of {{ $labels.account }} that have not completed for more than 15 minutes: ${staleRounds}. All other metrics are current; only what these rounds find is missing.`,
+    description: `Rounds of {{ $labels.account }} that have not completed for more than 15 minutes: ${staleRounds}. All other metrics are current; only the data of these rounds is missing.`,
     dashboard: 'agent',
   },
   {
@@ -151,7 +151,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     keepFiringFor: '5m',
     summary: 'Rows of {{ $labels.collector }} in {{ $labels.account }} cannot be parsed.',
     description:
-      'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+      'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
     dashboard: 'agent',
   },
 ];

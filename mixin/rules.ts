@@ -55,7 +55,7 @@ const recordGroups: readonly RuleGroup[] = [
   { name: 'delivery-flow-control-records', interval: '1m', rules: flowControlRecords },
 ];
 
-const UNREAD = 'Still firing: no current data shows that it is over.';
+const UNREAD = 'Still firing: current data does not show whether the problem is over.';
 
 /**
  * Returns an alert's expression with its hold. Unreadable data looks like recovery, because gauges are withdrawn and counters are

@@ -18,7 +18,7 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
     'Evaluates 75 minutes, so it does not detect growth over six hours. Compares with the smallest size an hour ago instead of the largest.',
   DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',
   DeliveryFlowControlBacklogGrowing:
-    'Evaluates one hour, and waitlists of at least 50 messages; the shipped alert evaluates two hours, and at least 100.',
+    'Evaluates one hour, and waitlists of at least 50 messages; the shipped alert evaluates two hours, and waitlists of more than 100 messages.',
   DeliveryFlowControlGhostSlots:
     'Keeps firing while the state is unknown, so 15 minutes of `keepFiringFor` are enough.',
   DeliveryDispatchPausedWithBacklog: 'The problem is `info` for its first hour.',

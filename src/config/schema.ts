@@ -62,7 +62,7 @@ export const ConfigInput = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'A dead man’s switch such as healthchecks.io, requested while the agent is healthy. While data is stale or a token is rejected, `/fail` is appended.',
+      'A dead man’s switch such as healthchecks.io, requested while the agent is healthy. While data is stale or a token is rejected, `/fail` is appended to the path.',
     ),
   autoCancel: autoCancelOptions
     .prefault({})

@@ -67,7 +67,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'URL of this agent in links and service discovery (`/api/v1/sd`): users and Prometheus must reach it. Default: the Host header of the request.',
+      'URL of this agent in links and service discovery (`/api/v1/sd`): users and Prometheus must be able to reach it. Default: the Host header of the request.',
     ),
   replicaUrl: replicaUrl
     .nullable()

@@ -46,7 +46,7 @@ export const ownFamilies = {
   ),
   counting: gauge(
     'delivery_event_log_counting',
-    'Whether events are read and stored as they happen (1), else 0: counters may then catch up with earlier events.',
+    'Whether the agent reads and stores events as they happen (1). If 0, counters may be catching up with earlier events.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',

@@ -113,7 +113,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   for (const endpoint of info.endpoints) requestSeconds.zero({ endpoint });
   const spans = new PromCounter({
     name: 'delivery_watch_spans_total',
-    help: 'Spans by subject and outcome. failed: not accepted by the receiver, and retried if about messages; dropped: the queue was full.',
+    help: 'Spans by subject and outcome. failed: not accepted by the receiver (spans about messages are retried); dropped: the queue was full.',
     labelNames: ['about', 'outcome'],
     registers,
   });

@@ -16,7 +16,9 @@ const selector = z.strictObject({
 /** Selects series of one family by label values. */
 export type Selector = z.output<typeof selector>;
 
-const over = Duration.describe('Length of the window. The condition is unknown until there is data for all of it.');
+const over = Duration.describe(
+  'Length of the window. The condition is unknown until there is data for the complete window.',
+);
 
 const kinds = {
   above: selector.safeExtend({ value: z.number().describe('Holds while the value is above this.') }),

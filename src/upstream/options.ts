@@ -81,7 +81,7 @@ const budgetOptions = z.strictObject({
     .min(1)
     .default(200_000)
     .describe(
-      'Maximum number of requests per UTC day, with a tenth reserved for auto-cancel. The rate is lowered so that they last all day.',
+      'Maximum number of requests per UTC day, with a tenth reserved for auto-cancel. The request rate is lowered so that these last all day.',
     ),
 });
 

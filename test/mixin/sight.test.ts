@@ -99,7 +99,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
       exp_labels: { job: JOB, account: 'a', collector: 'dlq', severity: 'warning' },
       exp_annotations: {
         summary: 'Failure callbacks of a seem stuck.',
-        description: 'Still firing: no current data shows that it is over.',
+        description: 'Still firing: current data does not show whether the problem is over.',
       },
     };
     expect(

@@ -92,7 +92,7 @@ export const families = {
   ),
   oldestEntered: gauge(
     'delivery_dlq_oldest_entered_timestamp_seconds',
-    `Entry time of the longest-queued message in the dead-letter queue, ${READ}. Retention counts from it. Absent if the queue is empty.`,
+    `Entry time of the longest-queued message in the dead-letter queue, ${READ}. Retention is counted from this time. Absent if the queue is empty.`,
   ),
   ...breakdownFamilies,
   ...groupFamilies,

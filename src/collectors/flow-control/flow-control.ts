@@ -111,7 +111,7 @@ export const flowControl = defineKind({
     ),
     ghostSlots: gauge(
       'delivery_flow_control_ghost_slots',
-      'Slots of the flow-control key in use without a running attempt, determined in the background. Absent if unknown.',
+      'Slots of the flow-control key that are in use but have no running attempt, determined in the background. Absent if unknown.',
       ['flow_control_key'],
     ),
     timeToDrain: gauge(

@@ -6,7 +6,7 @@ import { type Evidence, ghostSlots, type KeySample } from './evidence.ts';
 export interface KeyEvaluation {
   readonly state: FlowState;
   readonly reason: FlowReason;
-  /** Ghost slots: in use without a running attempt. Undefined if unknown. */
+  /** Ghost slots: in use, but without a running attempt. Undefined if unknown. */
   readonly ghosts: number | undefined;
   /** Time until the waitlist is empty (ms); undefined unless it drains. */
   readonly drainsIn: number | undefined;

@@ -74,7 +74,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     },
   }),
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
-    when: 'the longest-queued message has used 80 % of the retention, and at least as many messages have been removed so far as have expired',
+    when: 'the longest-queued message has used 80 % of the retention, and so far, at least as many messages have been removed as have expired',
     check({ now }, { messages, oldestEntered, retentionSeconds, nextExpiry, left }) {
       const [entered, expiry] = [msOf(oldestEntered), msOf(nextExpiry)];
       if (retentionSeconds === null || messages === 0) return [];

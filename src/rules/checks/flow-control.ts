@@ -77,7 +77,7 @@ const eachKey =
 
 export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
-    when: 'within the recorded hour, the smallest waitlist of the last third (at least 50) exceeds the largest of the first third by half (25–100)',
+    when: 'in the recorded part of the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100)',
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;
@@ -86,7 +86,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('ghost_slots', 'DeliveryFlowControlGhostSlots', {
-    when: 'for at least four and a half minutes, slots of a key have been in use without a running attempt, and messages were waiting',
+    when: 'for at least four and a half minutes, slots of a key have been in use but have had no running attempt, while messages were waiting',
     check: (_input, { rows }) =>
       rows.flatMap(row => {
         const { key, state, stateSince, ghostSlots: slots, waiting } = row;

@@ -115,19 +115,19 @@ function eventsOfHour(input: CheckInput) {
 
 export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('messages_failing', 'DeliveryErrorBudgetFastBurn', {
-    when: 'the share of failed messages in the last hour (at least 10) and in its last five minutes exceeds 14.4 times what `objectives.delivered` allows',
+    when: 'at least 10 messages failed in the last hour, and the share of failed messages in that hour and in its last five minutes exceeds 14.4 times what `objectives.delivered` allows',
     check: failing(FAST),
   }),
   defineCheck('messages_failing', 'DeliveryErrorBudgetSlowBurn', {
-    when: 'the share of failed messages in the last hour (at least 10) and in its last 15 minutes exceeds three times what `objectives.delivered` allows',
+    when: 'at least 10 messages failed in the last hour, and the share of failed messages in that hour and in its last 15 minutes exceeds three times what `objectives.delivered` allows',
     check: failing(SLOW),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetFastBurn', {
-    when: 'the share of overdue messages in the last hour (at least 10) and in its last five minutes exceeds 14.4 times what `objectives.onTime` allows',
+    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages in that hour and in its last five minutes exceeds 14.4 times what `objectives.onTime` allows',
     check: late(FAST),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetSlowBurn', {
-    when: 'the share of overdue messages in the last hour (at least 10) and in its last 15 minutes exceeds three times what `objectives.onTime` allows',
+    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages in that hour and in its last 15 minutes exceeds three times what `objectives.onTime` allows',
     check: late(SLOW),
   }),
   defineCheck('deliveries_stalled', 'DeliveryStalled', {
@@ -163,7 +163,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     severity: 'info',
-    when: 'messages are in flight, and the newest event was older than two minutes and than ten times the average interval between events',
+    when: 'messages are in flight, and at the last read, the newest event was older than two minutes and than ten times the average interval between events',
     check: (input, { newest, inFlight }) => {
       const [lag, lately] = [lagOf(input.view), eventsOfHour(input)];
       if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];

@@ -165,7 +165,7 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('service_unavailable', 'DeliveryBlind', {
-    when: 'all collectors fail, at least one with a 5xx response, timeout or network error, and data is stale; a warning for two minutes',
+    when: 'all collectors fail, at least one with a 5xx response, timeout or network error, and data is stale; `warning` for the first two minutes',
     check(input) {
       const { view, now } = input;
       if (view.calls.tokenRejected === true) return UNKNOWN;
@@ -185,7 +185,7 @@ export const READING: readonly AccountCheck[] = [
     check: input => staleData(input, 'data_withdrawn', 'withdrawn'),
   }),
   defineCheck('data_stale', 'DeliveryBlind', {
-    when: 'the data of a collector is stale (`staleness.markAfter`; a warning for two minutes), or the account could not be opened',
+    when: 'the data of a collector is stale (`staleness.markAfter`; `warning` for the first two minutes), or the account could not be opened',
     check(input) {
       const why = notOpened(input.view);
       return why === undefined
@@ -224,7 +224,7 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('budget_low', 'DeliveryRequestBudgetLow', {
-    when: 'the requests left of `budget.requestsPerDay`, excluding the tenth for auto-cancel, are less than a quarter of an even share for the rest of the UTC day',
+    when: 'of `budget.requestsPerDay`, excluding the tenth for auto-cancel, fewer requests are left than a quarter of an even share for the rest of the UTC day',
     check({ view: { calls }, now }) {
       const { budgetRemaining: left, budgetPerDay: all } = calls;
       if (left === null) return UNKNOWN;

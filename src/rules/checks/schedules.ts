@@ -48,7 +48,7 @@ const eachSchedule =
 /** Checks of expected starts. A finding lasts for an hour, so that it does not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
   defineCheck('schedule_missed', 'DeliveryScheduleMissed', {
-    when: 'a schedule missed its last expected start, or two starts in the last hour',
+    when: 'a schedule missed its last expected start, or at least two starts in the last hour',
     check: eachSchedule((input, { name, state, lastStarted, missed }) => {
       const hour = recentChange(input, scheduleMissed, name, missed);
       const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
@@ -63,7 +63,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('schedule_late', 'DeliveryScheduleLate', {
-    when: 'the last start was late, or failed more than an hour before the next one; or at least two starts, and more than a tenth, were late in the last hour',
+    when: 'the last start was late, or failed and the next one is more than an hour away; or, in the last hour, at least two starts and more than a tenth of all were late',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = hasFailed(schedule, input.now);

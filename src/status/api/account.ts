@@ -172,7 +172,7 @@ export const AccountView = z.object({
             'Reason for the state; for `unknown`, the missing evidence.',
           ),
           stateSince: Maybe(Time).describe('Null if the state is ok.'),
-          ghostSlots: Maybe(Num).describe('Slots in use without a running attempt; null if unknown.'),
+          ghostSlots: Maybe(Num).describe('Slots that are in use but have no running attempt; null if unknown.'),
           parallelismLimit: Maybe(Num),
           parallelismInUse: Maybe(Num),
           rateLimit: Maybe(Num),

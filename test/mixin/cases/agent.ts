@@ -19,7 +19,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [`${STALE}{collector="dlq",round="new"}`]: from(10, 1) },
     at: 11,
     description:
-      'No current data of dlq of a. Its metrics are stale and will be dropped. Firing alerts on them keep firing; new ones can’t start until data returns.',
+      'There is no current data of dlq of a. Its metrics are stale and will be withdrawn. Alerts on them that already fire keep firing; new ones can’t start until data returns.',
     below: {
       'less than half a minute': {
         [`${STALE}{collector="dlq",round="new"}`]: m => Number(m === 10),
@@ -33,7 +33,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
     at: 15,
     description:
-      'Rounds of a that have not completed for more than 15 minutes: sweep. All other metrics are current; only what these rounds find is missing.',
+      'Rounds of a that have not completed for more than 15 minutes: sweep. All other metrics are current; only the data of these rounds is missing.',
     below: {
       'less than 15 minutes': { [`${STALE}{collector="events",round="sweep"}`]: until(15, 1) },
       'a round that is not auxiliary': { [`${STALE}{collector="events",round="tail"}`]: flat(1) },
@@ -101,7 +101,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
     at: 6,
     description:
-      'Rows of dlq in a that could not be parsed in the last 15 minutes: 24. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+      'Rows of dlq in a that could not be parsed in the last 15 minutes: 24. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
     below: { 'no recent increase': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
     exempt: { 'low traffic': 'one is enough' },

@@ -36,7 +36,7 @@ export const dlqCases: readonly AlertCase[] = [
     fires: { [DLQ]: minute => 100 + 6 * Math.max(0, minute - 30) },
     at: 36,
     description:
-      'The dead-letter queue of a has grown. It has 36 messages more than at any time between 10 and 30 minutes ago.',
+      'The dead-letter queue of a has grown. It has 36 more messages than at any time between 10 and 30 minutes ago.',
     below: {
       'one more an hour in a large queue': { [DLQ]: trickle(1, 5000) },
       'a small step relative to the queue size': { [DLQ]: from(30, 329, 280) },
@@ -116,7 +116,7 @@ export const dlqCases: readonly AlertCase[] = [
     fires: { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(7), [callbacks('in_progress')]: flat(50) },
     at: 30,
     description:
-      'Failed workflows of a that were not reported because their failure callbacks failed, too: 2, more than a fifth of all ended callbacks.',
+      'Failed workflows of a whose owners were not notified because their failure callbacks failed, too: 2, more than a fifth of all ended callbacks.',
     below: {
       'less than half an hour': { [callbacks('fail')]: until(30, 2), [callbacks('success')]: flat(0) },
       'a fifth': { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(8) },
