@@ -31,11 +31,11 @@ export const autoCancelFamilies = {
   ),
   budgetRemaining: gauge(
     'delivery_auto_cancel_budget_remaining',
-    'Remaining cancels in the account’s hourly and daily limits.',
+    'Cancels that the account’s hourly and daily limits still allow.',
   ),
   ruleBudgetRemaining: gauge(
     'delivery_auto_cancel_rule_budget_remaining',
-    'Remaining cancels in the rule’s hourly limit.',
+    'Cancels that the rule’s hourly limit still allows.',
     ['rule'],
   ),
 } as const;

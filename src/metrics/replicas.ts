@@ -26,7 +26,7 @@ export const replicaFamilies = {
   ),
   renewals: counter(
     'delivery_watch_lease_renewals_total',
-    'Renewals of this replica’s leases by outcome. failed: the database was unreachable or refused.',
+    'Renewals of this replica’s leases by outcome. failed: the database was unreachable or rejected the renewal.',
     ['outcome'],
   ),
   renewalSeconds: histogram(

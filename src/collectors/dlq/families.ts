@@ -109,7 +109,7 @@ export const families = {
   ),
   oldestInProgress: gauge(
     'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-    'When a walk in the background first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
+    'Time at which a walk in the background first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
     [],
   ),
   entered: counter(

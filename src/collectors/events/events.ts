@@ -105,7 +105,7 @@ export const events = defineKind({
     window: gauge('delivery_events_window_seconds', 'Window of delivery_events_recent, as configured.'),
     newest: gauge(
       'delivery_event_log_newest_timestamp_seconds',
-      'Time of the newest event read in the background. An empty log does not prove health: compare with the current time.',
+      'Time of the newest event read in the background. A log without new events does not prove health: compare this time with the current time.',
     ),
     since: gauge(
       'delivery_event_log_since_timestamp_seconds',

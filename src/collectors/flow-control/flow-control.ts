@@ -81,7 +81,7 @@ export const flowControl = defineKind({
   families: {
     waitlistSize: gauge(
       'delivery_flow_control_waitlist_size',
-      'Messages or steps waiting on the flow-control key, read in the background.',
+      'Messages or workflow steps waiting on the flow-control key, read in the background.',
       ['flow_control_key'],
     ),
     keys: gauge(
