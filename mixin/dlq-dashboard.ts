@@ -43,7 +43,7 @@ const stats: readonly PanelSpec[] = [
     kind: 'stat',
     title: 'Expired (24 h)',
     description:
-      'How many dead letters did the service delete unhandled? Their retention was over. Needs retention.dlq, or the record of a token reset.',
+      'How many dead letters did the service delete unhandled? Their retention was over. Needs retention.dlq.',
     width: 6,
     queries: one(rise(left, '24h', { where: { reason: 'expired' } })),
     thresholds: { warning: 1, critical: 1 },

@@ -96,7 +96,9 @@ export const JournalEntry = z.discriminatedUnion('step', [
     unproven: z
       .boolean()
       .optional()
-      .describe('Whether the response was lost, so that another client may have cancelled.'),
+      .describe(
+        'Whether the response did not confirm the cancel, so it is unknown which client cancelled the callback.',
+      ),
   }),
   line({ step: z.enum(['paused', 'resumed']), ...operator, ...order }),
   line({ step: z.literal('breaker_opened'), breaker: z.enum(BREAKERS), reason: z.string() }),

@@ -93,7 +93,7 @@ export type JournalStep =
       readonly target: JournalTarget;
       /** Set for plans, which have no intent. */
       readonly evidence?: readonly Predicate[] | undefined;
-      /** Whether the response was lost, so that another client may have cancelled the callback. */
+      /** Whether the response did not confirm the cancel, so it is unknown which client cancelled the callback. */
       readonly unproven?: boolean | undefined;
     };
 

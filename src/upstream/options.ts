@@ -135,7 +135,9 @@ const pathOptions = z.strictObject({
 const retentionOptions = z.strictObject({
   dlq: Duration.nullable()
     .default(null)
-    .describe('Retention of the dead-letter queue. Enables `delivery_dlq_retention_seconds` and alerts about expiry.'),
+    .describe(
+      'Retention of the dead-letter queue. Enables `delivery_dlq_retention_seconds`, alerts about expiry, and the reason `expired` of messages that left.',
+    ),
   events: Duration.nullable()
     .default(null)
     .describe('Retention of the event log, which limits `backfill` and `rules backtest`.'),

@@ -157,7 +157,7 @@ export const AccountView = z.object({
     keys: Maybe(Num),
     waiting: Maybe(Num),
     beyondCap: Num.describe('Keys without a separate series.'),
-    beyondCapWaiting: Num.describe('Messages and steps that wait on these keys.'),
+    beyondCapWaiting: Num.describe('Messages and workflow steps that wait on these keys.'),
     rows: z
       .array(
         z.object({

@@ -50,7 +50,7 @@ export const AccountRow = z.object({
   oldestEntered: Maybe(Time).describe('When the longest-queued dead letter was added.'),
   delivered: Maybe(Ratio).describe('Delivered share of the messages that ended in the last hour.'),
   finished: Maybe(ChangeView).describe('Messages that ended in the last hour.'),
-  waiting: Maybe(Num).describe('Messages and steps waiting on flow-control keys.'),
+  waiting: Maybe(Num).describe('Messages and workflow steps waiting on flow-control keys.'),
   inFlight: Maybe(Num),
   labels: z.record(z.string(), z.string()),
   ...FROM_REPLICA,
