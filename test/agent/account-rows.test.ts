@@ -73,7 +73,7 @@ it('commits rows immediately if they must survive a crash loop, and other rows o
   expect(commits).toHaveLength(5);
 });
 
-it('keeps running while the store rejects rows, and saves them with the next commit', async () => {
+it('a rejected commit of account rows fails no round, and the next save stores the rows', async () => {
   const { store, upkeep, stored, succeed } = await setUp();
   store.isFull = true;
   await upkeep.afterRound();

@@ -110,7 +110,7 @@ it('reopens an account while another keeps running, without resetting its counte
   expect(other.status().up).toBe(true);
 });
 
-it('exposes counters after a day of downtime, even if the service does not respond', async () => {
+it('exposes counters after a day of downtime, even if the service is unreachable', async () => {
   const clock = createManualClock();
   const emulator = await startEmulator({ clock, token: 'secret-token', history: 0, workload: false });
   afterThisTest(() => emulator.close());

@@ -97,9 +97,9 @@ function watched(store: Store, world: World, witness: Witness): Store {
     replicas: {
       ...replicas,
       async renew(accounts) {
-        const turn = await replicas.renew(accounts);
-        witness.gained(turn.gained);
-        return turn;
+        const result = await replicas.renew(accounts);
+        witness.gained(result.gained);
+        return result;
       },
       release(accounts) {
         witness.released(accounts);
@@ -218,7 +218,7 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
   return clock.sleepers > 0 ? [...witness.violations, `${clock.sleepers} sleepers are left`] : witness.violations;
 }
 
-/** Witness of the current run. It records notifications. */
+/** Witness of the current run, which also records notifications of the mocked receivers. */
 let current: Witness | undefined;
 
 beforeEach(() => {

@@ -38,7 +38,7 @@ describe('checks of requests by replicas', () => {
     expect(checkOneAtATime(both, epochs(2), [{ ...isolation, from: 0, to: 60 }]).faults).toHaveLength(2);
   });
 
-  it('finds the longest gaps between requests, including those at the start and end and those of accounts without requests', () => {
+  it('finds the longest gaps between requests, including gaps at the start and end, and accounts without requests', () => {
     expect(gapsOf(polls('a@10-11 a@40-41 a@60-61'), ['x', 'y'], 0, 100)).toEqual([
       { account: 'y', from: 0, to: 100 },
       { account: 'x', from: 60, to: 100 },
@@ -54,16 +54,16 @@ describe('checks of requests by replicas', () => {
     expect(checkDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
   });
 
-  it('finds duplicate notifications, except repetitions of a notification whose sender was interrupted', () => {
-    const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
-    expect(checkNotifications([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
-    expect(checkNotifications([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
-    const end = { replica: 'a', from: told.start + 1, to: told.start + 2 };
-    expect(checkNotifications([told, { ...told, replica: 'b' }], [end])).toEqual([]);
-    expect(checkNotifications([told, { ...told, replica: 'b' }], [{ ...end, from: told.start + 60_000 }])).toHaveLength(
+  it('finds duplicate notifications, except repetitions after an interruption of the sender', () => {
+    const sent = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
+    expect(checkNotifications([sent, { ...sent, status: 'resolved' }, { ...sent, account: 'y' }], [])).toEqual([]);
+    expect(checkNotifications([sent, { ...sent, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
+    const end = { replica: 'a', from: sent.start + 1, to: sent.start + 2 };
+    expect(checkNotifications([sent, { ...sent, replica: 'b' }], [end])).toEqual([]);
+    expect(checkNotifications([sent, { ...sent, replica: 'b' }], [{ ...end, from: sent.start + 60_000 }])).toHaveLength(
       1,
     );
-    expect(checkNotifications([told, { ...told, replica: 'b', key: 'other' }], [end])).toHaveLength(1);
+    expect(checkNotifications([sent, { ...sent, replica: 'b', key: 'other' }], [end])).toHaveLength(1);
   });
 
   it('finds a decreasing counter within a replica and across replicas', () => {

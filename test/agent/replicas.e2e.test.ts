@@ -16,7 +16,7 @@ async function setUp() {
     json(response, { flowControls: [{ flowControlKey: account, waitListSize: 7 }] });
     arrivals.get(`${replica} ${account}`)?.();
   });
-  /** Calls `act` right after the response to the next such request, when none is in flight. */
+  /** Calls `act` right after the response to the next request `call` (`replica account`), when no request is in flight. */
   const atNext = (call: string, act: () => void) =>
     new Promise<void>(resolve =>
       arrivals.set(call, () => {
@@ -135,7 +135,7 @@ it('sends no request for an account that moved to another replica while this pro
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + paused };
   const one = await start('one', ['a', 'b'], clock);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
-  // When a paused process continues, its clocks have advanced, and responses arrive a moment later.
+  // When a paused process continues, its monotonic clock has advanced, and the response of the database is still pending.
   let goOn: (() => void) | undefined;
   let since = 0;
   await atNext('one a', () => {

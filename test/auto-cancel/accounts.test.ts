@@ -36,8 +36,8 @@ interface Agent {
 }
 
 /**
- * Sets up agents in plan mode that share a store. `rows`: dead letters of each account, whose callbacks have been in progress
- * for days.
+ * Sets up agents in plan mode that share a store. Each account has dead letters with the fields in `rows`. Their callbacks
+ * have been in progress for days.
  */
 function setUp(...rows: object[]) {
   const store = createMemoryStore();

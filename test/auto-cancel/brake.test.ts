@@ -195,7 +195,7 @@ describe('pause and resume commands', () => {
   it.each([
     { by: ' ', reason: 'x' },
     { by: 'x', reason: '\n' },
-  ])('pause and resume reject a blank operator or reason', async order => {
+  ])('pause and resume reject a blank operator or reason: %j', async order => {
     const { pause, resume, store } = setUp();
     await expect(pause(order)).rejects.toThrow(RangeError);
     await expect(resume(order)).rejects.toThrow(RangeError);
@@ -206,7 +206,7 @@ describe('pause and resume commands', () => {
 describe('pauses with requests in flight', () => {
   const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
 
-  it('a pause does not wait for a request whose deadline passed a day ago', async () => {
+  it('a pause does not wait for a request with a deadline a day ago', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() - 24 * 3_600_000));
     await pause();

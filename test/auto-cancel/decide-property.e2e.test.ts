@@ -52,7 +52,7 @@ const step = fc.record({
     ...(['store fails', 'resets', 'clock steps', 'stopped', 'stale', 'paused'] as const),
   ),
   words: fc.option(walk, { freq: 3, nil: undefined }),
-  /** Number of additional walks, or of commits before the store fails. */
+  /** Number of additional walks, or of commits that succeed before the store fails. */
   count: fc.nat(4),
   ms: fc.constantFrom(SECOND, 5 * SECOND, MINUTE, 6 * MINUTE, HOUR, DAY),
   back: fc.boolean(),
@@ -130,7 +130,7 @@ it('cancels are sent only for stuck callbacks, after an intent and within limits
       const reached = new Map<string, number>();
       const uses: number[] = [];
       let isAhead = false;
-      /** Violations are collected, because errors of a run may be expected and are ignored. */
+      /** Collects violations instead of throwing them, because the simulation ignores errors of runs. */
       const wrong: unknown[] = [];
       scene.onSend = id => {
         sent += 1;
@@ -145,7 +145,7 @@ it('cancels are sent only for stuck callbacks, after an intent and within limits
       for (const each of steps) {
         words = each.words ?? words;
         isAhead ||= each.kind === 'clock steps' && !each.back;
-        // The next process cannot tell a clock that was set forward from elapsed time.
+        // The next process cannot distinguish a clock that was set forward from elapsed time.
         if (each.kind === 'dies' && isAhead) [uses.length, isAhead] = [0, false];
         scene.answers = [...answers.take(20)];
         await happen(scene, each, words);

@@ -17,8 +17,8 @@ const blindRule = (name: string) =>
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
 
-/** Advances time through all read-backs, which find the callback still in progress. */
-async function lookInVain(scene: Scene) {
+/** Advances time through all read-backs. Each one finds the callback still in progress. */
+async function passReadBacks(scene: Scene) {
   for (const seconds of [0, 5, 10, 45]) expect(await scene.wait(seconds * SECOND)).toBe('');
 }
 
@@ -103,7 +103,7 @@ describe('second attempts in approve mode', () => {
     await scene.walk('a');
     await scene.restart(section('approve'));
     await scene.warm();
-    await lookInVain(scene);
+    await passReadBacks(scene);
     expect(await scene.walk('a')).toBe('ended a gave_up may_no_longer_act');
     expect(await scene.again()).toBe('');
     expect(scene.sent).toEqual(['a']);
@@ -115,7 +115,7 @@ describe('second attempts in approve mode', () => {
     await scene.walk('a');
     await approve(scene, 'a');
     await scene.again();
-    await lookInVain(scene);
+    await passReadBacks(scene);
     expect(await scene.walk('a')).toBe('intent a jobs 2\nanswered a 2 accepted');
   });
 });
@@ -142,7 +142,7 @@ describe('blind cancels', () => {
     },
   );
 
-  it('after a blind cancel whose response could not be stored, no further cancel is sent for its id', async () => {
+  it('after a blind cancel without a stored response, no further cancel is sent for its id', async () => {
     const scene = await warmScene({ rules: [blindRule('jobs')] });
     scene.states.set('a', undefined);
     scene.onSend = () => scene.failCommitsAfter(0);
@@ -336,7 +336,7 @@ describe('open cancels', () => {
     const scene = await warmScene();
     scene.answers = ['500', '429'];
     await scene.walk('a');
-    await lookInVain(scene);
+    await passReadBacks(scene);
     expect(await scene.again()).toBe('intent a jobs 2\nanswered a 2 limited');
     scene.states.set('a', 'canceled');
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled unproven');
@@ -346,7 +346,7 @@ describe('open cancels', () => {
     const scene = await warmScene();
     scene.answers = ['500'];
     await scene.walk('a');
-    await lookInVain(scene);
+    await passReadBacks(scene);
     scene.hasFacts = false;
     expect(await scene.wait(HOUR)).toBe('');
     scene.states.set('a', 'success');

@@ -49,7 +49,7 @@ describe('journals', () => {
     expect(send).toHaveBeenCalledTimes(1);
   });
 
-  describe('stored lines whose commit rejected', () => {
+  describe('lines of rejected commits', () => {
     /**
      * Opens a journal on a store that scripts the results of the next commits. `late`: the commit is stored only after the journal
      * has read its lines back.
@@ -118,7 +118,7 @@ describe('journals', () => {
       expect(await steps()).toEqual(['marked', 'intent', 'answered', 'resumed']);
     });
 
-    it.each(['failed', 'late'] as const)('the next lines replace those of a %s commit', async outcome => {
+    it.each(['failed', 'late'] as const)('the next lines replace the lines of a %s commit', async outcome => {
       const { journal, outcomes, send, steps, reopened } = await openUnsure();
       outcomes.push(outcome);
       await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
@@ -156,7 +156,7 @@ describe('journals', () => {
   });
 
   describe('journals read backwards', () => {
-    /** Creates a journal with `count` lines, one per millisecond. `scanned`: prefixes read from the store since then. */
+    /** Creates a journal with `count` lines, one per millisecond. `scanned`: prefixes read from the store afterwards. */
     async function longJournal(count: number) {
       const memory = createMemoryStore();
       const scanned: string[] = [];

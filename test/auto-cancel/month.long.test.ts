@@ -251,7 +251,7 @@ it.each([
   [1, 10],
   [2, 30],
   [3, 30],
-])('cancels every stuck callback and no healthy one during a month (seed %i, maxGap %im)', async (seed, minutes) => {
+])('cancels every long-stuck callback and no healthy one in a month (seed %i, maxGap %im)', async (seed, minutes) => {
   const { result, missed, wrongly, opened, intents } = await simulate(seed, {
     days: 30,
     count: 2500,

@@ -79,7 +79,7 @@ describe('replicas', () => {
     const scene = await warmScene();
     scene.failCommitsAfter(0);
     await expect(scene.walk('a')).rejects.toThrow('disk full');
-    expect(scene.sent).toEqual([]);
+    expect([scene.sent, await scene.lines()]).toEqual([[], []]);
   });
 
   it('a replica sends nothing if it is paused after its intent and continues after a takeover', async () => {

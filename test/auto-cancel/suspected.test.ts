@@ -48,13 +48,13 @@ async function valuesOf(rows: readonly Partial<DlqEntry>[], times = [START, STAR
 const inProgress = { callbackState: 'in_progress' as const };
 
 it.each([
-  ['no state is reported', [{}, { queue: 'blind' }], { suspected: undefined, oldestInProgress: undefined }],
-  ['none is in progress', [{ callbackState: 'fail' as const }], { suspected: 0, oldestInProgress: undefined }],
-  ['some are in progress', [inProgress, inProgress, {}], { suspected: 2, oldestInProgress: START / 1000 }],
+  ['no state is reported', undefined, undefined, [{}, { queue: 'blind' }]],
+  ['no callback is in progress', 0, undefined, [{ callbackState: 'fail' as const }]],
+  ['two callbacks are in progress', 2, START / 1000, [inProgress, inProgress, {}]],
 ])(
-  'reports the number of suspected callbacks and the start of the oldest one in progress if %s',
-  async (_, rows, values) => {
-    expect(await valuesOf(rows)).toEqual(values);
+  'if %s, the number of suspected callbacks is %s, and the oldest one in progress started at %s',
+  async (_, suspected, oldestInProgress, rows) => {
+    expect(await valuesOf(rows)).toEqual({ suspected, oldestInProgress });
   },
 );
 

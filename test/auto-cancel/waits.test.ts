@@ -11,14 +11,15 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
 describe('grace periods', () => {
   const GRACE = { rules: [rule('jobs', { grace: '30m' })] };
 
-  it('grace ends at the first walk that starts after the grace period has elapsed', async () => {
+  it('grace ends at the first walk after the grace period, to the millisecond', async () => {
     const scene = await warmScene(GRACE);
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
-    await scene.wait(28 * MINUTE);
+    await scene.wait(29 * MINUTE - 1);
     // This walk starts one millisecond too early.
     expect(await scene.walk('a')).toBe('');
     const { at } = (await scene.lines())[0] ?? { at: 0 };
-    expect(scene.clock.now()).toBe(at + 29 * MINUTE);
+    expect(scene.clock.now()).toBe(at + 30 * MINUTE - 1);
+    await scene.wait(1 - MINUTE);
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
@@ -64,20 +65,20 @@ describe('grace periods', () => {
 describe('approvals', () => {
   const APPROVE = { rules: [rule('jobs', { mode: 'approve' })] };
 
-  async function asked() {
+  async function awaitingApproval() {
     const scene = await warmScene(APPROVE);
     expect(await scene.walk('a b')).toBe(
       'awaiting_approval a jobs\nawaiting_approval b jobs\nleft a awaiting_approval\nleft b awaiting_approval',
     );
     return scene;
   }
-  const tell = (scene: Awaited<ReturnType<typeof asked>>, action: string) =>
+  const approve = (scene: Awaited<ReturnType<typeof awaitingApproval>>, action: string) =>
     scene.order({ kind: 'approve', action, by: 'ann' });
 
   it('approval is requested once, and the approved action then cancels the callback', async () => {
-    const scene = await asked();
+    const scene = await awaitingApproval();
     expect(await scene.again()).toBe('');
-    expect(await tell(scene, 'a')).toBe('obeyed');
+    expect(await approve(scene, 'a')).toBe('obeyed');
     expect(await scene.again()).toBe('approved a ann\nintent a jobs 1\nanswered a 1 accepted');
     expect(scene.sent).toEqual(['a']);
     const intent = (await scene.lines()).find(({ step }) => step === 'intent');
@@ -85,8 +86,8 @@ describe('approvals', () => {
   });
 
   it('an approval is attributed to the first of two operators', async () => {
-    const scene = await asked();
-    expect(await tell(scene, 'a')).toBe('obeyed');
+    const scene = await awaitingApproval();
+    expect(await approve(scene, 'a')).toBe('obeyed');
     expect(await scene.order({ kind: 'approve', action: 'a', by: 'bob' })).toBe('obeyed');
     expect(await scene.again()).toBe('approved a ann\napproved a bob\nintent a jobs 1\nanswered a 1 accepted');
     const intent = (await scene.lines()).find(({ step }) => step === 'intent');
@@ -94,24 +95,24 @@ describe('approvals', () => {
   });
 
   it('an approval can refer to the first 6 characters of the action', async () => {
-    const scene = await asked();
+    const scene = await awaitingApproval();
     const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
-    expect(await tell(scene, action.slice(0, 5))).not.toBe('obeyed');
-    expect(await tell(scene, action.slice(0, 6))).toBe('obeyed');
-    expect(await tell(scene, 'nobody')).toBe('no action nobody waits for approval');
+    expect(await approve(scene, action.slice(0, 5))).not.toBe('obeyed');
+    expect(await approve(scene, action.slice(0, 6))).toBe('obeyed');
+    expect(await approve(scene, 'nobody')).toBe('no action nobody waits for approval');
   });
 
   it('an approval is accepted for a day', async () => {
-    const scene = await asked();
+    const scene = await awaitingApproval();
     await scene.wait(DAY - 1);
-    expect(await tell(scene, 'b')).toBe('obeyed');
+    expect(await approve(scene, 'b')).toBe('obeyed');
     await scene.wait(1);
-    expect(await tell(scene, 'a')).not.toBe('obeyed');
+    expect(await approve(scene, 'a')).not.toBe('obeyed');
   });
 
   it('an approval expires after a day, to the millisecond, and is requested again', async () => {
-    const scene = await asked();
-    await tell(scene, 'b');
+    const scene = await awaitingApproval();
+    await approve(scene, 'b');
     await scene.wait(DAY - MINUTE);
     expect(await scene.again()).toContain(
       'cleared a not_approved\ncleared b approval_expired\nawaiting_approval a jobs\nawaiting_approval b jobs',
@@ -120,8 +121,8 @@ describe('approvals', () => {
   });
 
   it('an approval is discarded if the callback was healthy in between', async () => {
-    const scene = await asked();
-    await tell(scene, 'a');
+    const scene = await awaitingApproval();
+    await approve(scene, 'a');
     expect(await scene.walk('a:in_progress_for b')).toContain('cleared a in_progress_for');
     expect(await scene.walk('a b')).toBe('awaiting_approval a jobs\nleft a awaiting_approval');
     expect(scene.sent).toEqual([]);
@@ -130,17 +131,17 @@ describe('approvals', () => {
   it('approval is requested after grace, for one episode', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
-    expect(await tell(scene, 'a')).not.toBe('obeyed');
+    expect(await approve(scene, 'a')).not.toBe('obeyed');
     await scene.wait(HOUR);
     expect(await scene.walk('a')).toBe('awaiting_approval a jobs\nleft a awaiting_approval');
-    await tell(scene, 'a');
+    await approve(scene, 'a');
     expect(await scene.walk('a#2')).toContain('cleared a not_tracked\nmarked a jobs');
     expect(scene.sent).toEqual([]);
   });
 
   it('an approval survives a restart', async () => {
-    const scene = await asked();
-    await tell(scene, 'a');
+    const scene = await awaitingApproval();
+    await approve(scene, 'a');
     await scene.restart();
     await scene.walk('a b');
     await scene.again();

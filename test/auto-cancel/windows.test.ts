@@ -31,14 +31,14 @@ describe('allow and deny windows', () => {
 
   it('windows last as long as configured even if daylight saving time starts during the window', () => {
     const night = { cron: '0 22 * * 6', for: 8 * HOUR, tz: 'Europe/Amsterdam' };
-    expect(at({ allow: [night], deny: [] }, '2027-03-28T04:59:59.999Z')).toMatch(/^open$/);
-    expect(at({ allow: [night], deny: [] }, '2027-03-28T05:00:00Z')).toMatch(/^window_closed$/);
+    expect(at({ allow: [night], deny: [] }, '2027-03-28T04:59:59.999Z')).toBe('open');
+    expect(at({ allow: [night], deny: [] }, '2027-03-28T05:00:00Z')).toBe('window_closed');
   });
 
   it('windows that start in a skipped hour open right after it', () => {
     const skipped = { cron: '30 2 * * *', for: HOUR / 2, tz: 'Europe/Amsterdam' };
-    expect(at({ allow: [skipped], deny: [] }, '2027-03-28T00:59:59Z')).toMatch(/^window_closed$/);
-    expect(at({ allow: [skipped], deny: [] }, '2027-03-28T01:00:00Z')).toMatch(/^open$/);
+    expect(at({ allow: [skipped], deny: [] }, '2027-03-28T00:59:59Z')).toBe('window_closed');
+    expect(at({ allow: [skipped], deny: [] }, '2027-03-28T01:00:00Z')).toBe('open');
   });
 
   it('windows are open if any of them is open, even if a window overlaps its next occurrence', () => {
@@ -48,10 +48,10 @@ describe('allow and deny windows', () => {
 
   it('windows are closed while a deny window is open, regardless of allow windows', () => {
     const windows = { allow: [OFFICE], deny: [FREEZE] };
-    expect(at(windows, '2026-12-18T12:00:00Z')).toMatch(/^open$/);
+    expect(at(windows, '2026-12-18T12:00:00Z')).toBe('open');
     expect(at(windows, '2026-12-21T12:00:00Z')).toBe('window_denied');
     expect(at({ allow: [], deny: [FREEZE] }, '2026-12-20T00:00:00Z')).toBe('window_denied');
     expect(at({ allow: [], deny: [FREEZE] }, '2027-01-01T23:59:59.999Z')).toBe('window_denied');
-    expect(at({ allow: [], deny: [FREEZE] }, '2027-01-02T00:00:00Z')).toMatch(/^open$/);
+    expect(at({ allow: [], deny: [FREEZE] }, '2027-01-02T00:00:00Z')).toBe('open');
   });
 });
