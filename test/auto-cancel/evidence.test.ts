@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
-
-async function warmScene(section: object = { rules: [rule('jobs')] }) {
-  const scene = await createScene(section);
-  await scene.warm();
-  return scene;
-}
+import { warmScene } from './warm-scene.ts';
 
 describe('unreliable evidence', () => {
   it.each([

@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
-import { createScene } from '../support/auto-cancel-scene.ts';
+import { warmScene } from './warm-scene.ts';
 
-type Scene = Awaited<ReturnType<typeof createScene>>;
-
-async function warmScene(section: object = { rules: [rule('jobs')] }) {
-  const scene = await createScene(section);
-  await scene.warm();
-  return scene;
-}
+type Scene = Awaited<ReturnType<typeof warmScene>>;
 
 const blindRule = (name: string) =>
   rule(name, { evidence: 'blind', acceptUnverified: true, stuckWhen: { seenFor: '72h' }, recheckAfter: '24h' });

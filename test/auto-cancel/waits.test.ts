@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE, rule } from '../support/auto-cancel-options.ts';
-import { createScene } from '../support/auto-cancel-scene.ts';
-
-async function warmScene(section: object = { rules: [rule('jobs')] }) {
-  const scene = await createScene(section);
-  await scene.warm();
-  return scene;
-}
+import { warmScene } from './warm-scene.ts';
 
 describe('grace periods', () => {
   const GRACE = { rules: [rule('jobs', { grace: '30m' })] };

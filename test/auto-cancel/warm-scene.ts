@@ -1,6 +1,8 @@
+import { rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
 
-export async function warmScene(section: object) {
+/** Creates a scene whose process has completed enough walks to act. */
+export async function warmScene(section: object = { rules: [rule('jobs')] }) {
   const scene = await createScene(section);
   await scene.warm();
   return scene;
