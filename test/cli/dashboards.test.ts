@@ -21,7 +21,7 @@ async function run(...argv: readonly string[]): Promise<{ readonly code: number;
 const NAMES = ['overview.json', 'dlq.json', 'agent.json'];
 
 describe('dashboards print', () => {
-  it('prints the packaged dashboards by default', async () => {
+  it('dashboards print outputs the packaged dashboards by default', async () => {
     const { code, out } = await run('dashboards', 'print');
     expect(code).toBe(0);
     const printed = JSON.parse(out);
@@ -29,7 +29,7 @@ describe('dashboards print', () => {
     for (const name of NAMES) expect(printed[name]).toEqual(JSON.parse(readFileSync(`dashboards/${name}`, 'utf8')));
   });
 
-  it('creates a folder and writes the dashboards to it', async () => {
+  it('dashboards print --dir creates a folder and writes the dashboards to it', async () => {
     const folder = join(newFolder(), 'new');
     const { code, out } = await run('dashboards', 'print', '--dir', folder);
     expect(code).toBe(0);
@@ -42,16 +42,16 @@ describe('dashboards print', () => {
   it.each([
     ['that cannot be created', '/proc/x/y', /ENOENT.*mkdir '\/proc\/x'/],
     ['below a file', join(import.meta.filename, 'x'), /ENOTDIR/],
-  ])('reports an error for an output folder %s', async (_, folder, why) => {
+  ])('dashboards print reports an error for an output folder %s', async (_, folder, why) => {
     const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     expect(await run('dashboards', 'print', '--dir', folder)).toEqual({ code: 1, out: '' });
-    const said = stderr.mock.calls.join('');
+    const errors = stderr.mock.calls.join('');
     stderr.mockRestore();
-    expect(said).toContain(`can't write dashboards to ${folder}: `);
-    expect(said).toMatch(why);
+    expect(errors).toContain(`can't write dashboards to ${folder}: `);
+    expect(errors).toMatch(why);
   });
 
-  it('prints dashboards with the configured objectives and the given job and links', async () => {
+  it('dashboards print inserts the configured objectives and the given job and links', async () => {
     const folder = newFolder();
     const config = join(folder, 'config.yaml');
     writeFileSync(
@@ -84,7 +84,7 @@ describe('dashboards print', () => {
     expect(failing.fieldConfig.defaults.thresholds.steps[1].value).toBeCloseTo(0.1);
   });
 
-  it('links to the runbooks of the agent only if its address is configured', async () => {
+  it('printed dashboards link to the runbooks of the agent only if its external URL is configured', async () => {
     const config = join(newFolder(), 'config.yaml');
     writeFileSync(
       config,
@@ -101,7 +101,7 @@ describe('dashboards print', () => {
     expect(await constants()).toEqual(['traces /explore']);
   });
 
-  it('rejects an invalid configuration and an unknown option', async () => {
+  it('dashboards print exits with 2 on a missing configuration file and on an unknown option', async () => {
     const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     expect((await run('dashboards', 'print', '--config', '/there/is/none.yaml')).code).toBe(2);
     expect((await run('dashboards', 'print', '--nothing')).code).toBe(2);

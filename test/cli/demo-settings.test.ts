@@ -10,7 +10,7 @@ const configOf = (scenario: string, speed: number) => {
 };
 
 it.each(Object.keys(scenarios))(
-  'the scenario %s has its own default speed, and also runs in real time and at maximum speed',
+  'the demo settings of the scenario %s are valid at its default speed, in real time and at maximum speed',
   scenario => {
     const own = demoSpeed(scenario);
     expect(own).toBeGreaterThanOrEqual(1);
@@ -18,7 +18,7 @@ it.each(Object.keys(scenarios))(
   },
 );
 
-it('the demo polls every few real seconds at any speed, and within the emulator’s retention', () => {
+it('the demo reads the dead-letter queue every five real seconds at speeds 1 and 60, and configures retention times', () => {
   const [real, fast] = [1, 60].map(speed => configOf('dlq-growth', speed).data);
   expect(real?.collect.dlq.every).toBe(5000);
   expect(fast?.collect.dlq.every).toBe(300_000);

@@ -7,7 +7,7 @@ import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** Starts a server that counts connections and closes them without a response. */
+/** Starts a server that counts connections and closes each one immediately. */
 async function startCanary() {
   let connections = 0;
   const server = createServer(socket => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** Writes a case with one entry, listed every 5 minutes for 60 hours, and this expected verdict. Returns its path. */
+/** Writes a rule case: one entry, listed every 5 minutes for 60 hours, and this expected verdict. Returns its path. */
 function stuck(verdict: string): string {
   const file = join(newFolder(), 'case.yaml');
   const dlq = '[{ dlqId: 1-0, messageId: m1, label: x, failureFunctionState: CALLBACK_INPROGRESS }]';

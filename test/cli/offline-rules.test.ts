@@ -15,7 +15,7 @@ function write(text: string): string {
   return file;
 }
 
-/** Returns a case with one entry, listed every 5 minutes for 60 hours. `more` is appended. */
+/** Returns a rule case with one entry, listed every 5 minutes for 60 hours. `rule`: more keys of the rule. `more` is appended. */
 const one = (more: string, rule = '') => `
 autoCancel:
   rules: [{ name: r, match: { label: { in: [x] } }${rule} }]
@@ -36,7 +36,7 @@ const faultOf = (text: string) => {
   } catch (error) {
     return (error as Error).message.replaceAll(file, 'case.yaml');
   }
-  throw new Error('the case was taken for good');
+  throw new Error('the case was accepted, but must have an error');
 };
 
 describe('examples', () => {

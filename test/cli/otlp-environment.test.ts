@@ -25,11 +25,12 @@ it('reports unsupported OpenTelemetry variables of each enabled signal', () => {
   ]);
 });
 
-it('reports no variables of disabled signals or with supported values', () => {
+it('ignores variables of disabled signals and variables with supported values', () => {
   expect(faults({}, GRPC)).toEqual([]);
   expect(faults({ tracing, push }, {})).toEqual([]);
   expect(faults({ tracing, push }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);
   expect(faults({ tracing }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
+  // OTEL_TRACES_EXPORTER disables only the agent's own spans, not message traces.
   expect(
     faults({ tracing: { ...tracing, lifecycle: tracing } }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' }),
   ).toHaveLength(1);

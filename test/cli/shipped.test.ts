@@ -13,7 +13,7 @@ describe('placeholders', () => {
     },
   );
 
-  it('shipped rules and dashboards quote the job in PromQL, but not in labels and texts', () => {
+  it('shipped rules quote the job in PromQL, but not in labels and texts', () => {
     const job = 'a"b\\c $& <<window>>';
     const rules = shippedRules({ job, objectives }).flatMap(group => group.rules);
     expect(rules.find(({ alert }) => alert === 'DeliveryAgentDown')).toMatchObject({
@@ -24,7 +24,7 @@ describe('placeholders', () => {
   });
 });
 
-it('replaces placeholders with values of their type, and deletes properties without a value', () => {
+it('a template is filled with values of their type, and loses properties without a value', () => {
   const template = '{"a":"<<onTimeSeconds>>","b":"[<<window>>:1h]","c":"<<grafana>>/d","d":["<<traces>>",1,null]}';
   expect(filled(template, { objectives })).toEqual({ a: 300, b: '[30d:1h]', d: ['/explore', 1, null] });
 });

@@ -38,7 +38,7 @@ function watchAlerts({ alerting }: Supervisor) {
     });
 }
 
-/** Returns the alert changes of an agent that runs for `length` (ms), and those of a backtest of the same period. */
+/** Returns the alert changes of an agent that runs for `length` (ms) and of a backtest of the same period. */
 export async function compare({ scenario, length, every, destinations, config }: ComparisonOptions): Promise<{
   readonly live: readonly string[];
   readonly past: readonly string[];

@@ -1,7 +1,7 @@
 const total = (state: string) => ({ metric: 'delivery_events_total', labels: { state } });
 const finished = (outcome: string[]) => ({ metric: 'delivery_messages_finished_total', labels: { outcome } });
 
-/** Alert rules on every kind of metric that a backtest derives from the event log. */
+/** Alert rules on metrics that a backtest derives from the event log. */
 export const RULES = [
   { name: 'Errors', when: { growth: { ...total('error'), over: '15m', atLeast: 12 } } },
   { name: 'Recent', when: { above: { metric: 'delivery_events_recent', labels: { state: 'error' }, value: 3 } } },

@@ -86,7 +86,7 @@ it('finds a world-readable web-config file that contains users', async () => {
   expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
 });
 
-it('reports an unusable store together with a remedy', async () => {
+it('reports a damaged store together with a remedy', async () => {
   const service = await answers();
   const file = configFile(service);
   writeFileSync(join(file, '..', 'store.db'), 'no database'.repeat(100), { mode: 0o600 });

@@ -7,7 +7,7 @@ import { answers, configFile, diagnose, NOWHERE, type Service, TOKEN } from '../
 import { atThisLoad } from '../../support/eventually.ts';
 import { json, serve } from '../../support/http-service.ts';
 
-it('compares the rows of each filter with its match, and reports a parameter that the service ignores', async () => {
+it('compares the rows of each filter with its match, and reports a parameter that the service ignores or rejects', async () => {
   const row = { dlqId: '1-0', messageId: 'm', url: 'https://x.test/', queueName: 'q' };
   const service = await serve((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', NOWHERE);
@@ -209,7 +209,7 @@ it('ends despite unresponsive services, endless responses and long Retry-After t
   ]);
 });
 
-it('compares the clock of the service with the local clock', async () => {
+it('reports how far the local clock is behind or ahead of the service’s clock', async () => {
   const service = await answers();
   const clock = (ms: number) => ({ ...systemClock, now: () => Date.now() + ms });
   const file = configFile(service);

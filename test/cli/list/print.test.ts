@@ -23,7 +23,7 @@ async function printed(rows: readonly PrintedRow[], options: Partial<PrintOption
 }
 
 describe('a table', () => {
-  it.each([80, 120, 200])('fits into %i columns without truncating ids', async width => {
+  it.each([80, 120, 200])('a table fits into %i columns without truncating ids', async width => {
     const text = await printed([ROW], { width });
     const lines = text.trimEnd().split('\n');
     expect(Math.max(...lines.map(line => line.length))).toBeLessThanOrEqual(width);
@@ -32,7 +32,7 @@ describe('a table', () => {
     expect(text).toContain('api.example.com');
   });
 
-  it('prints all columns that have values if the width is unlimited', async () => {
+  it('a table of unlimited width has all columns with values', async () => {
     expect(await printed([ROW], { width: undefined, withAccount: true })).toBe(
       [
         'account     entered (UTC)        status  message                     url                                                        dlq id           callback     queue     labels',
@@ -42,21 +42,21 @@ describe('a table', () => {
     );
   });
 
-  it('prints nothing if there are no rows', async () => {
+  it('a table without rows has no header', async () => {
     expect(await printed([])).toBe('');
   });
 
-  it('shows the creation time if the entry time is unreported', async () => {
+  it('a table shows the creation time if the entry time is unreported', async () => {
     const { enteredAt, ...json } = JSON_ROW;
     expect(await printed([{ id: '1', json: { ...json, createdAt: enteredAt } }])).toContain('\n2026-11-20 14:46:40  ');
   });
 
-  it('replaces control characters', async () => {
+  it('a table replaces control characters in rows', async () => {
     const row = { id: '1', json: { ...JSON_ROW, queue: 'a\u001b[2J\nb' } };
     expect(await printed([row], { width: undefined })).toContain('a\u{fffd}[2J\u{fffd}b');
   });
 
-  it('keeps the columns of the first rows for later rows', async () => {
+  it('a table keeps the columns of the first rows for later rows', async () => {
     const out = new PassThrough();
     const print = createPrinter('dlq', { format: 'table', width: 80, withAccount: false }, out);
     await print([ROW]);
@@ -68,16 +68,16 @@ describe('a table', () => {
   });
 });
 
-it('prints a JSON object per line', async () => {
+it('the format json is one JSON object per line', async () => {
   const lines = (await printed([ROW, ROW], { format: 'json' })).trimEnd().split('\n');
   expect(lines.map(line => JSON.parse(line))).toEqual([JSON_ROW, JSON_ROW]);
 });
 
-it('prints only ids, and nothing for a row without one', async () => {
+it('the format ids prints only ids and skips rows without an id', async () => {
   expect(await printed([ROW, { ...ROW, id: undefined }], { format: 'ids' })).toBe('1763650000000-7\n');
 });
 
-it('waits until the output stream has drained', async () => {
+it('printing completes only when the output stream has drained', async () => {
   const out = new PassThrough({ highWaterMark: 1 });
   const print = createPrinter('dlq', { format: 'ids', width: 80, withAccount: false }, out);
   let isPrinted = false;

@@ -50,7 +50,7 @@ const REPORT: Report = {
 };
 
 describe('a report as text', () => {
-  it('starts with the verdict and fits into 80 columns', () => {
+  it('a text report starts with the verdict and fits into 80 columns', () => {
     const text = textReport(REPORT);
     expect(text).toMatchInlineSnapshot(`
       "problems (2 accounts: 1 with problems, 1 unknown, 0 healthy)
@@ -73,13 +73,13 @@ describe('a report as text', () => {
     expect(Math.max(...text.split('\n').map(line => line.length))).toBeLessThanOrEqual(80);
   });
 
-  it('names the runbook if the agent has no external URL', () => {
+  it('a report names the runbook instead of linking to it if the agent has no external URL', () => {
     const text = textReport({ ...REPORT, externalUrl: null });
     expect(text).toContain('\n    runbook: DeliveryDlqGrowing\n');
     expect(markdownReport({ ...REPORT, externalUrl: null })).toContain(' (runbook: DeliveryDlqGrowing)\n');
   });
 
-  it('replaces control characters in untrusted text', () => {
+  it('a text report replaces control characters in untrusted text', () => {
     const [account] = REPORT.accounts;
     const [problem] = account?.problems ?? [];
     if (!account || !problem) throw new Error('no problem');
@@ -91,7 +91,7 @@ describe('a report as text', () => {
 });
 
 describe('a report as Markdown', () => {
-  it('contains a section for each account with links to runbooks', () => {
+  it('a Markdown report contains a section for each account with links to runbooks', () => {
     expect(markdownReport(REPORT)).toMatchInlineSnapshot(`
       "## problems (2 accounts: 1 with problems, 1 unknown, 0 healthy)
 
@@ -112,7 +112,7 @@ describe('a report as Markdown', () => {
     `);
   });
 
-  it('escapes untrusted text, so that it cannot add links, mentions, headings or HTML', () => {
+  it('a Markdown report escapes untrusted text, so that it cannot add links, mentions, headings or HTML', () => {
     const [account] = REPORT.accounts;
     const [problem] = account?.problems ?? [];
     if (!account || !problem) throw new Error('no problem');
