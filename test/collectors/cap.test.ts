@@ -60,7 +60,7 @@ describe('values shown under a cap', () => {
     );
   });
 
-  it('fills the cap with existing values and never exceeds it', () => {
+  it('chooses existing values only, and as many as the cap permits', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 6 }),

@@ -30,7 +30,7 @@ interface Case {
 
 const fileName = (name: string) => name.replaceAll('_', '-');
 
-/** Creates a single collector. */
+/** Creates one collector, with all others disabled. */
 function create(name: string, options: object, recorded: object | undefined): Collector {
   const key = collectors.find(kind => kind.name === name)?.configKey;
   if (key === undefined) return createAccountPlan(async () => recorded, options);
@@ -94,7 +94,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
     if (given.changes !== 'elsewhere') expect(changes).toEqual(given.changes ?? []);
   });
 
-  it('every metric name has the collector’s prefix, and every HELP text names background reads or the configuration as its source', () => {
+  it('every metric name has a known prefix, and every HELP text names background reads or the configuration as its source', () => {
     for (const { name, help } of Object.values(families)) {
       expect(name).toMatch(
         new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|series_dropped)`),

@@ -7,7 +7,7 @@ import {
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Creates a collector and a service whose list and single keys can be changed. */
+/** Creates a collector, and a service with a changeable list and changeable responses for single keys. */
 async function setUp(options: object) {
   const said = {
     list: {} as Record<string, number>,

@@ -14,7 +14,7 @@ it('by default, restarts an episode after a gap of more than half an hour or thr
   expect([snapshots('20m', 60 * minute), snapshots('20m', 60 * minute + 1)]).toEqual([2, 1]);
 });
 
-it('walks the queue at the interval that the rules need', () => {
+it('walks the queue at the interval that rules require, and omits reads of new entries that would be no more frequent', () => {
   const options = dlq.options.parse({ every: '30s', rescanEvery: '10m' });
   const everyOf = (walkEvery: number | undefined) => {
     const { full, new: look } = createDlq(options, {

@@ -133,7 +133,7 @@ const manyLetters = fc.integer({ min: 1100, max: 1400 }).map(count =>
 );
 const round = fc.record({
   rounds: fc.constantFrom<readonly string[]>(['full'], ['full'], ['new'], ['full', 'new']),
-  /** Changes, one after each response: an entry is added or removed. */
+  /** Changes, one after each response. A tuple adds an entry, a number removes one. */
   changes: fc.array(fc.oneof(letter, fc.nat(2000)), { maxLength: 20 }),
   /** Whether the changes happen before the round instead of during it. */
   isQuiet: fc.boolean(),

@@ -97,7 +97,7 @@ it('treats a filter as contradicted if its rows lack a field that later rows of 
   expect(agent.shown('emails')).toEqual({});
 });
 
-it('leaves a filter unproven while no row of the account contains its field', async () => {
+it('leaves a filter unproven while no row of the queue contains its field', async () => {
   const rows = rowsOf(3);
   const { url } = await service(rows);
   const agent = await createFilterAgent({ url, filters: [LABELLED, BY_URL] });
@@ -157,12 +157,12 @@ const FAILURES: readonly (readonly [what: string, respond: (response: ServerResp
     response => json(response, { error: 'oops' }),
     'GET /v2/dlq: no complete list of messages',
   ],
-  ['no JSON', response => response.end('<html>'), 'GET /v2/dlq: '],
+  ['HTML', response => response.end('<html>'), 'GET /v2/dlq: '],
   ['no response in time', () => undefined, 'GET /v2/dlq: '],
 ];
 
 it.each(FAILURES)(
-  'shows the queue and the other filter while the service responds to one filter with %s',
+  'shows the queue and the other filter while reads of one filter fail: %s',
   async (_, respond, message) => {
     const rows = rowsOf(150, number => ({ label: number === 0 ? 'x' : 'y' }));
     const { url } = await service(rows, { answer: answering('label', respond) });

@@ -91,7 +91,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     ...(otherCase ? ['any-case' as const] : []),
     ...(longer ? ['prefix' as const] : []),
   ];
-  it.each(ways)('withdraws only the filter whose parameter the service does not match exactly (%s)', async way => {
+  it.each(ways)('withdraws only the filter if the service does not match its parameter exactly (%s)', async way => {
     const { agent, all } = await read(parameter, way);
     expect(agent.failures()).toEqual([expect.stringContaining(`tried: ${PROBLEMS[way](parameter)}`)]);
     expect(agent.shown()).toEqual({ messages: all });
@@ -109,7 +109,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
 });
 
 it.each(['fromDate', 'toDate'] as const)(
-  'reads a queue of 1,500 entries without date ranges if the service ignores %s',
+  'reads a queue of 1,500 entries correctly with fewer than 60 requests per walk if the service ignores %s',
   async parameter => {
     const emulated = await emulateEmpty({ dialect: { [`${parameter}Filter`]: 'ignored' } });
     for (let number = 0; number < 1500; number += 1) emulated.state.addDlqEntry(at(number / 100));

@@ -326,7 +326,7 @@ it.each([
   [`/${'x'.repeat(41)}`, '/*'],
 ])('reduces the path %s to the shape %s', (path, shape) => expect(shapeOf(path)).toBe(shape));
 
-it('matches the counts of a reference that reads every complete walk, despite failures and kills', {
+it('counts groups like a reference that evaluates every complete walk, despite failures and kills', {
   timeout: 120_000,
 }, async () => {
   const kind = fc.record({ status: fc.constantFrom(404, 500), error: fc.constantFrom('a', 'b', 'c') });

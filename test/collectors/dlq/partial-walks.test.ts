@@ -100,7 +100,7 @@ const acts = fc.array(
   { maxLength: 40 },
 );
 
-/** Tracks the entries that were readable in a full walk, and those that were readable in any read. */
+/** Tracks the entries that were readable in a full walk (`surely`) and in any read (`maybe`). */
 function createTruth(letters: ReadonlyMap<string, number>, isReadable: (id: string) => boolean) {
   const [surely, maybe] = [new Set<string>(), new Set<string>()];
   const gone = (ids: ReadonlySet<string>) => [...ids].filter(id => !letters.has(id)).length;

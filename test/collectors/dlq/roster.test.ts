@@ -20,7 +20,7 @@ const id = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
 );
 
-it('contains the entries that were seen and not removed, with their marks, even after a restart', () => {
+it('a roster contains all entries that were seen and not removed, with their marks, even after a restart', () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -97,7 +97,7 @@ it('contains the entries that were seen and not removed, with their marks, even 
   );
 });
 
-it('writes only changed chunks of a hundred thousand entries', () => {
+it('a roster of 100,000 entries writes only changed chunks', () => {
   const roster = createRoster();
   const rows = new Map<number, string>();
   const ids = Array.from({ length: 100_000 }, (_, index) => hash64(`dlq-${index}`));
@@ -111,7 +111,7 @@ it('writes only changed chunks of a hundred thousand entries', () => {
   expect(roster.size).toBe(99_999);
 });
 
-it('drops hundreds of thousands of new entries from memory and rows', () => {
+it('a roster that drops 300,000 new entries retains the known ones and writes nothing', () => {
   const roster = createRoster();
   const rows = new Map<number, string>();
   for (let index = 0; index < 5000; index += 1) roster.see(hash64(`known-${index}`), 1_700_000_000_000, true);

@@ -138,7 +138,7 @@ const shape = fc.record({
   order: fc.constantFrom('up' as const, 'down' as const, 'mixed' as const),
   means: fc.constantFrom('entry' as const, 'creation' as const),
 });
-/** Age of an entry (ms): often equal, mostly recent, sometimes weeks. */
+/** Age of an entry (ms). Many entries have the same age, most are recent, and some are weeks old. */
 const age = fc.oneof(fc.constantFrom(0, 5, 5000), fc.nat(3_600_000), fc.nat(40 * 86_400_000));
 const letter = fc.tuple(age, fc.nat(100_000), fc.constantFrom('a', 'b'));
 

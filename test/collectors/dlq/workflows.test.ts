@@ -113,7 +113,7 @@ it.each([
 it.each<[string, UpstreamError, string[]]>([
   ['fails temporarily', new UpstreamError('server', 'status 500', { status: 500 }), []],
   ['rejects the token', new UpstreamError('unauthorized', 'status 401', { status: 401 }), []],
-  ['gets no request', new UpstreamError('refused', 'not sent'), []],
+  ['receives no request', new UpstreamError('refused', 'not sent'), []],
   ['rejects the second page', new UpstreamError('refused', 'status 400', { status: 400 }), ['w1:success w9']],
 ])('keeps earlier callback facts if the service %s during a walk', async (_, failure, pages) => {
   const observe = createAgent();

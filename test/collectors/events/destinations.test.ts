@@ -193,7 +193,7 @@ describe('limit on destinations', () => {
     );
   });
 
-  it('shown totals of destinations are copies', () => {
+  it('shown totals of destinations are copies, which are reused while the totals are unchanged', () => {
     const destinations = createDestinations('host', 2, new Map());
     destinations.of('a', 1).tally.events.created += 1;
     const before = destinations.copies();
@@ -209,7 +209,7 @@ describe('limit on destinations', () => {
   });
 });
 
-describe('option destination', () => {
+describe('changes of the option destination', () => {
   const labelsOf = (agent: ReturnType<typeof createAgent>) => {
     const { total = [], finished = [] } = events.samples(agent.shown());
     return [...total, ...finished].map(({ labels }) => JSON.stringify(labels));

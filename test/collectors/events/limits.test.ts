@@ -219,7 +219,7 @@ describe('unreliable services', () => {
     expect(agent.shown().log.duplicates).toBe(4);
   });
 
-  it('each event is counted exactly once, whichever request fails', async () => {
+  it('each event is counted exactly once, regardless of which request fails', async () => {
     const service = createLog({ page: 3, order: 'up' });
     const { clock, log, service: asks } = service;
     const agent = createAgent(service);
@@ -233,12 +233,13 @@ describe('unreliable services', () => {
     }
     asks.failsAt = 0;
     await agent.run(2, MINUTE);
+    // The first event is in the millisecond of the first read and therefore counts as history.
     expect(counted(agent.shown())).toBe(log.length - 1);
     expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, duplicates: 0 });
   });
 });
 
-it('many similar reads do not request any range twice', async () => {
+it('a read of 375 events in pages of ten needs fewer than 44 requests on average', async () => {
   const service = createLog({ page: 10, order: 'up' });
   const agent = createAgent(service);
   await agent.round('tail');

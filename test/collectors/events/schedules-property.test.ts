@@ -43,7 +43,7 @@ const life: fc.Arbitrary<Life> = fc
     return { created, delivered: takes === undefined ? undefined : created + takes, late, isOther };
   });
 
-it('matches the reference for any sequence of reads', async () => {
+it('counts missed and late starts like the reference, for any sequence of reads', async () => {
   const property = fc.asyncProperty(
     fc.array(life, { maxLength: 15 }),
     fc.constantFrom(MINUTE, 3 * MINUTE, 4 * MINUTE),

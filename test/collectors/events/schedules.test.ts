@@ -242,7 +242,7 @@ describe('restarts', () => {
     expect(scene.agent.shown().schedules.get('reports')?.lastDelivered).toBe(scene.at('14:00:02'));
   });
 
-  it('a restart drops removed schedules and resets changed ones', async () => {
+  it('a restart drops removed schedules, and resets a schedule if its cron expression changed but not if its grace changed', async () => {
     const scene = await createScene(HALF_HOURLY, { ...HALF_HOURLY, name: 'same' });
     await scene.readUntil('12:40:00');
     expect([scene.counts(), scene.counts('same')]).toEqual([
@@ -265,7 +265,7 @@ describe('restarts', () => {
   });
 });
 
-it('shows counters of all schedules immediately, and timestamps after the first event', async () => {
+it('shows counters of all schedules, but no times of starts and ends, before the first event', async () => {
   const scene = await createScene();
   const { agent } = scene;
   const labels = { schedule: 'reports' };
@@ -290,7 +290,7 @@ it('evaluates expected starts in the service’s time if the local clock is ahea
   expect(scene.counts()).toEqual([0, 0]);
 });
 
-it('counts a fulfilled start as met even if more starts were expected before it than one step can add', async () => {
+it('counts fulfilled starts as met after an outage in which more starts were expected than one step adds', async () => {
   const scene = await createScene({ ...HALF_HOURLY, cron: '* * * * *', grace: '30s', endsWithin: '1m' });
   const { service, agent } = scene;
   const start = service.clock.now;

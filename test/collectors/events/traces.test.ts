@@ -6,14 +6,14 @@ const DELIVERED = ['created', 'active', 'delivered'];
 const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'delivered'];
 
 /** Creates a queue with a capacity. `waiting`: number of queued traces. */
-function createQueue(room = Number.POSITIVE_INFINITY) {
+function createQueue(capacity = Number.POSITIVE_INFINITY) {
   const queue = {
     waiting: 0,
     restore(count: number) {
       queue.waiting = count;
     },
     add() {
-      if (queue.waiting >= room) return false;
+      if (queue.waiting >= capacity) return false;
       queue.waiting += 1;
       return true;
     },
@@ -87,10 +87,10 @@ describe('trace content', () => {
     const { agent, log, clock, exported } = await createTracing(0);
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     const detail = { method: 'POST', hasFlowControlKey: true, traceparent };
-    const said = { status: 500, schedule: 's', detail };
+    const fields = { status: 500, schedule: 's', detail };
     const time = clock.now + SECOND;
     for (const [index, state] of ['created', 'failed'].entries()) {
-      const row = { messageId: 'm', state, time: time + index, listedAt: time, queue: 'q', ...said };
+      const row = { messageId: 'm', state, time: time + index, listedAt: time, queue: 'q', ...fields };
       log.push({ ...row, url: 'https://api.example.com/path?key=secret' });
     }
     await agent.run(2);

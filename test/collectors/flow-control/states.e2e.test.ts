@@ -133,7 +133,7 @@ describe('unknown key state', () => {
   });
 });
 
-test('restores the evidence after a restart', async () => {
+test('ghost slots that leaked before a restart are detected after it', async () => {
   const service = start();
   await service.advance(10 * MINUTE);
   service.state.flow.leak('key', 1);
@@ -144,14 +144,15 @@ test('restores the evidence after a restart', async () => {
   expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 1 });
 });
 
-test('passes a few short runs of the simulations in flow-audit.long.test.ts', async () => {
+test('detects leaks, reports no ghost slots on healthy keys, and estimates drain times in a few short simulations', async () => {
   for (let seed = 1; seed <= 2; seed += 1) {
     const { waits = Number.POSITIVE_INFINITY, wrong } = await leakCourse(seed);
     expect(waits, `seed ${seed}`).toBeLessThanOrEqual(10 * MINUTE);
     expect(wrong, `seed ${seed}`).toBe(0);
   }
   expect((await healthyHours(1, 0.5)).wrong).toEqual([]);
-  const { ratios, reads } = await drainCourse(1);
-  expect(reads).toBeGreaterThan(10);
+  // Unlike most seeds, this one has predictions before the last minute.
+  const ratios = await drainCourse(4);
+  expect(ratios.length).toBeGreaterThan(10);
   for (const ratio of ratios) expect(Math.abs(ratio - 1)).toBeLessThan(0.5);
 });
