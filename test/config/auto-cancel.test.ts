@@ -26,7 +26,7 @@ it('auto-cancel is off and has no rules by default', () => {
   expect(warnings).toEqual([]);
 });
 
-it('parses a rule with all keys', () => {
+it('parses every key of a rule with reported evidence', () => {
   const { config } = load(`
   rules:
     - name: nightly-callbacks-idle
@@ -146,7 +146,7 @@ it('warns about an alert in pauseWhileAlerts that can never fire for an account 
   expect(warnings(acting('plan'))).toEqual([]);
 });
 
-it('reads the action token only if auto-cancel may act, and never exposes it', () => {
+it('reads the action token only if auto-cancel may act, and shows it neither in warnings nor in JSON', () => {
   const missing = `accounts: [${account('a', ', actionToken: { env: NOT_SET }')}]\n`;
   expect(load(acting('plan'), missing).warnings).toEqual([]);
   expect(() => load(acting('enforce'), missing)).toThrow(

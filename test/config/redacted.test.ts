@@ -7,7 +7,7 @@ import { identityOf } from '../../src/kit/identity.ts';
 
 const CANARY = 'canary-7f3a';
 
-/** Contains every kind of secret, and every kind of value whose parsed form differs from its text. */
+/** Contains every kind of secret, and every kind of value that parsing changes, such as durations and times. */
 const FULL = `
 server: { externalUrl: 'https://user:${CANARY}@dw.example.com/?key=${CANARY}' }
 upstream: { proxy: 'http://user:${CANARY}@proxy.example.com:3128', timeout: 45s }
@@ -78,13 +78,7 @@ it.each([
   const again = of((await redactedYaml(config)).replaceAll('?…', ''));
   // Redacted parts of URLs differ or are missing.
   const visible = (each: typeof config) =>
-    identityOf(
-      JSON.parse(
-        JSON.stringify(each)
-          .replaceAll(/(user:<secret>@|\?key=<secret>)/g, '')
-          .replaceAll('.com/"', '.com/"'),
-      ),
-    );
+    identityOf(JSON.parse(JSON.stringify(each).replaceAll(/(user:<secret>@|\?key=<secret>)/g, '')));
   expect(visible(again)).toBe(visible(config));
 });
 

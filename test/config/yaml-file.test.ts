@@ -45,11 +45,9 @@ describe('YAML errors', () => {
     ['an invalid escape sequence', 'a: "\\q"', 'in single quotes it does not'],
     ['a tag', 'a: !x y', '1:4: tags are not allowed'],
     ['an alias', 'a: *x', '1:4: aliases are not allowed'],
-  ])('reports the position of a YAML error and the fix: %s', (_what, text, expected) => {
+  ])('one YAML error is reported, with its position and the fix: %s', (_what, text, expected) => {
     const { errors } = readYaml(text, 'x.yaml');
     const reported = errors.map(({ line, column, message }) => `${line}:${column}: ${message}`);
-    expect(reported.join('\n')).toContain(expected);
-    // One mistake causes one error.
-    expect(reported).toHaveLength(1);
+    expect(reported).toEqual([expect.stringContaining(expected)]);
   });
 });

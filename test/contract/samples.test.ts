@@ -91,7 +91,7 @@ test('the shape check reports wrong fields', () => {
 });
 
 describe('list DLQ messages', () => {
-  test('every listed DLQ message has the documented fields, including those of workflow runs', async () => {
+  test('every listed DLQ message, including failed workflow runs, has the documented fields', async () => {
     const { status, body } = await ask(emulated, '/v2/dlq?order=latestFirst');
     expect(status).toBe(200);
     expect(Object.keys(body).toSorted()).toEqual(['cursor', 'messages']);
@@ -116,7 +116,7 @@ describe('events', () => {
 });
 
 describe('flow control', () => {
-  test('the flow-control list contains waitListSize, a single key waitlistSize, and neither has other fields', async () => {
+  test('next to the key, the flow-control list has only the field waitListSize, and a single key only waitlistSize', async () => {
     const { status, body } = await ask(emulated, '/v2/flowControl');
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['flowControls']);
@@ -142,7 +142,7 @@ describe('flow control', () => {
 });
 
 describe('cancel an in-progress failure callback', () => {
-  test('a cancel needs no request body, returns 400 if no callback is in progress, and explains every error in the response body', async () => {
+  test('a cancel needs a token but no request body, and explains every error in the response body', async () => {
     const path = (dlqId: string) => `/v2/workflows/dlq/callback/${dlqId}`;
     const dlqId = emulated.state.addFailedRun();
     const authorization = `Bearer ${emulated.token}`;

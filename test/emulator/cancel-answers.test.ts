@@ -137,7 +137,7 @@ describe('list of cancel requests', () => {
   });
 });
 
-test('the official clients can read rows with each callbackState option and retry a failed callback', async () => {
+test('the official clients can read rows and retry a failed callback with different callbackState options', async () => {
   for (const callbackState of ['failureCallbackInfo', 'both', 'absent'] as const) {
     const emulated = await emptyEmulator({ dialect: { callbackState } });
     const { url: baseUrl, token } = emulated;
@@ -149,8 +149,8 @@ test('the official clients can read rows with each callbackState option and retr
     expect((await qstash.dlq.listMessages()).messages.map(row => row.dlqId)).toEqual([stuck, failed]);
     const workflow = new WorkflowClient({ baseUrl, token, retry: false, enableTelemetry: false });
     const { messages } = await workflow.dlq.list();
-    const told = callbackState === 'absent' ? [undefined, undefined] : ['CALLBACK_INPROGRESS', 'CALLBACK_FAIL'];
-    expect(messages.map(row => row.failureCallbackInfo?.state)).toEqual(told);
+    const states = callbackState === 'absent' ? [undefined, undefined] : ['CALLBACK_INPROGRESS', 'CALLBACK_FAIL'];
+    expect(messages.map(row => row.failureCallbackInfo?.state)).toEqual(states);
     await workflow.dlq.retryFailureFunction({ dlqId: failed });
     expect(stateOf(emulated, failed)).toBe('CALLBACK_INPROGRESS');
   }

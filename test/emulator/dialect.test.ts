@@ -268,8 +268,14 @@ describe('events', () => {
 describe('pages', () => {
   test('the last cursor of a list may be empty, and an empty cursor starts at the beginning', async () => {
     const emulated = await withOption({ lastCursor: 'empty' });
-    for (const path of ['/v2/dlq', '/v2/events', '/v2/logs', '/v2/workflows/dlq'])
-      expect((await ask(emulated, `${path}?cursor=`)).body.cursor).toBe('');
+    emulated.state.addFailedRun();
+    emulated.state.addEvent({ messageId: 'm' });
+    for (const path of ['/v2/dlq', '/v2/events', '/v2/logs', '/v2/workflows/dlq']) {
+      const { body } = await ask(emulated, path);
+      expect(Object.values(body).flat().length, path).toBeGreaterThan(1);
+      expect(body.cursor, path).toBe('');
+      expect((await ask(emulated, `${path}?cursor=`)).body, path).toEqual(body);
+    }
   });
 
   test('a count above the limit may be rejected', async () => {

@@ -65,7 +65,7 @@ export async function* pages(
   list: 'dlq' | 'events',
   parameters: Parameters = [],
   between: (page: number) => void = () => {},
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of rows
 ): AsyncGenerator<any[], void> {
   let cursor: string | undefined;
   for (let page = 0; ; page++) {
@@ -87,7 +87,7 @@ export async function walk(
   list: 'dlq' | 'events',
   parameters?: Parameters,
   between?: (page: number) => void,
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of rows
 ): Promise<any[]> {
   const rows = [];
   for await (const page of pages(from, list, parameters, between)) rows.push(...page);

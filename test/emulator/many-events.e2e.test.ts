@@ -22,7 +22,7 @@ const seed = fc.record(
   { requiredKeys: [] },
 );
 
-test('adding events in bulk, in any order, gives the same result as adding them one by one', () => {
+test('adding events in bulk, in any order, has the same result as adding them one by one', () => {
   const property = fc.property(fc.array(seed, { maxLength: 40 }), fc.nat(40), (seeds, cut) => {
     const [one, many] = [frozen({ history: 0 }).state, frozen({ history: 0 }).state];
     for (const each of seeds) one.addEvent(each as EventSeed);

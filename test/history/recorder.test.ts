@@ -71,7 +71,7 @@ async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
 }
 
 describe('samples', () => {
-  it('recorded samples are read back exactly; a restart loses only those since the last commit', async () => {
+  it('recorded samples are read back exactly; a restart loses only samples since the last commit', async () => {
     const step = fc.record({
       values: fc.dictionary(
         fc.constantFrom('a', 'a{x="1"}', 'b_bucket{le="+Inf"}', 'c{y="2",destination="z"}'),
@@ -223,7 +223,7 @@ describe('clock steps', () => {
     expect([all[0], all.length]).toEqual([[1, 0], 42]);
   });
 
-  it('the first sample after a wall-clock step is marked as such', async () => {
+  it('the first sample after a wall-clock step is marked as stepped', async () => {
     const scene = await setUp();
     await scene.minutes(2, () => 1);
     scene.clock.set(scene.clock.now() + 10 * MINUTE);
@@ -239,7 +239,7 @@ describe('clock steps', () => {
 });
 
 describe('retention', () => {
-  it('the history reaches back as far as configured', async () => {
+  it('the history keeps the configured number of hours', async () => {
     const scene = await setUp({ keep: 5 * HOUR });
     await scene.minutes(12 * 60, index => index);
     const hours = (await scene.keys()).map(key => Number(key.split('/')[1]) - START / HOUR);
