@@ -138,7 +138,7 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
     }
 
     state.setWaitlist('steady', 3);
-    // By then, windows are full, and alerts that fire only at startup have resolved.
+    // After 18 s, windows are complete, and alerts that fire only at startup have resolved.
     await watch(18);
     const old = state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
     state.setWaitlist('pile', 50);

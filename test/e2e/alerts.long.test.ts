@@ -104,14 +104,13 @@ describe('alerts after an agent is killed', () => {
       await eventually(() => expect(hook.asked).toBeGreaterThan(asked));
       log += await agent.kill();
       hook.status = 200;
-      const url = await agent.start();
+      await agent.start();
       await eventually(() => expect(hook.taken).toHaveLength(2 * round + 1));
       log += await agent.kill();
       // Removes the entry while no agent runs.
       emulator.state.removeDlqEntry(id);
       await agent.start();
       await eventually(() => expect(hook.taken).toHaveLength(2 * round + 2));
-      expect(url).not.toBe('');
       log += await agent.kill();
     }
     expect(hook.taken.map(({ status }) => status)).toEqual(

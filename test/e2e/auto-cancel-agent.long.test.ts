@@ -256,7 +256,7 @@ describe.concurrent('stop file, shutdown and startup', () => {
     expect(stage.deletes).toEqual([id]);
   });
 
-  it.concurrent('the agent exits soon after SIGTERM even if a DELETE hangs, and reads the outcome back after the restart', async test => {
+  it.concurrent('the agent exits on SIGTERM without waiting for a DELETE that hangs, and reads the outcome back after a restart', async test => {
     const stage = await setUp(test, {
       emulator: { faults: [{ endpoint: CANCEL, kind: 'hang', acts: true, times: 1 }] },
       upstream: { timeout: '2h' },

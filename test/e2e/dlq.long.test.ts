@@ -68,7 +68,7 @@ async function setUp(dlq: object, entries: number) {
   return { emulator, ids, add, scrape, truth, sizes, kill };
 }
 
-it('counts added and removed entries exactly, even if the agent is killed ten times by SIGKILL', async () => {
+it('the agent counts added and removed entries exactly, even if it is killed ten times by SIGKILL', async () => {
   const { emulator, ids, add, scrape, truth, sizes, kill } = await setUp(
     { every: '200ms', rescanEvery: '900ms' },
     2500,
@@ -117,7 +117,7 @@ it('counts added and removed entries exactly, even if the agent is killed ten ti
   });
 });
 
-it('sends one request per round while no entries are added, and detects added entries without a walk', async () => {
+it('the agent sends one request per round while no entries are added, and detects added entries without a walk', async () => {
   const { emulator, add, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 1500);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   const rounds = async () =>
@@ -139,7 +139,7 @@ it('sends one request per round while no entries are added, and detects added en
   expect(await rounds()).toBeGreaterThan(10);
 });
 
-it('detects removals from a small queue without a walk', async () => {
+it('the agent detects removals from a small queue without a walk', async () => {
   const { emulator, ids, scrape, truth, sizes } = await setUp({ every: '250ms', rescanEvery: '1h' }, 40);
   await eventually(async () => expect(sizes(await scrape())).toEqual(truth()));
   for (const id of ids.slice(0, 15)) emulator.state.removeDlqEntry(id);

@@ -30,7 +30,7 @@ const events = (value: Agent['value'], outcome: string) =>
   value('delivery_watch_api_requests_total', { endpoint: 'events', outcome });
 const TAIL = { collector: 'events', round: 'tail' };
 
-it('finds the event log at its newer path and keeps using it', async () => {
+it('the agent finds the event log at its newer path and keeps using it', async () => {
   const { emulator, value, calls } = await setUp('logs');
   await eventually(async () => expect(await value('delivery_collector_success', TAIL)).toBe(1));
   emulator.state.addEvents([{ messageId: 'msg_1', state: 'created', time: Date.now() }]);
@@ -41,7 +41,7 @@ it('finds the event log at its newer path and keeps using it', async () => {
   expect(await events(value, 'ok')).toBeGreaterThan(8);
 });
 
-it('finds the event log again when it moves', async () => {
+it('the agent finds the event log again when it moves', async () => {
   const { emulator, value, calls } = await setUp('both');
   await eventually(() => expect(calls('/v2/events')).toBeGreaterThan(2));
   expect(calls('/v2/logs')).toBe(0);
@@ -53,7 +53,7 @@ it('finds the event log again when it moves', async () => {
   await eventually(() => expect(calls('/v2/events')).toBeGreaterThan(asked + 5));
 });
 
-it('requests only the configured path', async () => {
+it('the agent requests the event log only at the configured path', async () => {
   const { value, calls } = await setUp('events', { events: '/v2/logs' });
   await eventually(async () => expect(await events(value, 'not_found')).toBeGreaterThan(2));
   expect(calls('/v2/logs')).toBeGreaterThan(2);

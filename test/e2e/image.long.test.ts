@@ -38,10 +38,10 @@ interface ImageConfig {
   readonly Volumes: object;
 }
 
-/** A different user from the image's own, as a cluster may assign. */
+/** A user other than that of the image, as a cluster may assign. */
 const UID = 4711;
 const ELF = Buffer.from('\x7fELF');
-/** Entries of process.versions that are no libraries. */
+/** Entries of process.versions that are not libraries. */
 const NO_LIBRARIES = ['node', 'modules', 'napi', 'cldr', 'tz', 'unicode'];
 const PACKAGE: { readonly version: string } = JSON.parse(readFileSync('package.json', 'utf8'));
 

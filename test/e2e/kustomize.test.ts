@@ -69,23 +69,26 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     expect(lint(manifests)).toEqual([]);
   });
 
-  it('each overlay contains all dashboards as ConfigMaps that Grafana loads', () => {
-    const dashboards = build('deploy/kubernetes/overlays/standalone').filter(({ metadata }) =>
-      metadata.name.includes('dashboard'),
-    );
-    expect(dashboards.map(({ data }) => Object.keys(data ?? {})).sort()).toEqual([
-      ['agent.json'],
-      ['dlq.json'],
-      ['overview.json'],
-    ]);
-    for (const { metadata, data } of dashboards) {
-      expect(metadata.labels).toMatchObject({ grafana_dashboard: '1' });
-      for (const [file, text] of Object.entries(data ?? {}))
-        expect(text).toBe(readFileSync(`dashboards/${file}`, 'utf8'));
-      // `kubectl apply` copies a resource into an annotation, which is limited to 256 KiB.
-      expect(Buffer.byteLength(JSON.stringify(data))).toBeLessThan(256 * 1024);
-    }
-  });
+  it.each(['standalone', 'replicas', 'sidecar'])(
+    'the overlay %s contains all dashboards as ConfigMaps that Grafana loads',
+    overlay => {
+      const dashboards = build(`deploy/kubernetes/overlays/${overlay}`).filter(({ metadata }) =>
+        metadata.name.includes('dashboard'),
+      );
+      expect(dashboards.map(({ data }) => Object.keys(data ?? {})).sort()).toEqual([
+        ['agent.json'],
+        ['dlq.json'],
+        ['overview.json'],
+      ]);
+      for (const { metadata, data } of dashboards) {
+        expect(metadata.labels).toMatchObject({ grafana_dashboard: '1' });
+        for (const [file, text] of Object.entries(data ?? {}))
+          expect(text).toBe(readFileSync(`dashboards/${file}`, 'utf8'));
+        // `kubectl apply` copies a resource into an annotation, which is limited to 256 KiB.
+        expect(Buffer.byteLength(JSON.stringify(data))).toBeLessThan(256 * 1024);
+      }
+    },
+  );
 
   it('the overlay in docs/kubernetes.md changes image, namespace and configuration', () => {
     const [, example = ''] = /^```yaml\n(namespace: .*?)^```/ms.exec(readFileSync('docs/kubernetes.md', 'utf8')) ?? [];

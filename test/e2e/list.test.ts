@@ -41,8 +41,9 @@ async function emulated(dialect = {}) {
 }
 
 describe('list', () => {
-  it('prints tables, JSON and ids of dead letters, events and keys', async () => {
-    const { run } = await emulated();
+  it('list prints tables, JSON and ids of dead letters, events and keys', async () => {
+    const { emulator, run } = await emulated();
+    emulator.state.setWaitlist('mail', 3);
     const [table, rows, ids, kind, noTable, noneOfAll, events, keys] = await Promise.all([
       run('list dlq', { COLUMNS: '80' }),
       run('list dlq --status 500 --json'),
@@ -74,7 +75,7 @@ describe('list', () => {
         .split('\n')
         .map(line => JSON.parse(line).state),
     ).toEqual(['retry', 'error', 'active']);
-    expect(keys).toEqual({ code: 0, stdout: '', stderr: 'no rows match\n' });
+    expect(keys).toEqual({ code: 0, stdout: 'waiting  key\n      3  mail\n', stderr: '' });
     for (const { stdout, stderr } of [table, rows, ids, events, keys]) expect(stdout + stderr).not.toContain('canary');
     const same = await run(`list dlq --kind ${found[0].kind} --ids`);
     expect(same.stdout).toBe(`${found[0].dlqId}\n${found[1].dlqId}\n`);
@@ -98,7 +99,7 @@ describe('list', () => {
     expect(stderr).toContain(message);
   });
 
-  it('fails if the service ignores a filter, and warns if the rows cannot prove that it was applied', async () => {
+  it('list fails if the service ignores a filter, and warns if the rows cannot prove that it was applied', async () => {
     const { run } = await emulated({ queueNameFilter: 'ignored' });
     expect(await run('list dlq --queue q1')).toEqual({
       code: 1,
@@ -112,7 +113,7 @@ describe('list', () => {
     expect(unproven).toMatchObject({ code: 0, stderr: expect.stringContaining('a: a filter is unproven') });
   });
 
-  it('prints the rows of other accounts if one fails', async () => {
+  it('list prints the rows of other accounts if one fails', async () => {
     const { emulator } = await emulated();
     const failing = await serve((_request, response) => response.writeHead(403).end());
     const accounts = [unlimited('failing', failing.url), unlimited('good', emulator.url)];
@@ -122,7 +123,7 @@ describe('list', () => {
     expect(stderr).toMatch(/^failing: .*\nnot read: failing\n$/);
   });
 
-  it('exits with 0 when the reader of an endless list closes the pipe', async () => {
+  it('list exits with 0 when the reader of an endless list closes the pipe', async () => {
     let page = 0;
     const endless = await serve((_request, response) => {
       page += 1;
@@ -145,7 +146,7 @@ describe('list', () => {
     expect(limited).toMatchObject({ code: 0, stderr: expect.stringContaining('More rows exist') });
   });
 
-  it('reports how long it waits after a 429, and fails if the service hangs', async () => {
+  it('list reports how long it waits after a 429, and fails if the service hangs', async () => {
     let calls = 0;
     const busy = await serve((_request, response) => {
       calls += 1;
@@ -164,7 +165,7 @@ describe('list', () => {
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^a: .*\nnot read: a\n$/) });
   });
 
-  it('counts the agent’s requests of the day against the budget, and works if the store is unavailable', async () => {
+  it('list counts the agent’s requests of the day against the budget, and works if the store is unavailable', async () => {
     const { emulator } = await emulated();
     const path = join(newFolder(), 'store.db');
     const store = await openStore({ kind: 'sqlite', path } as never);
@@ -207,7 +208,7 @@ it.each(['list dlq', 'list dlq --all', 'report'])(
 );
 
 describe('message', () => {
-  it('prints the timeline of a message in flight, and of one whose events have expired', async () => {
+  it('message prints the timeline of a message in flight, and the dead letter of a message without events', async () => {
     const { run } = await emulated();
     const [flying, dead, found, missing] = await Promise.all([
       run('message msg_life'),

@@ -75,7 +75,7 @@ async function expectQuantiles(prometheus: Prometheus, all: readonly TrueEvent[]
 }
 
 it.skipIf(!requireProgram('prometheus'))(
-  'Prometheus with native histograms computes the same quantiles as the event log',
+  'Prometheus with native histograms computes the quantiles of the event log to within one bucket',
   async () => {
     const flags = ['--enable-feature=native-histograms'];
     const { prometheus, send } = await startScene({ flags }, [{ job_name: 'native' }]);

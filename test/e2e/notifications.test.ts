@@ -142,7 +142,7 @@ describe('notifications about incidents', () => {
   });
 
   it.skipIf(!requireProgram(ALERTMANAGER))(
-    'an Alertmanager with deploy/alertmanager.yml sends one notification per incident',
+    'an Alertmanager with deploy/alertmanager.yml sends each expected notification of an incident once, and no others',
     async () => {
       const receivers = await startReceivers();
       const { url } = await startAlertmanager(receivers.url, faster(60, receivers.url));
@@ -156,9 +156,9 @@ describe('notifications about incidents', () => {
       };
       // Each incident has a different job label, so labels of two incidents are never equal.
       await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
-      // Groups are sent after their group wait. Two later groups, posted one after the other, are sent last.
+      // Groups are sent after their group wait. Two groups that are posted later are sent last.
       await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
-      for (const job of ['once more', 'and again']) {
+      for (const job of ['a later group', 'the last group']) {
         await post([{ alertname: 'Last', severity: 'critical', job }]);
         await eventually(() => expect(receivers.inJob(job)).toEqual(['urgent: Last']));
       }

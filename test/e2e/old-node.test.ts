@@ -34,11 +34,11 @@ const refusal = (version: string) => ({
 describe.each(['src/launch.js', mainFile()])('%s', main => {
   const old = findOldNode();
 
-  it.skipIf(!old)('prints one sentence and exits with 2 under an installed older Node.js', () => {
+  it.skipIf(!old)('the program prints one sentence and exits with 2 under an installed older Node.js', () => {
     if (old) expect(run(old.file, main, 'serve', '--config', 'x.yaml')).toEqual(refusal(old.version));
   });
 
-  it('prints one sentence and exits with 2 if process.versions contains an older version', () => {
+  it('the program prints one sentence and exits with 2 if process.versions contains an older version', () => {
     const older = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.2' } })";
     const preload = `data:text/javascript,${encodeURIComponent(older)}`;
     expect(run(process.execPath, '--import', preload, main, 'serve')).toEqual(refusal('20.1.2'));

@@ -143,7 +143,7 @@ describe('npm package', () => {
   });
 });
 
-it('the image is built from existing files, runs as another user and starts the same program as the package', () => {
+it('the Dockerfile copies existing files, sets a user other than root and starts the packaged program', () => {
   const dockerfile = readFileSync('Dockerfile', 'utf8');
   for (const pattern of readFileSync('.dockerignore', 'utf8').match(/(?<=^!).+$/gm) ?? []) {
     expect(globSync(pattern), pattern).not.toEqual([]);

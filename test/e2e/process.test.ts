@@ -61,7 +61,7 @@ describe('shutdown from the sources, as with `npm start`', () => {
 });
 
 describe('signals, outages and reloads', () => {
-  it('serve exits quickly on SIGTERM while a request is waiting for an almost exhausted budget', async () => {
+  it('serve exits on SIGTERM without waiting for a request that is delayed by an almost exhausted budget', async () => {
     const service = await serve((_request, response) => json(response, { messages: [], events: [] }));
     const budget = { requestsPerSecond: 0.001, burst: 1 };
     const { agent, value } = await startServe({ accounts: [{ ...account(service.url), budget }] });

@@ -152,7 +152,7 @@ describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', 
     expect(sent?.value).toBeLessThanOrEqual(emulatorCalls);
   });
 
-  it('a real Prometheus distinguishes two replicas that both discover the same account', async () => {
+  it('a real Prometheus distinguishes two agents that both serve the same account', async () => {
     const [one, two] = [await startDemo(), await startDemo()];
     const prometheus = await startPrometheus({
       scrapeConfigs: [

@@ -16,7 +16,7 @@ import { scrapeReplica, type watchReplicas } from './replica-watch.ts';
 /** Maximum age of the stored daily budget when a replica is killed (ms). */
 const BUDGET_SAVED_EVERY = 15_000;
 
-/** Disturbances of the replicas. Times in ms of the monotonic clock. */
+/** Disturbances of the replicas. Times are in milliseconds of the monotonic clock. */
 export interface Course {
   /** Period without disturbances at the start. */
   readonly quiet: { readonly from: number; readonly to: number };
@@ -55,35 +55,35 @@ export const allCounted = (scene: Scene) =>
       }
     }
     const off = [...new Set([...expected.keys(), ...seen.keys()])].filter(key => expected.get(key) !== seen.get(key));
-    expect(off.map(key => `${key}: ${seen.get(key)}, and there were ${expected.get(key)}`).slice(0, 5)).toEqual([]);
+    expect(off.map(key => `${key}: ${seen.get(key)} instead of ${expected.get(key)}`).slice(0, 5)).toEqual([]);
     return [...expected.values()].reduce((sum, value) => sum + value, 0);
   });
 
 /**
- * Waits until the alerts changed by `stir` have been sent and every stuck callback is cancelled. Fails on a duplicate.
- * Alerts sent by isolated replicas are ignored: an isolated replica cannot detect a takeover, and a duplicate is better
- * than a lost alert.
+ * Waits until the alerts changed by `stir` have been sent and every stuck callback is cancelled. Fails if more alerts were
+ * sent. Alerts sent by isolated replicas are ignored: an isolated replica cannot detect a takeover, and a duplicate is
+ * better than a lost alert.
  */
 export async function allDone(
   scene: Scene,
   must: { readonly firing: number; readonly resolved: number },
   isolations: readonly Isolation[],
 ) {
-  const told = (status: 'firing' | 'resolved') => [
+  const sent = (status: 'firing' | 'resolved') => [
     ...new Set(
-      scene.told
+      scene.notifications
         .filter(each => each.status === status && !isIsolated(each, isolations))
         .map(({ account, startsAt }) => `${account} since ${startsAt}`),
     ),
   ];
   await eventually(() => {
-    expect(told('firing').length).toBeGreaterThanOrEqual(must.firing);
-    expect(told('resolved').length).toBeGreaterThanOrEqual(must.resolved);
+    expect(sent('firing').length).toBeGreaterThanOrEqual(must.firing);
+    expect(sent('resolved').length).toBeGreaterThanOrEqual(must.resolved);
     const cancelled = scene.cancelled();
     expect(scene.stuck.filter(id => !cancelled.includes(id))).toEqual([]);
   });
   for (const status of ['firing', 'resolved'] as const) {
-    const all = told(status).sort();
+    const all = sent(status).sort();
     expect(all.length, `${status}: ${all.join(', ')}`).toBe(must[status]);
   }
 }
@@ -149,14 +149,14 @@ export async function checkCourse(
   const one = checkOneAtATime(polls, epochs, [...course.isolations, ...outages]);
   const gaps = checkGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
   const deletes = checkDeletes(polls);
-  const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));
-  const told = checkNotifications(toldOutside, [...course.losses, ...outages]);
+  const sentOutside = scene.notifications.filter(each => !isIsolated(each, course.isolations));
+  const duplicates = checkNotifications(sentOutside, [...course.losses, ...outages]);
   const numbers = {
     replicas: scene.replicas.length,
     accounts: scene.names.length,
-    'events and messages counted, as many as there were': counted,
+    'events and messages counted': counted,
     'counter values compared': watch.counters.seen,
-    'of these decreased': watch.counters.faults.length,
+    'counter values that decreased': watch.counters.faults.length,
     scrapes: watch.scrapes,
     'requests to the service': polls.length,
     'changes of the polling replica of an account': one.handOvers,
@@ -164,13 +164,13 @@ export async function checkCourse(
     'periods without database access of a replica': outages.length,
     'requests in these periods': polls.filter(poll => isIsolated(poll, outages)).length,
     'longest time between two requests for an account': seconds(gaps.longest),
-    'the same without disturbances': seconds(gaps.interval),
+    'longest time between two requests without disturbances': seconds(gaps.interval),
     'the test process was stalled for': seconds(stalls.between(course.quiet.from, to)),
     DELETEs: polls.filter(({ method }) => method === 'DELETE').length,
     'callbacks that got stuck': scene.stuck.length,
-    'alerts sent': scene.told.length,
-    'of these in isolation': scene.told.length - toldOutside.length,
-    'duplicates among the others': told.length,
+    'alerts sent': scene.notifications.length,
+    'alerts sent in isolation': scene.notifications.length - sentOutside.length,
+    'duplicates of other alerts': duplicates.length,
     'requests in the budgets': `${budget.known} of ${budget.asked}`,
   };
   process.stdout.write(
@@ -185,6 +185,6 @@ export async function checkCourse(
   expect(gaps.tooLong.slice(0, 10).map(({ account, from, to }) => `${account} ${seconds(to - from)}`)).toEqual([]);
   expect(deletes).toEqual([]);
   expect(polls.filter(({ method }) => method === 'DELETE')).toHaveLength(scene.stuck.length);
-  expect(told).toEqual([]);
+  expect(duplicates).toEqual([]);
   expect(budget.faults.slice(0, 10)).toEqual([]);
 }

@@ -26,7 +26,7 @@ export interface ReplicaProcess {
   isEnded: boolean;
 }
 
-/** Of each group of this many accounts, one has alerts and another one has callbacks that get stuck. */
+/** One in this many accounts has alerts, and another one has callbacks that get stuck. */
 const ONE_IN = 5;
 /** Number of dead letters at which an alert fires. */
 const MANY = 20;
@@ -36,7 +36,7 @@ export const CONCURRENCY = 8;
 
 /** Starts a webhook receiver that records which replica sent each alert. */
 async function startHook() {
-  const told: ReceivedNotification[] = [];
+  const received: ReceivedNotification[] = [];
   const service = await serve((request, response) => {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
@@ -47,12 +47,12 @@ async function startHook() {
       const key = String(request.headers['idempotency-key']);
       for (const { labels, status, startsAt } of JSON.parse(text).alerts) {
         const { account, alertname: alert } = labels;
-        told.push({ account, alert, status, startsAt, key, replica: (request.url ?? '').slice(1), start });
+        received.push({ account, alert, status, startsAt, key, replica: (request.url ?? '').slice(1), start });
       }
       response.end();
     });
   });
-  return { url: service.url, told };
+  return { url: service.url, received };
 }
 
 function configOf(names: readonly string[], url: string, { lease, every }: SceneOptions) {
@@ -86,7 +86,7 @@ function configOf(names: readonly string[], url: string, { lease, every }: Scene
 const chance = createChance();
 const upTo = (most: number) => chance.between(0, most - 1);
 
-/** Events of a message that is published at `start` and ends within 4 s. */
+/** Returns the events of a message that is published at `start` and ends within 4 s. */
 function life(messageId: string, start: number): TrueEvent[] {
   let time = start;
   const events: TrueEvent[] = [{ messageId, state: 'created', time }];
@@ -162,7 +162,8 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     names,
     emulator,
     replicas,
-    told: hook.told,
+    /** Alerts received by the webhook, with the replica that sent each one. */
+    notifications: hook.received,
     truth,
     /** Stuck callbacks in the form `account dlqId`. */
     stuck,

@@ -6,19 +6,19 @@ import type { ReplicaProcess, Scene } from './replica-scene.ts';
 const STORED = /^delivery_(?!watch_|auto_cancel_)/;
 const LEADER = 'delivery_watch_leader{account="';
 
-export interface ReplicaMetrics {
+interface ReplicaMetrics {
   /** Stored counters by series. */
   readonly counters: ReadonlyMap<string, number>;
+  /** Accounts that the replica holds. */
   readonly held: ReadonlySet<string>;
   /** Remaining daily requests by account. */
   readonly remaining: ReadonlyMap<string, number>;
-  readonly bytes: number;
 }
 
 const accountIn = (series: string) => /account="([^"]*)"/.exec(series)?.[1] ?? '';
 
 /** Parses a thousand lines per millisecond. The general parser would dominate the test's run time. */
-export function parseMetrics(text: string): ReplicaMetrics {
+function parseMetrics(text: string): ReplicaMetrics {
   const counters = new Map<string, number>();
   const held = new Set<string>();
   const remaining = new Map<string, number>();
@@ -36,21 +36,17 @@ export function parseMetrics(text: string): ReplicaMetrics {
       else if (series.startsWith('delivery_watch_api_budget_remaining')) remaining.set(accountIn(series), value);
     }
   }
-  return { counters, held, remaining, bytes: text.length };
+  return { counters, held, remaining };
 }
 
 export async function scrapeReplica({ agent }: ReplicaProcess): Promise<ReplicaMetrics> {
   return parseMetrics(await agent.get('/metrics'));
 }
 
-/**
- * Scrapes all running replicas every second, independently of each other, and compares counters until the test ends.
- */
+/** Scrapes each running replica every second, and compares counters, until the test ends. */
 export function watchReplicas(scene: Scene) {
   const counters = watchCounters();
-  const latest = new Map<string, ReplicaMetrics>();
   let scrapes = 0;
-  let isEnded = false;
   const scraping = new Set<string>();
 
   async function scrape(replica: ReplicaProcess): Promise<void> {
@@ -62,23 +58,18 @@ export function watchReplicas(scene: Scene) {
       const shown = await scrapeReplica(replica);
       scrapes += 1;
       counters.saw(name, shown.counters, known);
-      latest.set(name, shown);
     } catch (error) {
       // The replica was killed or is starting.
       if (scene.running().includes(replica)) throw error;
     } finally {
       scraping.delete(name);
-      if (replica.isEnded) latest.delete(name);
     }
   }
   const failures: unknown[] = [];
   const timer = setInterval(() => {
     for (const replica of scene.running()) void scrape(replica).catch(error => failures.push(error));
   }, 1000);
-  afterThisTest(async () => {
-    isEnded = true;
-    clearInterval(timer);
-  });
+  afterThisTest(async () => clearInterval(timer));
 
   /** Returns the replicas that report each account as held. */
   async function holders(): Promise<Map<string, string[]>> {
@@ -95,9 +86,5 @@ export function watchReplicas(scene: Scene) {
     get scrapes() {
       return scrapes;
     },
-    get isEnded() {
-      return isEnded;
-    },
-    stop: () => clearInterval(timer),
   };
 }

@@ -59,7 +59,7 @@ async function runChatScript(config: string, env: Readonly<Record<string, string
 const NO_AGENT = /^No running agent responded: /;
 
 describe.skipIf(!requireProgram('jq') || !requireProgram('curl'))('the chat script in docs/report.md', () => {
-  it('posts the report only if something is wrong, and the error if the configuration is invalid', async () => {
+  it('the chat script posts the report only if something is wrong, and the error if the configuration is missing', async () => {
     const scene = await setUp();
     const env = { DELIVERY_TOKEN: CANARY };
     expect(await runChatScript(scene.agent.configFile, env)).toEqual([]);
@@ -74,7 +74,7 @@ describe.skipIf(!requireProgram('jq') || !requireProgram('curl'))('the chat scri
 });
 
 describe('report', () => {
-  it('collects once without an agent and exits with 0, 1 or 3', async () => {
+  it('report collects once without an agent, and exits with 0 if healthy, 1 on problems and 3 if unknown', async () => {
     const scene = await setUp();
     const healthy = await scene.report();
     expect(healthy).toMatchObject({ code: 0, stderr: expect.stringMatching(NO_AGENT) });
@@ -92,7 +92,7 @@ describe('report', () => {
     expect(unknown.stdout).toMatch(/^## unknown \(1 account: 1 unknown, 0 healthy\)\n/);
   });
 
-  it('returns the report of a running agent, with the verdict unknown when data becomes stale', async () => {
+  it('report prints the report of a running agent, with the verdict unknown once data is stale', async () => {
     const hung = await serve(() => undefined);
     const scene = await setUp([{ ...unlimited('hung', hung.url), upstream: { timeout: '1s' } }], {
       collect: {
@@ -126,7 +126,7 @@ describe('report', () => {
   it.each([
     {},
     { verdict: 'fine', agent: { verdict: 'fine', problems: [] }, accounts: [{ account: 'a', verdict: 'fine' }] },
-  ])('collects once if the stored address responds with %j, which is no report', async body => {
+  ])('report collects once if the stored address responds with %j instead of a report', async body => {
     const emulator = await emulateEmpty({ token: CANARY });
     const other = await serve((_request, response) => json(response, body));
     const path = join(newFolder(), 'store.db');
@@ -142,7 +142,7 @@ describe('report', () => {
     expect(stdout).toMatch(/^healthy \(1 account: 1 healthy\)\n/);
   });
 
-  it('rejects an unknown account or format as a usage error', async () => {
+  it('report rejects an unknown account or format as a usage error', async () => {
     const { report } = await setUp();
     expect(await report('--account', 'nobody')).toMatchObject({ code: 2, stdout: '' });
     expect(await report('--format', 'html')).toMatchObject({ code: 2, stdout: '' });

@@ -24,7 +24,7 @@ describe('failed resets', () => {
     ['a connection reset before the token reset', { kind: 'reset' }, 'POST /svc/user/rotatetoken: UND_ERR_SOCKET.'],
     ['no response and no token reset', { kind: 'hang' }, 'POST /svc/user/rotatetoken: no response in time.'],
   ])(
-    'keeps the old token and leaves only the lock file behind after a reset that fails with %s',
+    'rotate-token keeps the old token and leaves only the lock file behind if the reset fails with %s',
     async (_name, fault, message) => {
       const { rotation, stderr, unfinished } = await failing(fault);
       expect(stderr).toMatch(/^POST [^:]+: [\w. ]+ The token was not reset: sha256:\w{12} still works\.\n$/);
@@ -36,7 +36,7 @@ describe('failed resets', () => {
     },
   );
 
-  it('keeps the old token, and stores the response, if an HTML page is returned instead of a reset', async () => {
+  it('rotate-token keeps the old token, and stores the response, if the service returns an HTML page without a reset', async () => {
     const { rotation, stderr, unfinished } = await failing({ kind: 'html' });
     const [record = ''] = rotation.records();
     expect(stderr).toBe(
@@ -46,7 +46,7 @@ describe('failed resets', () => {
     expect([rotation.resets(), unfinished]).toEqual([0, false]);
   });
 
-  it('keeps the old token after a wrong password', async () => {
+  it('rotate-token keeps the old token after a wrong password', async () => {
     const rotation = await startRotation();
     writeFileSync(rotation.passwordFile, 'wrong');
     const { code, stderr } = await rotation.run();
@@ -57,7 +57,7 @@ describe('failed resets', () => {
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
   });
 
-  it('after a refused connection, reports that the reset was not sent, whether or not the service can be reached to check the token', async () => {
+  it('rotate-token reports after a refused connection that the token was not reset, even if the service is unreachable', async () => {
     const gone = await startHttpService(() => undefined);
     await gone.close();
     const rotation = await startRotation({ managementUrl: gone.url });
@@ -77,32 +77,35 @@ describe('failed resets', () => {
     ['an error response', { kind: 'status', status: 500, acts: true }, 'status 500', '{"error":"service unavailable"}'],
     ['an HTML page', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
     ['half a response', { kind: 'truncate' }, '', '{"customer_id":"owner@example.com"'],
-  ])('detects and reports a reset despite %s, and does not repeat it', async (_name, fault, cause, kept) => {
-    const { rotation, stderr, unfinished } = await failing(fault);
-    expect(stderr).toContain(cause);
-    expect(stderr).toContain(
-      `The old token is revoked: the service no longer accepts ${print(rotation.first)}, and the new one was lost.`,
-    );
-    expect(stderr).toContain('To recover, take the token from the service');
-    expect([rotation.resets(), unfinished]).toEqual([1, true]);
-    const [record = ''] = rotation.records();
-    expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
-    if (kept !== '') expect(stderr).toContain(`The received part of the response is in ${record}`);
+  ])(
+    'rotate-token detects and reports a reset despite %s, and does not repeat it',
+    async (_name, fault, cause, kept) => {
+      const { rotation, stderr, unfinished } = await failing(fault);
+      expect(stderr).toContain(cause);
+      expect(stderr).toContain(
+        `The old token is revoked: the service no longer accepts ${print(rotation.first)}, and the new one was lost.`,
+      );
+      expect(stderr).toContain('To recover, take the token from the service');
+      expect([rotation.resets(), unfinished]).toEqual([1, true]);
+      const [record = ''] = rotation.records();
+      expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
+      if (kept !== '') expect(stderr).toContain(`The received part of the response is in ${record}`);
 
-    // The next run reports the error and the ways to recover again, and resets nothing.
-    rotation.emulator.faults.clear();
-    const again = await rotation.run();
-    expect([again.code, rotation.resets()]).toEqual([1, 1]);
-    expect(again.stderr).toContain('is unfinished. The old token is revoked:');
-    // Copying the new token from another place, as advised, resolves the error.
-    writeFileSync(rotation.tokenFile, rotation.emulator.token);
-    const settled = await rotation.run();
-    expect([settled.code, rotation.resets()]).toEqual([0, 1]);
-    expect(settled.stdout).toContain(`It is settled: ${rotation.tokenFile} now contains another token`);
-    expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
-  });
+      // The next run reports the error and the ways to recover again, and resets nothing.
+      rotation.emulator.faults.clear();
+      const again = await rotation.run();
+      expect([again.code, rotation.resets()]).toEqual([1, 1]);
+      expect(again.stderr).toContain('is unfinished. The old token is revoked:');
+      // Copying the new token from another place, as advised, resolves the error.
+      writeFileSync(rotation.tokenFile, rotation.emulator.token);
+      const settled = await rotation.run();
+      expect([settled.code, rotation.resets()]).toEqual([0, 1]);
+      expect(settled.stdout).toContain(`It is settled: ${rotation.tokenFile} now contains another token`);
+      expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
+    },
+  );
 
-  it('repeats a reset after the user removes the marker file', async () => {
+  it('rotate-token repeats a reset after the user has removed the marker file', async () => {
     const { rotation } = await failing({ kind: 'hang', acts: true });
     rotation.emulator.faults.clear();
     rmSync(`${rotation.tokenFile}.rotating.json`);
@@ -110,7 +113,7 @@ describe('failed resets', () => {
     expect([rotation.resets(), rotation.token()]).toEqual([2, rotation.emulator.token]);
   });
 
-  it('leaves a reset open while the service is unavailable, and settles it afterwards', async () => {
+  it('rotate-token leaves a reset open while the service is unavailable, and settles it afterwards', async () => {
     const rotation = await startRotation();
     rotation.emulator.faults.replace([
       { endpoint: 'POST /svc/user/rotatetoken', kind: 'status', status: 502 },
@@ -127,7 +130,7 @@ describe('failed resets', () => {
     expect(settled.stdout).toContain(`The token was not reset then: ${print(rotation.first)} still works.`);
   });
 
-  it('distinguishes a failed reset from a token that was invalid before', async () => {
+  it('rotate-token reports the outcome as unknown if the token was invalid before the reset', async () => {
     const rotation = await startRotation({ account: HANGING });
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
@@ -135,7 +138,7 @@ describe('failed resets', () => {
     expect(stderr).toContain('and did not before, so it is unknown whether the token was reset.');
   });
 
-  it('finishes a run that failed because of a full disk', async () => {
+  it('rotate-token finishes a run that failed because of a full disk', async () => {
     const rotation = await startRotation();
     const half = await rotation.run(['--yes'], rotation.crash({ fail: 'write password.previous ENOSPC' }));
     expect(half.code).toBe(1);
@@ -151,7 +154,7 @@ describe('failed resets', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.emulator.credentials.password);
   });
 
-  it('stores the response in a private temporary folder when writing fails', async () => {
+  it('rotate-token stores the response in a private temporary folder if writing next to the token fails', async () => {
     const rotation = await startRotation();
     const env = { ...rotation.crash({ fail: 'truncate token.rotated EIO' }), TMPDIR: rotation.folder };
     const { code, stdout } = await rotation.run(['--yes'], env);
@@ -162,7 +165,7 @@ describe('failed resets', () => {
     expect([JSON.parse(readFileSync(record, 'utf8')).token, mode(record)]).toEqual([rotation.emulator.token, '600']);
   });
 
-  it('does not replace a token that is neither the old nor the new one', async () => {
+  it('rotate-token does not replace a token that is neither the old nor the new one', async () => {
     const rotation = await startRotation();
     await rotation.run(['--yes'], rotation.crash({ fail: 'write password.previous ENOSPC' }));
     writeFileSync(rotation.tokenFile, 'somebody-elses');

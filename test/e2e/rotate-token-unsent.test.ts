@@ -20,13 +20,13 @@ describe('unsent resets', () => {
     return result.stderr.replaceAll(rotation.folder, '');
   };
 
-  it('sends nothing without a terminal and without --yes', async () => {
+  it('rotate-token sends nothing without a terminal and without --yes', async () => {
     expect(await refused(await startRotation(), { args: [], code: 2 })).toBe(
       'error: no terminal to ask for confirmation; use --yes to skip it\n',
     );
   });
 
-  it('sends nothing with an incomplete configuration', async () => {
+  it('rotate-token sends nothing with an incomplete configuration', async () => {
     const rotation = await startRotation({ account: { management: null } });
     expect(await refused(rotation, { code: 2 })).toBe(
       'error: /config.yaml: acme has no management section; rotate-token needs { baseUrl, username, password } there\n',
@@ -70,7 +70,7 @@ describe('unsent resets', () => {
     ['write password ENOSPC', "/secrets/password can't be replaced (ENOSPC)"],
     ['rename rotating.json EIO', "/secrets/token.rotated-T.json can't be written (EIO); nothing was sent"],
     ['open rotating.json-lock EACCES', "/secrets can't be written (EACCES); nothing was sent"],
-  ])('sends nothing if a file cannot be written: %s', async (fail, expected) => {
+  ])('rotate-token sends nothing if a file cannot be written: %s', async (fail, expected) => {
     const rotation = await startRotation();
     const message = await refused(rotation, { env: rotation.crash({ fail }) });
     expect(message.replace(/\d{8}T[\d.]+Z/, 'T')).toContain(expected);
@@ -79,7 +79,7 @@ describe('unsent resets', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.password);
   });
 
-  it('sends nothing if the output file already exists', async () => {
+  it('rotate-token sends nothing if the output file already exists', async () => {
     const rotation = await startRotation();
     const out = join(rotation.folder, 'out.json');
     writeFileSync(out, 'mine');
@@ -89,7 +89,7 @@ describe('unsent resets', () => {
     expect(readFileSync(out, 'utf8')).toBe('mine');
   });
 
-  it('sends nothing while another rotate-token of the account is running', async () => {
+  it('rotate-token sends nothing while another rotate-token of the account is running', async () => {
     const rotation = await startRotation();
     rotation.fault({ kind: 'hang' });
     const first = rotation.start();
@@ -110,12 +110,12 @@ describe('unsent resets', () => {
   const isRoot = process.getuid?.() === 0;
   const bound = isRoot ? ['setpriv', '--bounding-set', '-dac_override'] : [];
 
-  it('sends nothing if the secrets are in a read-only folder, as in Kubernetes; with --out, the user has to replace the files', async ({
+  it('rotate-token needs --out if the secrets are in a read-only folder, and then leaves their replacement to the user', async ({
     skip,
   }) => {
     const [probe = 'true', ...flags] = bound;
     if (isRoot && spawnSync(probe, [...flags, 'true']).status !== 0)
-      skip('permissions do not hold for root, and setpriv can not make them hold');
+      skip('root ignores permissions, and setpriv cannot drop this capability');
     const rotation = await startRotation();
     const { folder, secrets, tokenFile, passwordFile } = rotation;
     const outside = join(folder, 'outside');

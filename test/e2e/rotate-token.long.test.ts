@@ -10,7 +10,7 @@ import { print, startRotation } from './rotation.ts';
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
 describe('rotate-token', () => {
-  it('stores the response, replaces token and password, and prints only fingerprints', async () => {
+  it('rotate-token stores the response, replaces token and password, and prints only fingerprints', async () => {
     const rotation = await startRotation();
     const { tokenFile, passwordFile, secrets, first, password, emulator } = rotation;
     const trace = join(rotation.folder, 'trace');
@@ -54,7 +54,7 @@ describe('rotate-token', () => {
   it.each([
     ['/qstash/user/rotatetoken', true],
     ['/v2/qstash/rotate-token/ID', false],
-  ])('resets the token at the configured path: %s', async (path, hasPassword) => {
+  ])('rotate-token resets the token at the configured path: %s', async (path, hasPassword) => {
     const rotation = await startRotation();
     const { emulator, first } = rotation;
     const rotateToken = path.replace('ID', emulator.credentials.accountId);
@@ -67,7 +67,7 @@ describe('rotate-token', () => {
     expect(mode(rotation.records()[0] ?? '')).toBe('600');
   });
 
-  it('--check reports the token, its age and whether it works, without a reset', async () => {
+  it('rotate-token --check reports the token, its age and whether it works, without a reset', async () => {
     const rotation = await startRotation();
     const before = await rotation.run(['--check']);
     expect(before.code).toBe(0);
@@ -84,7 +84,7 @@ describe('rotate-token', () => {
     expect(refused.stdout).toContain('the service  rejects it');
   });
 
-  it('reports the environment variables to set, and leaves the response in the working folder', async () => {
+  it('rotate-token names the environment variables to set, and leaves the response in the working folder', async () => {
     const rotation = await startRotation({ token: { env: 'THE_TOKEN' }, password: { env: 'THE_PASSWORD' } });
     const { folder, first, password, emulator } = rotation;
     const args = ['rotate-token', '--config', rotation.configFile, '--account', 'acme', '--yes'];
@@ -106,7 +106,7 @@ describe('rotate-token', () => {
     expect(existsSync(join(folder, 'acme.rotating.json'))).toBe(false);
   });
 
-  it('warns about the action token, which it does not replace', async () => {
+  it('rotate-token warns about the action token, which it does not replace', async () => {
     const rotation = await startRotation({ account: { actionToken: { env: 'ACTION' } } });
     const { code, stdout } = await rotation.run(['--yes'], { ACTION: 'a' });
     expect(code).toBe(0);
@@ -115,7 +115,7 @@ describe('rotate-token', () => {
     );
   });
 
-  it('replaces the target of a symbolic link and reports that it did', async () => {
+  it('rotate-token replaces the target of a symbolic link, and reports this', async () => {
     const rotation = await startRotation();
     const real = join(rotation.folder, 'real');
     renameSync(rotation.tokenFile, real);
@@ -127,7 +127,7 @@ describe('rotate-token', () => {
     expect(rotation.token()).toBe(rotation.emulator.token);
   });
 
-  it('waits for a slow response regardless of signals', async () => {
+  it('rotate-token waits for a slow response despite SIGHUP, SIGINT and SIGTERM', async () => {
     const rotation = await startRotation();
     rotation.fault({ kind: 'drip', dripMs: 1 });
     const command = rotation.start();
@@ -138,7 +138,7 @@ describe('rotate-token', () => {
   });
 
   // script(1), which provides the terminal, is in one of Debian's essential packages.
-  it('on a terminal, asks for confirmation that names account and token, and proceeds only after y', async () => {
+  it('rotate-token asks for confirmation on a terminal, and proceeds only after y', async () => {
     const rotation = await startRotation();
     const command = [
       process.execPath,

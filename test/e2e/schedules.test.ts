@@ -30,7 +30,7 @@ function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   return counts;
 }
 
-it('counts missed and late starts of a schedule across a kill until the schedule has recovered', async () => {
+it('the agent counts missed and late starts of a schedule across a kill until the schedule has recovered', async () => {
   const since = Date.now();
   const clock = {
     ...acceleratedClock(systemClock, SPEED),

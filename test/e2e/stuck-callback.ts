@@ -89,7 +89,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     }
   }
 
-  /** Records a violation unless a DELETE has a committed, unanswered intent for its entry and at least three walks precede it. */
+  /** Records a violation unless a DELETE has a committed intent without a response and follows at least three walks. */
   async function watchDelete({ path: requested }: FrontRequest): Promise<void> {
     const id = requested.replace('/v2/workflows/dlq/callback/', '');
     deletes.push(id);
@@ -97,13 +97,14 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     const intents = lines.filter(line => line.step === 'intent');
     const own = intents.filter(line => line.step === 'intent' && line.target.id === id);
     const received = deletes.filter(other => other === id).length;
-    if (own.length < received) violations.push(`DELETE ${received} of ${id} came with ${own.length} intents committed`);
+    if (own.length < received)
+      violations.push(`DELETE ${received} of ${id} was sent with ${own.length} committed intents`);
     const last = own.at(-1);
     const isAnswered = lines.some(
       line => line.step === 'answered' && line.action === last?.action && line.attempt === own.length,
     );
-    if (isAnswered) violations.push(`a DELETE of ${id} came behind the answer of its last intent`);
-    if (walks < 3) violations.push(`a DELETE came after ${walks} walks of this process`);
+    if (isAnswered) violations.push(`a DELETE of ${id} was sent after the response to its last intent`);
+    if (walks < 3) violations.push(`a DELETE of ${id} was sent after ${walks} walks of this process`);
   }
 
   const messageOf = (dlqId: string) => {
