@@ -88,10 +88,10 @@ it('reopens an account while another keeps running, without resetting its counte
   await count(first, 1);
   await first.close();
   const [spent, remaining] = [first.spent().requests, sum(first, 'delivery_watch_api_budget_remaining')];
-  const asked = other.spent().requests;
+  const otherRequests = other.spent().requests;
   await eventually(async () => {
     await clock.advance(20 * SECOND);
-    expect(other.spent().requests).toBeGreaterThan(asked + 10);
+    expect(other.spent().requests).toBeGreaterThan(otherRequests + 10);
   });
   expect(first.spent().requests).toBe(spent);
   await start(first);

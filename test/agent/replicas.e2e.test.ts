@@ -136,10 +136,10 @@ it('sends no request for an account that moved to another replica while this pro
   const one = await start('one', ['a', 'b'], clock);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
   // When a paused process continues, its monotonic clock has advanced, and the response of the database is still pending.
-  let goOn: (() => void) | undefined;
+  let resume: (() => void) | undefined;
   let since = 0;
   await atNext('one a', () => {
-    goOn = database.hang('one');
+    resume = database.hang('one');
     paused += 3 * LEASE;
     since = calls.length;
   });
@@ -147,7 +147,7 @@ it('sends no request for an account that moved to another replica while this pro
   database.place('a', 'two');
   const two = await start('two', ['a', 'b']);
   await eventually(async () => expect(await shown(two)).toEqual([['a']]));
-  goOn?.();
+  resume?.();
   await eventually(async () => expect(await shown(one, two)).toEqual([['b'], ['a']]));
   await eventually(() => expect(calls.slice(since).filter(call => call === 'one b').length).toBeGreaterThan(5));
   expect(calls.slice(since)).not.toContain('one a');

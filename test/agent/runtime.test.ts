@@ -30,8 +30,8 @@ it('closing the agent waits for a locked store only once, regardless of the numb
   const other = new DatabaseSync(path);
   afterThisTest(async () => other.close());
   other.exec('BEGIN IMMEDIATE');
-  const asked = vi.spyOn(DatabaseSync.prototype, 'exec');
-  afterThisTest(async () => asked.mockRestore());
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec');
+  afterThisTest(async () => exec.mockRestore());
   await agent.close();
-  expect(asked.mock.calls.filter(([sql]) => sql === 'BEGIN IMMEDIATE')).toHaveLength(1);
+  expect(exec.mock.calls.filter(([sql]) => sql === 'BEGIN IMMEDIATE')).toHaveLength(1);
 });

@@ -198,8 +198,8 @@ it('logs, journal and explanations omit credentials, query and fragment of URLs'
   const agent = await start(['a']);
   const { explain, journal } = agent.view;
   await agent.run();
-  const said = [log.lines, await readJournal(store, 'a'), await journal(0), explain('1-0', undefined)];
-  for (const each of said) {
+  const outputs = [log.lines, await readJournal(store, 'a'), await journal(0), explain('1-0', undefined)];
+  for (const each of outputs) {
     const text = JSON.stringify(each);
     expect(text).toContain('a.example/x');
     expect(text).not.toMatch(/user|PASSWORD|TOKEN|FRAGMENT/);

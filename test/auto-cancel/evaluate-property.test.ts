@@ -110,7 +110,7 @@ it('a stuck callback stays stuck in later walks if no event occurs', () => {
 
 it('removing evidence never makes a callback stuck', () => {
   const keys = fc.constantFrom('url', 'queue', 'callbackState', 'labels', 'id', 'lastEventAt');
-  let taken = 0;
+  let becameUnknown = 0;
   fc.assert(
     fc.property(rule, seen, keys, (rule, seen, key) => {
       // For blind rules, a missing state is the evidence.
@@ -125,11 +125,11 @@ it('removing evidence never makes a callback stuck', () => {
       const after = evaluate(rule, less).verdict;
       if (before === 'stuck') expect(['stuck', 'unknown']).toContain(after);
       else expect(after).not.toBe('stuck');
-      taken += Number(before === 'stuck' && after === 'unknown');
+      becameUnknown += Number(before === 'stuck' && after === 'unknown');
     }),
     { numRuns: 3000, seed: 3 },
   );
-  expect(taken).toBeGreaterThan(10);
+  expect(becameUnknown).toBeGreaterThan(10);
 });
 
 it('the retry window is the sum of all waits and attempts', () => {

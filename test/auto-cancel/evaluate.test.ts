@@ -51,7 +51,7 @@ function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<Cal
   };
 }
 
-const said = (rule: DetectionRule, seen: CallbackEvidence) => {
+const verdictOf = (rule: DetectionRule, seen: CallbackEvidence) => {
   const { verdict, reason } = evaluate(rule, seen);
   return `${verdict}: ${reason}`;
 };
@@ -123,21 +123,21 @@ describe('rules', () => {
     ['not_stuck: state_is_reported', blind, seenFor(73)],
     ['not_stuck: state_is_reported', blind, seenFor(73, { callbackState: 'unknown' })],
     ['unknown: no_id', blind, seenFor(73, { callbackState: undefined }, { id: undefined })],
-  ])('a rule evaluates the callback as %s', (expected, rule, seen) => expect(said(rule, seen)).toBe(expected));
+  ])('a rule evaluates the callback as %s', (expected, rule, seen) => expect(verdictOf(rule, seen)).toBe(expected));
 
   it('a rule measures the time since the last event up to the event look-up', () => {
-    const asked = { lastEventAt: START + 48.5 * HOUR, askedAt: START + 48.6 * HOUR };
-    expect(said(everything, seenFor(60, {}, asked))).toBe('not_stuck: idle_for');
+    const times = { lastEventAt: START + 48.5 * HOUR, askedAt: START + 48.6 * HOUR };
+    expect(verdictOf(everything, seenFor(60, {}, times))).toBe('not_stuck: idle_for');
   });
 
   it('a rule measures the time in progress up to the last walk that listed the callback', () => {
     const seen = seenFor(1);
-    expect(said(usual, { ...seen, askedAt: seen.askedAt + 900 * HOUR })).toBe('not_stuck: in_progress_for');
+    expect(verdictOf(usual, { ...seen, askedAt: seen.askedAt + 900 * HOUR })).toBe('not_stuck: in_progress_for');
   });
 });
 
 describe('match and except', () => {
-  const match = (match: object, entry: Partial<DlqEntry> = {}) => said(ruleOf({ match }), seenFor(49, entry));
+  const match = (match: object, entry: Partial<DlqEntry> = {}) => verdictOf(ruleOf({ match }), seenFor(49, entry));
   it.each<[string, object, Partial<DlqEntry>?]>([
     ['stuck: stuck', { label: { in: ['weekly', 'crm'] } }],
     ['stuck: stuck', { workflowUrl: { in: ['x'], prefix: ['y', 'https://api.example.com/'] } }],
@@ -181,18 +181,20 @@ describe('match and except', () => {
 
   it('except with failureCallbackUrl excludes matching callbacks, is unknown without a reported URL, and shows no query', () => {
     const rule = ruleOf({ except: { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } } });
-    expect(said(rule, seenFor(49))).toBe('no_match: excepted');
-    expect(said(rule, seenFor(49, { failureCallbackUrl: 'https://other.example.com/' }))).toBe('stuck: stuck');
-    expect(said(rule, seenFor(49, { failureCallbackUrl: undefined }))).toBe('unknown: unknown_failure_callback_url');
+    expect(verdictOf(rule, seenFor(49))).toBe('no_match: excepted');
+    expect(verdictOf(rule, seenFor(49, { failureCallbackUrl: 'https://other.example.com/' }))).toBe('stuck: stuck');
+    expect(verdictOf(rule, seenFor(49, { failureCallbackUrl: undefined }))).toBe(
+      'unknown: unknown_failure_callback_url',
+    );
     expect(JSON.stringify(evaluate(rule, seenFor(49)))).toContain('https://reports.example.com/failed?…"');
     expect(JSON.stringify(evaluate(rule, seenFor(49)))).not.toContain('hidden');
   });
 
   it('except excludes an entry by any of its keys, and is unknown if a key is not reported', () => {
     const rule = ruleOf({ except: { label: { in: ['keep'] }, responseStatus: { in: [504] } } });
-    expect(said(rule, seenFor(49))).toBe('no_match: excepted');
-    expect(said(rule, seenFor(49, { responseStatus: 500 }))).toBe('stuck: stuck');
-    expect(said(rule, seenFor(49, { responseStatus: undefined }))).toBe('unknown: unknown_response_status');
+    expect(verdictOf(rule, seenFor(49))).toBe('no_match: excepted');
+    expect(verdictOf(rule, seenFor(49, { responseStatus: 500 }))).toBe('stuck: stuck');
+    expect(verdictOf(rule, seenFor(49, { responseStatus: undefined }))).toBe('unknown: unknown_response_status');
   });
 });
 
@@ -226,9 +228,9 @@ describe('walks that rules require', () => {
       failureCallbackUrl: undefined,
       responseStatus: undefined,
     };
-    expect(said(defaultRule, seenFor(49, anything))).toBe('stuck: stuck');
-    expect(said(defaultRule, seenFor(47, anything))).toBe('not_stuck: in_progress_for');
-    expect(said(defaultRule, seenFor(49, { ...anything, callbackState: undefined }))).toBe(
+    expect(verdictOf(defaultRule, seenFor(49, anything))).toBe('stuck: stuck');
+    expect(verdictOf(defaultRule, seenFor(47, anything))).toBe('not_stuck: in_progress_for');
+    expect(verdictOf(defaultRule, seenFor(49, { ...anything, callbackState: undefined }))).toBe(
       'unknown: unknown_callback_state',
     );
   });

@@ -109,8 +109,8 @@ describe('replicas', () => {
     const { wake, run } = await stopBeforeRequest(scene);
     wake();
     await sending.promise;
-    const taken = scene.restart();
-    await Promise.all([run, taken]);
+    const takeover = scene.restart();
+    await Promise.all([run, takeover]);
     await scene.warm();
     for (let minute = 0; minute < 5; minute += 1) await scene.walk('a');
     expect(scene.sent).toEqual(['a']);

@@ -46,10 +46,10 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
   const left = [...answers];
   const service = await startHttpService((request, response) => {
     // Requests may run concurrently, so their order varies.
-    const asked = `${request.method} ${request.url}`;
-    const at = left.findIndex(([expected]) => expected === asked);
+    const requested = `${request.method} ${request.url}`;
+    const at = left.findIndex(([expected]) => expected === requested);
     const [, body] = at === -1 ? [] : (left.splice(at, 1)[0] ?? []);
-    if (at === -1) json(response, { error: `unexpected: ${asked}` }, 400);
+    if (at === -1) json(response, { error: `unexpected: ${requested}` }, 400);
     else json(response, body);
   });
   afterThisTest(() => service.close());

@@ -7,26 +7,30 @@ import {
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Creates a collector, and a service with a changeable list and changeable responses for single keys. */
+/** Creates a collector, and a service with changeable responses. */
 async function setUp(options: object) {
-  const said = {
+  const state = {
+    /** Waitlist sizes in the list and in responses for single keys. */
     list: {} as Record<string, number>,
-    alone: {} as Record<string, number | undefined>,
+    single: {} as Record<string, number | undefined>,
+    /** Response status for a key that is missing in `single`. */
     status: 404,
+    /** Number of unreadable rows in the list. */
     bad: 0,
+    /** Number of keys in the facts of the last round. */
     keys: 0 as number | undefined,
   };
   const service = await startHttpService((request, response) => {
     const key = /^\/v2\/flowControl\/(.+)$/.exec(request.url ?? '')?.[1];
     if (key === undefined) {
-      const rows = Object.entries(said.list).map(([flowControlKey, waitListSize]) => ({
+      const rows = Object.entries(state.list).map(([flowControlKey, waitListSize]) => ({
         flowControlKey,
         waitListSize,
       }));
-      return json(response, [...rows, ...Array(said.bad).fill({ waitListSize: 3 })]);
+      return json(response, [...rows, ...Array(state.bad).fill({ waitListSize: 3 })]);
     }
-    const waitlistSize = said.alone[decodeURIComponent(key)];
-    if (waitlistSize === undefined) json(response, { error: 'not found' }, said.status);
+    const waitlistSize = state.single[decodeURIComponent(key)];
+    if (waitlistSize === undefined) json(response, { error: 'not found' }, state.status);
     else json(response, { waitlistSize });
   });
   afterThisTest(() => service.close());
@@ -47,10 +51,10 @@ async function setUp(options: object) {
     const folded = fold(memory);
     memory = folded.memory;
     const { keys, shown } = folded.facts as FlowControlFacts;
-    said.keys = keys;
+    state.keys = keys;
     return Object.fromEntries(shown.map(({ key, waitlistSize }) => [key, waitlistSize]));
   };
-  return { said, service, parsed, observe, fold, round: async (round: string) => fold(await observe(round)) };
+  return { state, service, parsed, observe, fold, round: async (round: string) => fold(await observe(round)) };
 }
 
 describe('watched keys', () => {
@@ -66,48 +70,48 @@ describe('watched keys', () => {
   });
 
   it('shows the newest value of a watched key, whether read from the list or individually', async () => {
-    const { said, round } = await setUp({ watch: ['a'] });
-    said.list = { a: 5, b: 1 };
-    said.alone = { a: 6 };
+    const { state, round } = await setUp({ watch: ['a'] });
+    state.list = { a: 5, b: 1 };
+    state.single = { a: 6 };
     expect(await round('list')).toEqual({ a: 5, b: 1 });
     expect(await round('watch')).toEqual({ b: 1, a: 6 });
-    said.list = { a: 7, b: 2 };
+    state.list = { a: 7, b: 2 };
     expect(await round('list')).toEqual({ a: 7, b: 2 });
   });
 
   it('uses the latest response if a list and an individual read overlap', async () => {
-    const { said, observe, fold } = await setUp({ watch: ['a'] });
-    said.list = { a: 5 };
+    const { state, observe, fold } = await setUp({ watch: ['a'] });
+    state.list = { a: 5 };
     const list = await observe('list');
-    said.alone = { a: 6 };
+    state.single = { a: 6 };
     const watch = await observe('watch');
     fold(list);
     expect(fold(watch)).toEqual({ a: 6 });
   });
 
   it('shows a known watched key as idle when it is missing, and leaves unknown keys to the list', async () => {
-    const { said, round } = await setUp({ watch: ['a', 'unheard of'] });
-    said.list = { a: 5, b: 1 };
-    said.alone = { a: 5 };
+    const { state, round } = await setUp({ watch: ['a', 'unheard of'] });
+    state.list = { a: 5, b: 1 };
+    state.single = { a: 5 };
     await round('list');
     await round('watch');
-    said.alone = {};
+    state.single = {};
     expect(await round('watch')).toEqual({ b: 1, a: 0 });
-    said.list = { b: 1 };
+    state.list = { b: 1 };
     expect(await round('list')).toEqual({ b: 1, a: 0 });
   });
 
   it('keeps the list’s values for watched keys until an individual read has found at least one key', async () => {
-    const { said, round } = await setUp({ watch: ['a'] });
-    said.list = { a: 5 };
+    const { state, round } = await setUp({ watch: ['a'] });
+    state.list = { a: 5 };
     await round('list');
-    for (said.status of [404, 405, 400]) expect(await round('watch')).toEqual({ a: 5 });
+    for (state.status of [404, 405, 400]) expect(await round('watch')).toEqual({ a: 5 });
   });
 
   it('shows watched keys before the first list, beyond the cap and despite exclude', async () => {
-    const { said, round } = await setUp({ watch: ['a'], include: ['b*'], exclude: ['a'], maxSeries: 2 });
-    said.alone = { a: 1 };
-    said.list = { a: 1, b1: 10, b2: 20, c: 5 };
+    const { state, round } = await setUp({ watch: ['a'], include: ['b*'], exclude: ['a'], maxSeries: 2 });
+    state.single = { a: 1 };
+    state.list = { a: 1, b1: 10, b2: 20, c: 5 };
     expect(await round('watch')).toEqual({ a: 1 });
     expect(await round('list')).toEqual({ a: 1, b2: 20 });
   });
@@ -115,44 +119,44 @@ describe('watched keys', () => {
 
 describe('key lists with unreadable rows', () => {
   it('a key list with unreadable rows keeps the values of one missing key per unreadable row, watched and largest ones first', async () => {
-    const { said, observe, round } = await setUp({ watch: ['a'] });
-    said.list = { a: 5, b: 1, c: 7, d: 2 };
+    const { state, observe, round } = await setUp({ watch: ['a'] });
+    state.list = { a: 5, b: 1, c: 7, d: 2 };
     await round('list');
-    said.alone = { a: 6 };
+    state.single = { a: 6 };
     await round('watch');
-    said.list = { d: 3 };
-    said.bad = 2;
+    state.list = { d: 3 };
+    state.bad = 2;
     expect((await observe('list')).isPartial).toBe(true);
     expect(await round('list')).toEqual({ d: 3, a: 6, c: 7 });
-    expect(said.keys).toBe(3);
-    said.bad = 0;
+    expect(state.keys).toBe(3);
+    state.bad = 0;
     expect((await observe('list')).isPartial).toBe(false);
     expect(await round('list')).toEqual({ d: 3, a: 0 });
-    expect(said.keys).toBe(1);
+    expect(state.keys).toBe(1);
   });
 
   it('a key list with unreadable rows keeps the values of all missing watched keys', async () => {
-    const { said, round } = await setUp({ watch: ['a', 'c'] });
-    said.list = { a: 5, b: 1, c: 9 };
+    const { state, round } = await setUp({ watch: ['a', 'c'] });
+    state.list = { a: 5, b: 1, c: 9 };
     await round('list');
-    said.list = { b: 1 };
-    said.bad = 1;
+    state.list = { b: 1 };
+    state.bad = 1;
     expect(await round('list')).toEqual({ b: 1, a: 5, c: 9 });
   });
 
   it('a key list with unreadable rows drops kept values once they would be withdrawn as stale, without showing keys as idle', async () => {
-    const { said, round } = await setUp({ watch: ['a'] });
-    said.list = { a: 5, b: 500, c: 1 };
+    const { state, round } = await setUp({ watch: ['a'] });
+    state.list = { a: 5, b: 500, c: 1 };
     await round('list');
     // The unreadable rows may be other keys, so `b` may be missing because it is idle.
-    said.list = { c: 1 };
-    said.bad = 2;
+    state.list = { c: 1 };
+    state.bad = 2;
     for (let list = 0; list < 20; list += 1) expect(await round('list')).toEqual({ c: 1, a: 5, b: 500 });
     expect(await round('list')).toEqual({ c: 1 });
-    said.alone = { a: 6 };
+    state.single = { a: 6 };
     expect(await round('watch')).toEqual({ c: 1, a: 6 });
     expect(await round('list')).toEqual({ c: 1, a: 6 });
-    said.bad = 0;
+    state.bad = 0;
     expect(await round('list')).toEqual({ c: 1, a: 0 });
   });
 });

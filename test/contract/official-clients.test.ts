@@ -49,13 +49,13 @@ describe('@upstash/qstash', () => {
   test('the client returns the destination’s response in the DLQ fields that the agent reads', async () => {
     type Row = Awaited<ReturnType<Client['dlq']['listMessages']>>['messages'][number];
     const emulated = await emptyEmulator();
-    const said = 'order 7 is locked';
-    emulated.state.addDlqEntry({ responseStatus: 409, responseBody: said, scheduleId: 'scd_1' });
+    const body = 'order 7 is locked';
+    emulated.state.addDlqEntry({ responseStatus: 409, responseBody: body, scheduleId: 'scd_1' });
     const [row] = (await messages(emulated).dlq.listMessages()).messages;
-    expect(row).toMatchObject({ responseStatus: 409, responseBody: said, scheduleId: 'scd_1' });
+    expect(row).toMatchObject({ responseStatus: 409, responseBody: body, scheduleId: 'scd_1' });
     const entry = toDlqEntry(row);
     expect(entry).toMatchObject({ responseStatus: 409, schedule: 'scd_1', errorClass: expect.any(String) });
-    const packed: Partial<Row> = { dlqId: '1-0', responseBodyBase64: Buffer.from(said).toString('base64') };
+    const packed: Partial<Row> = { dlqId: '1-0', responseBodyBase64: Buffer.from(body).toString('base64') };
     expect(toDlqEntry(packed)?.errorClass).toBe(entry?.errorClass);
   });
 

@@ -54,7 +54,7 @@ describe('deploy/kubernetes', () => {
       file,
       files[file]?.replaceAll(from, to) ?? '',
     ]);
-    const said = compile(readManifests(Object.fromEntries(changed)));
-    for (const [, to = ''] of Object.values(wrong)) expect(said).toContain(`'"${to}"'`);
+    const output = compile(readManifests(Object.fromEntries(changed)));
+    for (const [, to = ''] of Object.values(wrong)) expect(output).toContain(`'"${to}"'`);
   });
 });

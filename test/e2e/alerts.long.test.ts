@@ -36,15 +36,15 @@ interface Delivery {
  * default.
  */
 async function startHook() {
-  const taken: Delivery[] = [];
-  const hook = { taken, status: 200, url: '', asked: 0 };
+  const received: Delivery[] = [];
+  const hook = { received, status: 200, url: '', requests: 0 };
   function handle(request: IncomingMessage, response: ServerResponse): void {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
       text += chunk;
     });
     request.on('end', () => {
-      hook.asked += 1;
+      hook.requests += 1;
       const { headers } = request;
       const signed = `${headers['x-delivery-watch-timestamp']}.${text}`;
       const isOurs =
@@ -52,7 +52,7 @@ async function startHook() {
       if (hook.status === 200 && isOurs) {
         const key = String(headers['idempotency-key']);
         const [alert] = JSON.parse(text).alerts;
-        if (!taken.some(each => each.key === key)) taken.push({ ...alert, key });
+        if (!received.some(each => each.key === key)) received.push({ ...alert, key });
       }
       response.writeHead(isOurs ? hook.status : 401).end();
     });
@@ -99,30 +99,30 @@ describe('alerts after an agent is killed', () => {
       const id = emulator.state.addDlqEntry();
       // The agent is killed before a notification is accepted.
       hook.status = 503;
-      const asked = hook.asked;
+      const requests = hook.requests;
       await agent.start();
-      await eventually(() => expect(hook.asked).toBeGreaterThan(asked));
+      await eventually(() => expect(hook.requests).toBeGreaterThan(requests));
       log += await agent.kill();
       hook.status = 200;
       await agent.start();
-      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 1));
+      await eventually(() => expect(hook.received).toHaveLength(2 * round + 1));
       log += await agent.kill();
       // Removes the entry while no agent runs.
       emulator.state.removeDlqEntry(id);
       await agent.start();
-      await eventually(() => expect(hook.taken).toHaveLength(2 * round + 2));
+      await eventually(() => expect(hook.received).toHaveLength(2 * round + 2));
       log += await agent.kill();
     }
-    expect(hook.taken.map(({ status }) => status)).toEqual(
+    expect(hook.received.map(({ status }) => status)).toEqual(
       Array.from({ length: 3 }, () => ['firing', 'resolved']).flat(),
     );
     for (let round = 0; round < 3; round += 1) {
-      const [begin, end] = hook.taken.slice(2 * round) as [Delivery, Delivery];
+      const [begin, end] = hook.received.slice(2 * round) as [Delivery, Delivery];
       expect(end.startsAt).toBe(begin.startsAt);
       expect(begin.key).toBe(`${begin.fingerprint}:firing:${begin.startsAt}`);
       expect(begin.labels).toEqual({ alertname: 'Any', account: 'a' });
     }
-    expect(new Set(hook.taken.map(({ key }) => key)).size).toBe(6);
+    expect(new Set(hook.received.map(({ key }) => key)).size).toBe(6);
     expect(log).not.toContain('canary');
   });
 
@@ -208,7 +208,7 @@ describe('alerts after an agent is killed', () => {
     const agent = createAlerting(emulator, [hookAt(hook.url)]);
     await agent.start();
     const text = agent.get;
-    await eventually(() => expect(hook.taken).toHaveLength(1));
+    await eventually(() => expect(hook.received).toHaveLength(1));
     await eventually(async () => {
       const alerts = JSON.parse(await text('/api/v1/alerts'));
       expect(alerts).toEqual([
@@ -217,7 +217,7 @@ describe('alerts after an agent is killed', () => {
           labels: { alertname: 'Any', account: 'a' },
           annotations: { summary: '6 in a' },
           value: 6,
-          startsAt: hook.taken[0]?.startsAt,
+          startsAt: hook.received[0]?.startsAt,
         },
         {
           state: 'pending',
@@ -253,7 +253,7 @@ describe('alerts after an agent is killed', () => {
     emulator.state.addDlqEntry();
     const agent = createAlerting(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
     const url = await agent.start();
-    await eventually(() => expect(hook.taken).toHaveLength(1));
+    await eventually(() => expect(hook.received).toHaveLength(1));
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
     /** Waits until data is withdrawn and several requests have failed, and expects the alert to be still firing. */
     async function failAt(at: string): Promise<void> {
@@ -269,10 +269,10 @@ describe('alerts after an agent is killed', () => {
     // A new process without data also keeps the alert firing.
     await agent.kill();
     await failAt(await agent.start());
-    expect(hook.taken).toHaveLength(1);
+    expect(hook.received).toHaveLength(1);
     emulator.faults.clear();
     for (const { dlqId } of emulator.state.dlqRows()) emulator.state.removeDlqEntry(dlqId);
-    await eventually(() => expect(hook.taken.map(({ status }) => status)).toEqual(['firing', 'resolved']));
+    await eventually(() => expect(hook.received.map(({ status }) => status)).toEqual(['firing', 'resolved']));
   });
 });
 
@@ -280,14 +280,14 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
   it('an Alertmanager receives firing and resolved alerts with the agent’s fingerprints while another cluster member is down', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     // Receives notifications from Alertmanager, which does not sign its requests.
-    const taken: { status: string; alerts: Delivery[] }[] = [];
+    const received: { status: string; alerts: Delivery[] }[] = [];
     const service = await serve((request, response) => {
       let text = '';
       request.setEncoding('utf8').on('data', chunk => {
         text += chunk;
       });
       request.on('end', () => {
-        taken.push(JSON.parse(text));
+        received.push(JSON.parse(text));
         response.end();
       });
     });
@@ -301,8 +301,8 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
       expect(alerts).toHaveLength(1);
       return alerts;
     });
-    await eventually(() => expect(hook.taken).toHaveLength(1));
-    const [direct] = hook.taken;
+    await eventually(() => expect(hook.received).toHaveLength(1));
+    const [direct] = hook.received;
     expect(firing).toMatchObject({
       labels: { alertname: 'Any', account: 'a' },
       annotations: { summary: '1 in a' },
@@ -319,10 +319,10 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
     await agent.start();
     emulator.state.removeDlqEntry(id);
     await eventually(async () => expect(await alertmanager.alerts()).toEqual([]));
-    await eventually(() => expect(taken.map(({ status }) => status)).toEqual(['firing', 'resolved']));
-    await eventually(() => expect(hook.taken).toHaveLength(2));
+    await eventually(() => expect(received.map(({ status }) => status)).toEqual(['firing', 'resolved']));
+    await eventually(() => expect(hook.received).toHaveLength(2));
     // Except for `generatorURL`, Alertmanager forwards the alert as the agent sends it.
-    const [viaAlertmanager] = taken[0]?.alerts ?? [];
+    const [viaAlertmanager] = received[0]?.alerts ?? [];
     const { key: _key, ...ours } = direct as Delivery;
     const withInstant = (alert: Delivery | undefined) => ({ ...alert, startsAt: Date.parse(alert?.startsAt ?? '') });
     expect(withInstant(viaAlertmanager)).toEqual({

@@ -146,8 +146,8 @@ describe.concurrent('breakers', () => {
       await afterWalks(stage, 3);
       expect(stage.deletes.length).toBe(2);
       expect(new Set(stage.deletes).size).toBe(2);
-      const said = first.stderr() + second.stderr() + JSON.stringify(await stage.journal());
-      for (const secret of stage.secrets) expect(said).not.toContain(secret);
+      const output = first.stderr() + second.stderr() + JSON.stringify(await stage.journal());
+      for (const secret of stage.secrets) expect(output).not.toContain(secret);
     },
   );
 });

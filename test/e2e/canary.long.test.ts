@@ -149,8 +149,8 @@ it('no output of the agent contains a secret', async () => {
     }
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
     // Every receiver got a request and failed.
-    const asked = new Set(receivers.requests.map(each => each.replace(CANARY, '')));
-    expect([...asked].sort()).toEqual([
+    const requested = new Set(receivers.requests.map(each => each.replace(CANARY, '')));
+    expect([...requested].sort()).toEqual([
       'GET /beat//fail',
       'POST /',
       'POST /services/',

@@ -48,9 +48,9 @@ it('the agent finds the event log again when it moves', async () => {
   emulator.state.dialect.eventPaths = 'logs';
   await eventually(() => expect(calls('/v2/logs')).toBeGreaterThan(5));
   await eventually(async () => expect(await value('delivery_collector_success', TAIL)).toBe(1));
-  const asked = calls('/v2/events');
+  const before = calls('/v2/events');
   emulator.state.dialect.eventPaths = 'events';
-  await eventually(() => expect(calls('/v2/events')).toBeGreaterThan(asked + 5));
+  await eventually(() => expect(calls('/v2/events')).toBeGreaterThan(before + 5));
 });
 
 it('the agent requests the event log only at the configured path', async () => {

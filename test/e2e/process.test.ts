@@ -41,11 +41,8 @@ describe('shutdown from the sources, as with `npm start`', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'serve exits with 0 on %s during a slow round, long before the round would end',
     async signal => {
-      let asked = () => {};
-      const reached = new Promise<void>(resolve => {
-        asked = resolve;
-      });
-      const service = await serve(() => asked());
+      const { promise: reached, resolve } = Promise.withResolvers<void>();
+      const service = await serve(() => resolve());
       const slow = { ...account(service.url), upstream: { timeout: '10m' } };
       const { agent, url } = await startServe({ accounts: [slow] });
       await reached;
@@ -100,7 +97,7 @@ describe('signals, outages and reloads', () => {
     await eventually(async () => expect(await isShownValid()).toBe(1));
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
     // Sends more signals than there is time for reloads.
-    for (let asked = 0; asked < 50; asked += 1) agent.kill('SIGHUP');
+    for (let count = 0; count < 50; count += 1) agent.kill('SIGHUP');
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
     expect(agent.stderr()).not.toContain('token-canary');

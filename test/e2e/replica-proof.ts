@@ -112,7 +112,7 @@ async function checkBudget(scene: Scene, losses: Course['losses'], epochs: Reado
     for (const account of held) spent.set(account, REQUESTS_PER_DAY - (remaining.get(account) ?? 0));
   }
   const byAccount = Map.groupBy(scene.polls(), ({ account }) => account);
-  let [asked, known] = [0, 0];
+  let [requests, inBudgets] = [0, 0];
   const faults: string[] = [];
   for (const account of scene.names) {
     const own = byAccount.get(account) ?? [];
@@ -120,8 +120,8 @@ async function checkBudget(scene: Scene, losses: Course['losses'], epochs: Reado
       losses.some(loss => loss.replica === replica && start >= loss.from - BUDGET_SAVED_EVERY && start <= loss.to),
     ).length;
     const counted = spent.get(account) ?? 0;
-    asked += own.length;
-    known += counted;
+    requests += own.length;
+    inBudgets += counted;
     // Rounds continue while the test reads the numbers.
     const newer = own.filter(({ end }) => end > performance.now() - 5000).length;
     // Requests that were counted but aborted before their first byte, which is possible whenever a replica releases an
@@ -131,7 +131,7 @@ async function checkBudget(scene: Scene, losses: Course['losses'], epochs: Reado
       faults.push(`${account}: ${own.length} requests, ${counted} in the budget, ${mayBeLost} may be lost`);
     }
   }
-  return { asked, known, faults };
+  return { requests, inBudgets, faults };
 }
 
 export async function checkCourse(
@@ -171,7 +171,7 @@ export async function checkCourse(
     'alerts sent': scene.notifications.length,
     'alerts sent in isolation': scene.notifications.length - sentOutside.length,
     'duplicates of other alerts': duplicates.length,
-    'requests in the budgets': `${budget.known} of ${budget.asked}`,
+    'requests in the budgets': `${budget.inBudgets} of ${budget.requests}`,
   };
   process.stdout.write(
     `${Object.entries(numbers)

@@ -120,11 +120,11 @@ describe('list of cancel requests', () => {
       const emulated = await emptyEmulator({ faults: [{ endpoint: ENDPOINT, kind, acts: verdict === 'done' }] });
       const dlqId = emulated.state.addFailedRun();
       const controller = new AbortController();
-      const asked = cancel(emulated, dlqId, { signal: controller.signal }).catch(() => undefined);
+      const response = cancel(emulated, dlqId, { signal: controller.signal }).catch(() => undefined);
       const calls = [{ at: NOON, dlqId, ...(verdict && { verdict }) }];
       await eventually(() => expect(emulated.state.tally.cancelCalls).toEqual(calls));
       controller.abort();
-      await asked;
+      await response;
       expect(stateOf(emulated, dlqId)).toBe(verdict ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
     },
   );

@@ -203,11 +203,11 @@ it('withdraws the last size of a failing filter after half an hour, and shows it
   expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
   expect(agent.status().failedFilters).toMatchObject([{ since: failedAt, reason: 'refused', isContradicted: false }]);
 
-  const asked = () => requests.filter(request => request.includes('label=x')).length;
-  const before = asked();
+  const filterRequests = () => requests.filter(request => request.includes('label=x')).length;
+  const before = filterRequests();
   rows.push(row(4, { label: 'x' }));
   await agent.round('new');
-  expect(asked()).toBe(before);
+  expect(filterRequests()).toBe(before);
   clock.now += 29 * MINUTE;
   await agent.round('full');
   expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });

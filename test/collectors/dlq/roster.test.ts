@@ -40,8 +40,8 @@ it('a roster contains all entries that were seen and not removed, with their mar
         const model = new Map<bigint, { since: number; marked: boolean; isNew: boolean }>();
         const isNew = (id: bigint) => model.get(id)?.isNew === true;
         let now = 1_700_000_000;
-        const goes = (whoGoes: (id: bigint) => boolean) => {
-          const gone = [...model].filter(([id]) => whoGoes(id));
+        const removeFromModel = (isRemoved: (id: bigint) => boolean) => {
+          const gone = [...model].filter(([id]) => isRemoved(id));
           for (const [id] of gone) model.delete(id);
           return gone.map(([, { since }]) => since).sort();
         };
@@ -67,7 +67,7 @@ it('a roster contains all entries that were seen and not removed, with their mar
             for (const entry of model.values()) entry.marked = false;
           } else if ('removeUnmarked' in action) {
             roster.removeUnmarked(onRemoved);
-            expect(removed.sort()).toEqual(goes(id => model.get(id)?.marked === false && !isNew(id)));
+            expect(removed.sort()).toEqual(removeFromModel(id => model.get(id)?.marked === false && !isNew(id)));
           } else if ('keep' in action) {
             // The test's entries all fit in the first chunk.
             const kept = roster.keepNewcomers(action.keep);
@@ -76,18 +76,18 @@ it('a roster contains all entries that were seen and not removed, with their mar
             for (const entry of model.values()) Object.assign(entry, entry.isNew ? { isNew: false, marked: true } : {});
           } else if ('drop' in action) {
             roster.dropNewcomers();
-            goes(isNew);
+            removeFromModel(isNew);
           } else {
             save(roster, rows);
             roster = createRoster(rows);
-            goes(isNew);
+            removeFromModel(isNew);
             for (const entry of model.values()) entry.marked = true;
           }
           expect(roster.size).toBe([...model.keys()].filter(id => !isNew(id)).length);
           expect([...model.keys()].every(id => roster.has(id))).toBe(true);
         }
         save(roster, rows);
-        goes(isNew);
+        removeFromModel(isNew);
         const again = createRoster(rows);
         expect(again.size).toBe(model.size);
         for (const id of model.keys()) expect(again.see(id, 0, true)).toBe('again');

@@ -58,16 +58,16 @@ function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}, filt
 const queue = (entries: number) => Array.from({ length: entries }, (_, index) => `m${index}`);
 
 it('completes a walk if the fromDate probe is rejected, and repeats the probe in the next walk', async () => {
-  const asked: unknown[] = [];
+  const probes: unknown[] = [];
   const agent = setUp(queue(3), ({ messageId }) => {
     if (messageId === undefined) return;
-    asked.push(messageId);
+    probes.push(messageId);
     throw Object.assign(new Error('no such question'), { reason: 'refused' });
   });
   await agent.round('full');
   expect(agent.shown()).toEqual({ messages: 3, entered: 0, left: 0 });
   await agent.round('full');
-  expect(asked).toHaveLength(2);
+  expect(probes).toHaveLength(2);
 });
 
 it.each([1, 2, 3, 4])(

@@ -34,7 +34,7 @@ async function createAgent(emulator: Emulator) {
   let run: RunRound;
   let slot: CollectorState<DlqFacts>;
   /** Requests of the running round, and the request at which it is killed. */
-  let asked = 0;
+  let requests = 0;
   let last = Number.POSITIVE_INFINITY;
   let giveUp = new AbortController();
   const api: typeof reader = {
@@ -43,8 +43,8 @@ async function createAgent(emulator: Emulator) {
       const pages = reader.dlqPages(query, signal);
       return {
         next() {
-          asked += 1;
-          if (asked > last) giveUp.abort();
+          requests += 1;
+          if (requests > last) giveUp.abort();
           signal.throwIfAborted();
           return pages.next();
         },
@@ -76,9 +76,9 @@ async function createAgent(emulator: Emulator) {
     facts: () => slot.visible().now,
     /** Runs a walk. The process is killed at request number `most` if the walk makes that many. */
     async walk(most = Number.POSITIVE_INFINITY) {
-      [asked, last, giveUp] = [0, most, new AbortController()];
+      [requests, last, giveUp] = [0, most, new AbortController()];
       await run('full', giveUp.signal);
-      return asked;
+      return requests;
     },
     kill: start,
     async rows() {

@@ -29,7 +29,7 @@ function createQueue({ page, order, means }: Shape) {
   let seq = 0;
   let requests = 0;
   /** Called before each page. */
-  let meanwhile = () => {};
+  let beforePage = () => {};
   /** Entries present at any time, and at all times, since the last `watch`. */
   let ever = new Set<string>();
   let always = new Set<string>();
@@ -42,7 +42,7 @@ function createQueue({ page, order, means }: Shape) {
     for (;;) {
       await new Promise<void>(resolve => setImmediate(resolve));
       requests += 1;
-      meanwhile();
+      beforePage();
       const place = after;
       const listed = [...letters.values()]
         .filter(letter => timeOf(letter) >= Number(fromDate) && timeOf(letter) <= Number(toDate))
@@ -66,7 +66,7 @@ function createQueue({ page, order, means }: Shape) {
     letters,
     requests: () => requests,
     onPage(change: () => void) {
-      meanwhile = change;
+      beforePage = change;
     },
     add(age: number, retries: number, queue: string) {
       const enteredAt = Math.max(1, clock.now - age);
