@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
 
-it('runs reloads sequentially, regardless of when the next is requested', async () => {
+it('reloads run sequentially, regardless of when the next one is requested', async () => {
   const file = join(newFolder(), 'config.yaml');
   writeFileSync(file, 'accounts: [{ name: a, baseUrl: "https://a.example", token: aaaaaaaa }]');
   const loaded = loadConfig(file, {});

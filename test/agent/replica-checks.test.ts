@@ -38,7 +38,7 @@ describe('checks of requests by replicas', () => {
     expect(checkOneAtATime(both, epochs(2), [{ ...isolation, from: 0, to: 60 }]).faults).toHaveLength(2);
   });
 
-  it('finds the longest gaps between requests, including gaps at the start and end, and accounts without requests', () => {
+  it('the check for gaps finds the longest gaps between requests, including gaps at the start and end, and accounts without requests', () => {
     expect(gapsOf(polls('a@10-11 a@40-41 a@60-61'), ['x', 'y'], 0, 100)).toEqual([
       { account: 'y', from: 0, to: 100 },
       { account: 'x', from: 60, to: 100 },
@@ -48,13 +48,13 @@ describe('checks of requests by replicas', () => {
     ]);
   });
 
-  it('finds a DELETE that is sent more than once, even by different replicas', () => {
+  it('the check for repeated DELETEs finds a DELETE that is sent more than once, even by different replicas', () => {
     const del = (text: string, path: string) => polls(text, { method: 'DELETE', path });
     expect(checkDeletes([...del('a@0-1', '/1'), ...del('b@0-1', '/2'), ...polls('a@0-1 b@0-1')])).toEqual([]);
     expect(checkDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
   });
 
-  it('finds duplicate notifications, except repetitions after an interruption of the sender', () => {
+  it('the check of notifications finds duplicates, except repetitions after an interruption of the sender', () => {
     const sent = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
     expect(checkNotifications([sent, { ...sent, status: 'resolved' }, { ...sent, account: 'y' }], [])).toEqual([]);
     expect(checkNotifications([sent, { ...sent, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
@@ -66,7 +66,7 @@ describe('checks of requests by replicas', () => {
     expect(checkNotifications([sent, { ...sent, replica: 'b', key: 'other' }], [end])).toHaveLength(1);
   });
 
-  it('finds a decreasing counter within a replica and across replicas', () => {
+  it('the check of counters finds a decrease within a replica and across replicas', () => {
     const watch = watchCounters();
     const see = (replica: string, value: number, known = watch.mark()) =>
       watch.saw(replica, new Map([['x', value]]), known);

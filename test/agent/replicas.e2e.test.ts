@@ -46,7 +46,7 @@ async function setUp() {
   return { ...replicas, calls, atNext, configOf, start, shown };
 }
 
-it('opens gained accounts, closes lost ones, and is ready immediately after startup', async () => {
+it('a replica opens gained accounts, closes lost ones, and is ready immediately after startup', async () => {
   const { database, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'a', 'b']) database.place(name, 'one');
   database.place('c', 'two');
@@ -82,7 +82,7 @@ it('a reload opens accounts added to the configuration, and closes and releases 
   expect(await one.agent.reload()).toEqual({ changed: ['accounts: b changed, c changed'] });
 });
 
-it('completes a reload and a handover that run concurrently', async () => {
+it('a replica completes a reload and a handover that run concurrently', async () => {
   const { database, configOf, start, shown } = await setUp();
   const names = ['a', 'b', 'c', 'd'];
   for (const name of names) database.place(name, 'one');
@@ -111,7 +111,7 @@ it('completes a reload and a handover that run concurrently', async () => {
   }
 });
 
-it('saves all accounts at shutdown and then releases them', async () => {
+it('a replica saves all accounts at shutdown and then releases them', async () => {
   const { database, start, shown } = await setUp();
   const one = await start('one', ['a', 'b']);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
@@ -128,7 +128,7 @@ it('saves all accounts at shutdown and then releases them', async () => {
   await eventually(async () => expect(await shown(two)).toEqual([['a', 'b']]));
 });
 
-it('sends no request for an account that moved to another replica while this process was paused', async () => {
+it('a replica sends no request for an account that moved to another replica while it was paused', async () => {
   const { database, time, calls, atNext, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'b']) database.place(name, 'one');
   let paused = 0;
@@ -156,7 +156,7 @@ it('sends no request for an account that moved to another replica while this pro
   expect(database.course.slice(gained)).not.toContain('one committed a');
 });
 
-it('keeps its accounts and keeps polling during and after a database outage that is longer than a lease', async () => {
+it('a replica keeps its accounts and keeps polling during and after a database outage that is longer than a lease', async () => {
   const { database, calls, start, shown } = await setUp();
   const one = await start('one', ['a', 'b']);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
@@ -177,7 +177,7 @@ it('keeps its accounts and keeps polling during and after a database outage that
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
 });
 
-it('runs all accounts except one with damaged rows, and releases that account', async () => {
+it('a replica runs all accounts except one with damaged rows, and releases that account', async () => {
   const { database, start, shown } = await setUp();
   await database.rows.commit('b', [{ key: 'budget/spent', value: 'no JSON' }]);
   const one = await start('one', ['a', 'b', 'c', 'd']);
@@ -186,7 +186,7 @@ it('runs all accounts except one with damaged rows, and releases that account', 
   expect(database.holders().has('b')).toBe(false);
 });
 
-it('stops reporting an account that it failed to open once another replica has opened it', async () => {
+it('a replica stops reporting an account that it failed to open once another replica has opened it', async () => {
   const { database, start, shown } = await setUp();
   const key = 'budget/spent';
   await database.rows.commit('b', [{ key, value: 'no JSON' }]);

@@ -5,7 +5,7 @@ import { createWatch } from '../../src/agent/watch.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { newFolder } from '../support/folder.ts';
 
-it('retries a failed reload with increasing delays, and immediately when files change', async () => {
+it('the file watch retries a failed reload with increasing delays, and immediately when files change', async () => {
   const file = join(newFolder(), 'config.yaml');
   const text = 'accounts: [{ name: a, baseUrl: "https://a.example", token: aaaaaaaa }]';
   writeFileSync(file, text);

@@ -18,7 +18,7 @@ it.each([
   '(a|a)*',
   '.*a.*a.*a.*b',
   '(?:a?){500}a{500}',
-])('accepts the pattern %s', pattern => expect(patternError(pattern)).toBeUndefined());
+])('the pattern %s is accepted', pattern => expect(patternError(pattern)).toBeUndefined());
 
 it.each([
   ['(', 'missing closing )'],
@@ -31,7 +31,7 @@ it.each([
   ['(a{1000}){1000}', 'invalid repeat count'],
   // The error message does not quote the pattern.
   ['[canary', 'missing closing ]'],
-])('rejects the pattern %s: %s', (pattern, why) => expect(patternError(pattern)).toBe(`${DIALECT}: ${why}`));
+])('the pattern %s is rejected: %s', (pattern, why) => expect(patternError(pattern)).toBe(`${DIALECT}: ${why}`));
 
 it('a pattern must match the complete text, including line breaks, and the result for overlong texts is unknown', () => {
   const matches = (pattern: string, text: string) => createPattern(pattern).matches(text);

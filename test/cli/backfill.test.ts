@@ -26,17 +26,17 @@ it.each([
   [['--from', '2999-01-01T00:00:00Z'], '--from must be before --to, and before now\n'],
   [['--from', '1h', '--account', 'nobody'], 'config.yaml has no account nobody\n'],
   [['--from', '1h', '--out', '/nowhere/at/all'], '--out: there is no folder /nowhere/at\n'],
-])('rejects the options %j with a message before it queries the service', async (options, text) => {
+])('backfill rejects the options %j with a message before it queries the service', async (options, text) => {
   expect(await refused(...options)).toBe(text);
 });
 
-it.each(['5', 'yesterday', '22.11.2026'])('rejects %s as a time', async text => {
+it.each(['5', 'yesterday', '22.11.2026'])('backfill rejects %s as a time', async text => {
   expect(await refused('--from', text)).toContain(
     'must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.',
   );
 });
 
-it('explains the format of an invalid label', async () => {
+it('backfill explains the format of an invalid label', async () => {
   expect(await refused('--from', '1h', '--label', 'a b=c')).toContain(
     'must be NAME=VALUE; a name has letters, digits and _, and does not begin with a digit.',
   );

@@ -106,7 +106,7 @@ describe('valid configurations', () => {
     }
   });
 
-  it('resolves collect, upstream and objectives of each account, including overrides', () => {
+  it('a configuration has collect, upstream and objectives of each account, including overrides', () => {
     const text = `
 objectives: { delivered: 0.9, onTimeWithin: 1m }
 upstream: { timeout: 7s, proxy: http://user:proxy-canary@proxy.example:3128, noProxy: [a.example] }
@@ -135,7 +135,7 @@ accounts:
     expect(JSON.stringify(config)).not.toContain('canary');
   });
 
-  it('includes accounts from other files, and names those files in errors', () => {
+  it('a configuration includes accounts from other files, and errors name these files', () => {
     const load = (files: Record<string, string>, more = '') => {
       const folder = temporary();
       mkdirSync(join(folder, 'accounts.d'));

@@ -93,7 +93,7 @@ describe('list', () => {
     ['list', 'error: name a command: dlq, events, keys\n\nUsage: '],
     ['list dlq --account other', 'has no account other'],
     ['message a/b', 'the message id must be'],
-  ])('rejects `%s` as a usage error', async (command, message) => {
+  ])('the program rejects `%s` as a usage error', async (command, message) => {
     const { code, stdout, stderr } = await configure([unlimited('a', 'http://127.0.0.1:9')]).run(command);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);

@@ -84,6 +84,6 @@ test('the /_emulator endpoints address an account by number, and the first accou
   expect((await ask(emulated, '/')).text).toContain('Accounts: 2,');
 });
 
-test.each([0, -1, 1.5, Number.NaN])('rejects %s as an account count', async accounts => {
+test.each([0, -1, 1.5, Number.NaN])('an emulator rejects %s as an account count', async accounts => {
   await expect(startEmulator({ accounts })).rejects.toThrow(`accounts must be a whole number above 0, got ${accounts}`);
 });

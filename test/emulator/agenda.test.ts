@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Agenda } from '../../src/emulator/agenda.ts';
 import { runs } from '../support/runs.ts';
 
-test('runs scheduled actions in time order, and actions with the same time in the order they were scheduled', () => {
+test('the agenda runs actions in time order, and actions with the same time in the order in which they were added', () => {
   const due = fc.array(fc.integer({ min: 90, max: 120 }), { maxLength: 60 });
   const property = fc.property(due, fc.integer({ min: 95, max: 125 }), (times, until) => {
     const agenda = new Agenda(100);
@@ -20,7 +20,7 @@ test('runs scheduled actions in time order, and actions with the same time in th
   fc.assert(property, { numRuns: runs(300) });
 });
 
-test('an action can schedule further actions, which run in the same pass if they are already due', () => {
+test('an action can add further actions to the agenda, which run in the same pass if they are due', () => {
   const agenda = new Agenda(0);
   const happened: number[] = [];
   const again = () => {

@@ -32,7 +32,7 @@ function withOption(option: Parameters<typeof dialectWith>[0]) {
   return emptyEmulator({ dialect: option });
 }
 
-test('the defaults match the interface document', () => {
+test('the defaults of the dialect match the interface document', () => {
   expect(dialectWith({})).toMatchObject({
     flowControlList: 'object',
     flowControlListSize: 'waitListSize',
@@ -53,7 +53,7 @@ test('the defaults match the interface document', () => {
   });
 });
 
-test('rejects unknown options and values, in an object and on a command line', async () => {
+test('the dialect rejects unknown options and values, in an object and on a command line', async () => {
   for (const wrong of [{ colour: 'red' }, { toString: 'x' }, { eventTime: 'date' }, { cancelTakesMs: -1 }])
     expect(() => dialectWith(wrong)).toThrow(RangeError);
   for (const wrong of ['eventTime', 'eventTime=', 'eventTime=date', '=', 'logLagMs=1s', 'logLagMs=999999999', 'x=1'])

@@ -6,7 +6,7 @@ const send = (to: Emulator, method: string, path: string) =>
   ask(to, path, { method, headers: { authorization: `Bearer ${to.token}` } });
 const ids = (of: Emulator) => of.state.dlqRows().map(row => row.dlqId);
 
-test('a single dead letter of either kind can be read and deleted by id', async () => {
+test('a single dead letter, of a message or of a workflow run, can be read and deleted by id', async () => {
   const emulated = await emptyEmulator();
   const [letter, run] = [emulated.state.addDlqEntry({ label: 'x' }), emulated.state.addFailedRun()];
   for (const dlqId of [letter, run]) {

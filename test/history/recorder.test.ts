@@ -299,7 +299,7 @@ describe('retention', () => {
   });
 });
 
-it('skips damaged hours of the history, logs them once and continues', async () => {
+it('the recorder skips damaged hours of the history, logs them once and continues', async () => {
   const scene = await setUp();
   await scene.minutes(4 * 60 + 30, index => index);
   const [first, second, third, , last] = await scene.keys();

@@ -33,7 +33,7 @@ const samples = new Map<Family, readonly Sample[]>([
   [empty, []],
 ]);
 
-it('records the sum of a family, its largest series, and the series of related families with the same key', () => {
+it('a sample contains the sum of a family, its largest series, and the series of related families with the same key', () => {
   const recorded = [
     { family: waiting, sum: true, largest: 2, along: [inUse] },
     { family: events },

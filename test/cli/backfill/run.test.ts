@@ -69,7 +69,7 @@ const pointsOf = (text: string, series: string) =>
     .map(line => line.split(' ').slice(-2).map(Number) as [value: number, time: number])
     .map(([value, time]) => [Math.round(time * 1000), value]);
 
-it('writes a point for each minute, and starts the series of new destinations at 0', async () => {
+it('backfill writes a point for each minute, and starts the series of new destinations at 0', async () => {
   const { emulator, fill } = await setUp({ retention: { events: '1d' } });
   const from = mark(Date.now() - 3 * HOUR);
   const minutes = 100;
@@ -107,7 +107,7 @@ it('writes a point for each minute, and starts the series of new destinations at
   expect(delivered('two').find(([time]) => time === from + 70 * MINUTE)?.[1]).toBe(2);
 });
 
-it('omits families that the account excludes', async () => {
+it('backfill omits families that the account excludes', async () => {
   const exclude = ['delivery_messages_finished_total', 'delivery_message_time_*'];
   const { emulator, fill } = await setUp({ collect: { families: { exclude } } });
   const from = mark(Date.now() - HOUR);
@@ -117,7 +117,7 @@ it('omits families that the account excludes', async () => {
   expect(text).not.toMatch(/delivery_messages_finished|delivery_message_time_/);
 });
 
-it('starts at the first listed event if the retention is unknown', async () => {
+it('backfill starts at the first listed event if the retention is unknown', async () => {
   const { emulator, fill } = await setUp();
   const from = mark(Date.now() - 3 * HOUR);
   emulator.state.addEvents(life('only', from + HOUR + 10 * SECOND, 'one'));
@@ -125,7 +125,7 @@ it('starts at the first listed event if the retention is unknown', async () => {
   expect(results).toMatchObject([{ written: { from: from + HOUR, to: from + 2 * HOUR } }]);
 });
 
-it('rejects a range in which the agent was already counting events, and ends an open range when counting started', async () => {
+it('backfill rejects a range in which the agent was already counting events, and ends an open range when counting started', async () => {
   const { emulator, path, fill } = await setUp();
   const floor = Date.now() - 2 * HOUR;
   emulator.state.addEvents(life('only', floor - HOUR, 'one'));
@@ -143,7 +143,7 @@ it('rejects a range in which the agent was already counting events, and ends an 
   expect((await fill({ from: floor - 2 * HOUR, to: undefined })).results).toMatchObject([{ written: { to: floor } }]);
 });
 
-it('groups the points of all accounts by family and series', () => {
+it('a series file groups the points of all accounts by family and series', () => {
   const total = counter('x_total', 'Some.', ['of']);
   const seconds = histogram('y_seconds', 'Others.');
   const file = createSeriesFile(account => ({ instance: `i-${account}` }));

@@ -62,7 +62,7 @@ const QUIET = {
   when: { below: { metric: 'delivery_events_recent', labels: { state: 'failed' }, value: 1 } },
 };
 
-it('fires and resolves alerts at the same evaluations as an agent that was running at the time', async () => {
+it('rules backtest reports alert changes at the same evaluations as an agent that was running at the time', async () => {
   const { live, past, result } = await compare({
     scenario: 'schedule-missed',
     length: HOUR,
@@ -74,7 +74,7 @@ it('fires and resolves alerts at the same evaluations as an agent that was runni
   expect(result).toMatchObject({ rejected: 0 });
 });
 
-it('reports each alert that fires and resolves, with its labels, value and start', async () => {
+it('rules backtest reports each alert that fires and resolves, with its labels, value and start', async () => {
   const { emulator, run } = await setUp([
     { name: 'Failing', when: { growth: { ...failed, over: '10m', atLeast: 5 } } },
   ]);
@@ -96,7 +96,7 @@ it('reports each alert that fires and resolves, with its labels, value and start
   expect(result?.rules).toEqual([{ rule: 'Failing', fired: 1, firingFor: 11 * MINUTE, unknownFor: 10 * MINUTE }]);
 });
 
-it('reports a rule as unknown if the event log does not contain its data', async () => {
+it('rules backtest reports a rule as unknown if the event log does not contain its data', async () => {
   const { emulator, run } = await setUp([
     { name: 'Dlq', when: { above: { metric: 'delivery_dlq_messages', value: 1 } } },
     { name: 'Waiting', when: { absent: { metric: 'delivery_flow_control_waitlist_size' } } },
@@ -117,7 +117,7 @@ it('reports a rule as unknown if the event log does not contain its data', async
   ]);
 });
 
-it('evaluates built-in alerts on event data and reports the others as unknown', async () => {
+it('rules backtest evaluates built-in alerts on event data and reports the others as unknown', async () => {
   const { emulator, run } = await setUp([], { builtin: { extended: true, disable: ['retries_high'] } });
   const from = Math.floor((Date.now() - 3 * HOUR) / MINUTE) * MINUTE;
   emulator.state.addEvents(failures(from, 170));
@@ -142,7 +142,7 @@ it('evaluates built-in alerts on event data and reports the others as unknown', 
   expect(unknown.has('DeliveryRetryRatioHigh')).toBe(false);
 });
 
-it('evaluates no rule if collect.events is disabled', async () => {
+it('rules backtest evaluates no rule if collect.events is disabled', async () => {
   const { run } = await setUp([QUIET], { events: { enabled: false } });
   expect((await run(Date.now() - HOUR)).result).toMatchObject({
     range: undefined,
@@ -151,7 +151,7 @@ it('evaluates no rule if collect.events is disabled', async () => {
   });
 });
 
-it('treats an empty log as an absence of events only if its retention is configured, and only within it', async () => {
+it('rules backtest treats an empty log as an absence of events only if its retention is configured, and only within it', async () => {
   const unknown = await setUp([QUIET]);
   expect((await unknown.run(Date.now() - HOUR)).result).toMatchObject({
     range: undefined,
@@ -164,7 +164,7 @@ it('treats an empty log as an absence of events only if its retention is configu
   expect(result?.range?.from).toBeGreaterThan(now - 30 * MINUTE - 1);
 });
 
-it('reports a rule about missing events as unknown while rows are unreadable', async () => {
+it('rules backtest reports a rule about missing events as unknown while rows are unreadable', async () => {
   const time = Date.now() - HOUR;
   const service = await serve((_request, response) =>
     json(response, { events: [{ messageId: 'msg_1', state: 'CREATED', time }, { messageId: 'msg_2' }] }),
@@ -177,7 +177,7 @@ it('reports a rule about missing events as unknown while rows are unreadable', a
   expect(result?.rules[0]?.unknownFor).toBeGreaterThan(to - from - MINUTE);
 });
 
-it('rejects with the error of the service if the service cannot be read', async () => {
+it('rules backtest fails with the error of the service if the service cannot be read', async () => {
   const { emulator, run } = await setUp([QUIET]);
   emulator.faults.add({ kind: 'status', status: 403 });
   await expect(run(Date.now() - HOUR)).rejects.toThrow('403');
@@ -187,7 +187,7 @@ it.each([
   [['--account', 'nobody'], 'there is no account called nobody in config.yaml\n'],
   [['--since', '2999-01-01T00:00:00Z'], '--since must be before now\n'],
   [['--since', 'yesterday'], expect.stringContaining('must be a time such as 2026-11-22T06:00:00Z')],
-])('rejects the options %j before it queries the service', async (options, text) => {
+])('rules backtest rejects the options %j before it queries the service', async (options, text) => {
   const config = join(newFolder(), 'config.yaml');
   writeFileSync(
     config,

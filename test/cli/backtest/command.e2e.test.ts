@@ -7,7 +7,7 @@ import { newFolder } from '../../support/folder.ts';
 
 const MINUTE = 60_000;
 
-it('prints each change, a line for each rule and the number of requests, and exits with 1 if the service fails', async () => {
+it('rules backtest prints each change, a line for each rule and the number of requests, and exits with 1 if the service fails', async () => {
   const emulator = await emulateEmpty();
   const config = join(newFolder(), 'config.yaml');
   const recent = { metric: 'delivery_events_recent', labels: { state: 'created' } };

@@ -6,7 +6,7 @@ import { RULES } from './rules.ts';
 const MINUTE = 60_000;
 const WEEK = 7 * 24 * 60 * MINUTE;
 
-it('fires and resolves alerts during a week at the same evaluations as an agent that was running at the time', async () => {
+it('rules backtest of a week reports alert changes at the same evaluations as an agent that was running at the time', async () => {
   const { live, past, result } = await compare({
     scenario: 'flow-control-pileup',
     length: WEEK,

@@ -13,7 +13,7 @@ import { emulateEmpty } from '../../support/emulate.ts';
 import { newFolder } from '../../support/folder.ts';
 import { json, serve } from '../../support/http-service.ts';
 
-it('reports every configuration error and still checks the store', async () => {
+it('doctor reports every configuration error and still checks the store', async () => {
   const service = await answers();
   const file = configFile(service, { servr: {}, collect: { dlq: { every: 'soon' } } });
   const { isConfigValid, of, statuses } = await diagnose(file);
@@ -23,7 +23,7 @@ it('reports every configuration error and still checks the store', async () => {
   expect(service.requests).toEqual([]);
 });
 
-it('finds secret files that other users can read', async () => {
+it('doctor finds secret files that other users can read', async () => {
   const service = await answers();
   const tokenFile = join(newFolder(), 'token');
   writeFileSync(tokenFile, TOKEN);
@@ -66,7 +66,7 @@ it.each([
 it.each([
   ['upstream', { upstream: { proxy: 'http://user:canary@127.0.0.1:1' } }],
   ['push', { push: { metrics: { headers: { authorization: 'Bearer canary' } } } }],
-])('warns that other users can read a configuration with a secret in the section %s', async (_section, more) => {
+])('doctor warns that other users can read a configuration with a secret in the section %s', async (_section, more) => {
   const file = configFile(await answers(), more);
   chmodSync(file, 0o644);
   expect((await diagnose(file)).of('permissions')).toEqual([
@@ -74,7 +74,7 @@ it.each([
   ]);
 });
 
-it('finds a world-readable web-config file that contains users', async () => {
+it('doctor finds a world-readable web-config file that contains users', async () => {
   const web = join(newFolder(), 'web.yaml');
   const file = configFile(await answers(), { server: { listen: '127.0.0.1:0', webConfigFile: web } });
   writeFileSync(web, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
@@ -86,7 +86,7 @@ it('finds a world-readable web-config file that contains users', async () => {
   expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
 });
 
-it('reports a damaged store together with a remedy', async () => {
+it('doctor reports a damaged store together with a remedy', async () => {
   const service = await answers();
   const file = configFile(service);
   writeFileSync(join(file, '..', 'store.db'), 'no database'.repeat(100), { mode: 0o600 });
@@ -96,7 +96,7 @@ it('reports a damaged store together with a remedy', async () => {
   );
 });
 
-it('reports a port that another program uses', async () => {
+it('doctor reports a port that another program uses', async () => {
   const taken = createServer(socket => socket.end('220 not HTTP\r\n', () => socket.destroy()));
   await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve));
   afterThisTest(() => new Promise(resolve => taken.close(() => resolve())));
@@ -108,7 +108,7 @@ it('reports a port that another program uses', async () => {
   ]);
 });
 
-it('recognizes the running agent of this configuration by its port', async () => {
+it('doctor recognizes the running agent of this configuration by its port', async () => {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
   // Choose the port first, because the file must contain it.
@@ -131,7 +131,7 @@ it('recognizes the running agent of this configuration by its port', async () =>
   ]);
 });
 
-it('connects to receivers without sending anything', async () => {
+it('doctor connects to receivers without sending anything', async () => {
   const hook = await serve();
   const env = { DELIVERY_TOKEN: TOKEN, BEAT: `${hook.url}/canary-7f3a`, NOTHING: 'http://127.0.0.1:1/canary-7f3a' };
   const file = configFile(await answers(), {
@@ -168,7 +168,7 @@ it('connects to receivers without sending anything', async () => {
   ]);
 });
 
-it("shows no secret, regardless of the service's responses", async () => {
+it('doctor shows no secret, regardless of the service’s responses', async () => {
   const CANARY = 'canary-7f3a';
   const row = { dlqId: '1-0', messageId: 'm', flowControlKey: 'k', waitListSize: 1, body: CANARY, error: CANARY };
   const rounds: ((response: ServerResponse) => void)[] = [

@@ -7,7 +7,7 @@ import { answers, configFile, diagnose, NOWHERE, type Service, TOKEN } from '../
 import { atThisLoad } from '../../support/eventually.ts';
 import { json, serve } from '../../support/http-service.ts';
 
-it('compares the rows of each filter with its match, and reports a parameter that the service ignores or rejects', async () => {
+it('doctor compares the rows of each filter with its match, and reports a parameter that the service ignores or rejects', async () => {
   const row = { dlqId: '1-0', messageId: 'm', url: 'https://x.test/', queueName: 'q' };
   const service = await serve((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', NOWHERE);
@@ -30,7 +30,7 @@ it('compares the rows of each filter with its match, and reports a parameter tha
   ]);
 });
 
-it('prints an ok line for each check of a healthy service', async () => {
+it('doctor prints an ok line for each check of a healthy service', async () => {
   const service = await answers();
   const { all, statuses, isConfigValid } = await diagnose(configFile(service));
   expect(isConfigValid).toBe(true);
@@ -70,13 +70,13 @@ it('prints an ok line for each check of a healthy service', async () => {
   expect(service.headers[0]?.authorization).toBe(undefined);
 });
 
-it('leaves no files behind', async () => {
+it('doctor leaves no files behind', async () => {
   const file = configFile(await answers());
   await diagnose(file);
   expect(readdirSync(join(file, '..'))).toEqual(['config.yaml']);
 });
 
-it('reports a rejected token once and skips the lists', async () => {
+it('doctor reports a rejected token once and skips the lists', async () => {
   const service = await answers();
   const { all, of } = await diagnose(configFile(service), { env: { DELIVERY_TOKEN: 'another' } });
   expect(of('token')).toEqual([
@@ -90,7 +90,7 @@ it('reports a rejected token once and skips the lists', async () => {
   ]);
 });
 
-it('shows why the service rejects a token or a request, without showing secrets', async () => {
+it('doctor shows why the service rejects a token or a request, without showing secrets', async () => {
   const refusing = (status: number, error: string) =>
     answers((path, response) => {
       if (!path.startsWith('/v2/')) return false;
@@ -109,7 +109,7 @@ it('shows why the service rejects a token or a request, without showing secrets'
   ]);
 });
 
-it('continues after a failed list, and reports unreadable rows and the path that works', async () => {
+it('doctor continues after a failed list, and reports unreadable rows and the path that works', async () => {
   const service = await answers((path, response) => {
     if (path === '/v2/dlq') json(response, {}, 403);
     else if (path === '/v2/events') json(response, {}, 404);
@@ -127,7 +127,7 @@ it('continues after a failed list, and reports unreadable rows and the path that
   expect(statuses).toMatchObject({ token: 'ok', 'flow control': 'ok', 'flow control key': 'ok' });
 });
 
-it('uses the action token only for one read, and only if a rule may act', async () => {
+it('doctor uses the action token only for one read, and only if a rule may act', async () => {
   const service = await answers();
   const rule = {
     name: 'r',
@@ -154,7 +154,7 @@ it('uses the action token only for one read, and only if a rule may act', async 
   expect(service.requests.filter(request => !request.startsWith('GET'))).toEqual([]);
 });
 
-it('reports connection errors and continues with checks that do not depend on them', async () => {
+it('doctor reports connection errors and continues with checks that do not depend on them', async () => {
   const service = await answers();
   const label = 'x'.repeat(64);
   const accounts = [
@@ -172,7 +172,7 @@ it('reports connection errors and continues with checks that do not depend on th
   expect(of('token').map(line => line.split(':')[0])).toEqual(['skip lost token', 'skip shut token', 'ok well token']);
 });
 
-it('ends despite unresponsive services, endless responses and long Retry-After times', async () => {
+it('doctor ends despite unresponsive services, endless responses and long Retry-After times', async () => {
   const flood = Buffer.alloc(65_536, ' ');
   const pour = (response: ServerResponse) => {
     const more = () => {
@@ -209,7 +209,7 @@ it('ends despite unresponsive services, endless responses and long Retry-After t
   ]);
 });
 
-it('reports how far the local clock is behind or ahead of the service’s clock', async () => {
+it('doctor reports how far the local clock is behind or ahead of the service’s clock', async () => {
   const service = await answers();
   const clock = (ms: number) => ({ ...systemClock, now: () => Date.now() + ms });
   const file = configFile(service);
