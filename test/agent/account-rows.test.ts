@@ -47,7 +47,7 @@ async function setUp() {
   };
 }
 
-it('commits rows immediately if they must survive a crash loop, and other rows only on save', async () => {
+it('an account commits rows that must survive a crash loop immediately, and other rows only on save', async () => {
   const { clock, commits, known, upkeep, stored, succeed, fail } = await setUp();
   const began = clock.now();
   await upkeep.afterRound();
@@ -84,7 +84,7 @@ it('a rejected commit of account rows fails no round, and the next save stores t
   expect((await stored()).freshness?.dlq?.full?.tryingSince).toBeUndefined();
 });
 
-it('logs once when data is withdrawn and once when it is fresh again', async () => {
+it('an account logs once when data is withdrawn and once when it is fresh again', async () => {
   const { clock, log, upkeep, succeed, fail } = await setUp();
   await succeed();
   for (let minute = 0; minute < 25; minute += 1) {

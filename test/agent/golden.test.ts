@@ -16,7 +16,7 @@ const FORMATS = [
 /** Starts the emulator and the agent at a fixed time and waits for the first result of each round. */
 async function startBoth(more: object[] = []): Promise<Agent> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
-  // Without history and dead letters, changes of the emulated workload do not affect the golden files.
+  // Without generated history and dead letters, changes of the emulated workload do not affect the golden files.
   const emulator = await startEmulator({ clock, token: 'golden-token', history: 0, dlqEntries: 0 });
   afterThisTest(() => emulator.close());
   for (const [index, responseStatus] of [500, 404, 500].entries()) {

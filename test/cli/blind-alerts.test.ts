@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { alertsThatRead } from '../../src/cli/blind-alerts.ts';
 
-it('finds alerts that read a family directly', () =>
+it('alertsThatRead finds alerts that read a family directly', () =>
   expect(alertsThatRead(['delivery_schedule_missed_total'])).toEqual(['DeliveryScheduleMissed']));
 
-it('finds alerts that read a family through recording rules', () =>
+it('alertsThatRead finds alerts that read a family through recording rules', () =>
   expect(alertsThatRead(['delivery_messages_finished_total'])).toContain('DeliveryErrorBudgetFastBurn'));
 
-it('finds configured alerts that read a family', () => {
+it('alertsThatRead finds configured alerts that read a family', () => {
   const more = [
     { alert: 'Rate', expr: 'max by (account) (delivery_flow_control_rate_limit{flow_control_key="k"}) > 5' },
     { alert: 'Histogram', expr: 'rate(delivery_message_queue_wait_seconds_count[5m]) == 0' },
@@ -19,7 +19,8 @@ it('finds configured alerts that read a family', () => {
   expect(found).not.toContain('Other');
 });
 
-it('does not match a prefix of a family name', () => expect(alertsThatRead(['delivery_dlq'])).toEqual([]));
+it('alertsThatRead does not match a prefix of a family name', () =>
+  expect(alertsThatRead(['delivery_dlq'])).toEqual([]));
 
-it('finds no alert for families that only dashboards show', () =>
+it('alertsThatRead finds no alert for a family that only dashboards show', () =>
   expect(alertsThatRead(['delivery_watch_api_response_bytes_total'])).toEqual([]));

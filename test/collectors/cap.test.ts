@@ -19,13 +19,13 @@ function bySorting(sizes: ReadonlyMap<string, number>, before: ReadonlyMap<strin
 }
 
 describe('values shown under a cap', () => {
-  it('chooses all values if the cap permits, otherwise the largest ones', () => {
+  it('chooseMembers chooses all values if the cap permits, otherwise the largest ones', () => {
     expect(names(chooseMembers(sizesOf(1, 2), new Map(), 2))).toEqual(['k0', 'k1']);
     expect(names(chooseMembers(sizesOf(1, 5, 3, 5), new Map(), 2))).toEqual(['k1', 'k3']);
     expect(names(chooseMembers(sizesOf(1, 1, 1), new Map(), 2))).toEqual(['k0', 'k1']);
   });
 
-  it('keeps a value that ranks just beyond the cap, and evicts one that ranks beyond the margin in the third round', () => {
+  it('chooseMembers keeps a value that ranks just beyond the cap, and evicts one beyond the margin in the third round', () => {
     const cap = 10;
     const before = chooseMembers(sizesOf(...Array.from({ length: 20 }, (_, index) => 100 - index)), new Map(), cap);
     expect(before.has('k9')).toBe(true);
@@ -41,7 +41,7 @@ describe('values shown under a cap', () => {
     expect(members.has('k9')).toBe(true);
   });
 
-  it('chooses the same values as a reference that sorts all values', () => {
+  it('chooseMembers chooses the same values as a reference that sorts all values', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 12 }),
@@ -60,7 +60,7 @@ describe('values shown under a cap', () => {
     );
   });
 
-  it('chooses existing values only, and as many as the cap permits', () => {
+  it('chooseMembers chooses only existing values, and as many as the cap permits', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 6 }),

@@ -48,19 +48,19 @@ it.each<[object, object, string[]]>([
     accountsOf(['b', 'c'], { labels: { team: 'x' } }),
     ['accounts: a removed, b changed, c added'],
   ],
-])('reports the sections and accounts that differ between %j and %j', (before, after, expected) => {
+])('changesBetween reports the sections and accounts that differ between %j and %j', (before, after, expected) => {
   const changes = changesBetween(configWith(before), configWith(after));
   expect(changes.sort()).toEqual([...expected].sort());
   expect(JSON.stringify(changes)).not.toContain('canary');
 });
 
-it('lists ten changed accounts and counts the others', () => {
+it('changesBetween lists ten changed accounts and counts the others', () => {
   const names = Array.from({ length: 1000 }, (_, index) => `b${index}`);
   const [line] = changesBetween(configWith({}), configWith(accountsOf(['a', ...names])));
   expect(line).toMatch(/^accounts: b0 added, .*b9 added and 990 more$/);
 });
 
-it('distinguishes settings by their secrets and patterns without exposing them', () => {
+it('identityOf distinguishes settings by their secrets and patterns without exposing them', () => {
   const settings = (secret: string, pattern: string) => ({ token: new Secret(secret), match: new RegExp(pattern) });
   expect(identityOf(settings('a', 'b'))).toBe(identityOf(settings('a', 'b')));
   expect(identityOf(settings('a', 'b'))).not.toBe(identityOf(settings('c', 'b')));
@@ -70,14 +70,14 @@ it('distinguishes settings by their secrets and patterns without exposing them',
 });
 
 it.each(['config.example.yaml', 'examples/auto-cancel.yaml', 'deploy/agent/config.yaml'])(
-  'reports no changes between two loads of %s',
+  'changesBetween reports no changes between two loads of %s',
   file => {
     const load = () => parseConfig(readFileSync(file, 'utf8'), file).config;
     expect(changesBetween(load(), load())).toEqual([]);
   },
 );
 
-it('detects every difference between plain settings and ignores the order of keys', () => {
+it('identityOf detects every difference between plain settings and ignores the order of keys', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       const same = JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));

@@ -119,11 +119,13 @@ function faultsOf(plants: readonly Plant[]): string[] {
   }
 }
 
-it('reports no errors in a valid configuration', () => expect(faultsOf([])).toEqual([]));
+it('parseConfig reports no errors in a valid configuration', () => expect(faultsOf([])).toEqual([]));
 
-it.each(PLANTS)('reports exactly one error for %s', (...plant) => expect(faultsOf([plant])).toHaveLength(1));
+it.each(PLANTS)('parseConfig reports exactly one error for %s', (...plant) =>
+  expect(faultsOf([plant])).toHaveLength(1),
+);
 
-it('reports all errors independently of each other', () => {
+it('parseConfig reports all errors independently of each other', () => {
   const alone = new Map(PLANTS.map(plant => [plant, faultsOf([plant])]));
   fc.assert(
     fc.property(fc.shuffledSubarray([...PLANTS], { minLength: 2 }), plants => {
@@ -135,7 +137,7 @@ it('reports all errors independently of each other', () => {
 });
 
 it.each(['__proto__', '__defineGetter__', 'constructor', 'toString'])(
-  'reports the key %s as unknown like any other key',
+  'parseConfig reports the key %s as unknown like any other key',
   key => {
     const text = `${JSON.stringify(key)}: 1\naccounts: [{ name: a, baseUrl: 'https://a.example', token: { env: TOKEN } }]`;
     const check = () => parseConfig(text, 'x.yaml', { TOKEN: 't' }, 0);

@@ -49,7 +49,7 @@ describe('healthUrl', () => {
     expect(urlOf('server: { listen: 8080 }')).toBe('http://127.0.0.1:10922/-/healthy');
   });
 
-  it('rejects an invalid address and a missing file', () => {
+  it('the health URL cannot be read from an invalid address or a missing file', () => {
     expect(() => urlOf('server: { listen: here }')).toThrow('config.yaml: here is not host:port');
     expect(() => healthUrl('/nowhere/config.yaml')).toThrow('ENOENT');
   });

@@ -23,7 +23,7 @@ describe('invalid configurations', () => {
     expect(message).toMatchSnapshot();
   });
 
-  it('reports a missing file', () =>
+  it('loadConfig reports a missing file', () =>
     expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe('nowhere.yaml:1:1: does not exist'));
 });
 

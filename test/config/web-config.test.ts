@@ -31,7 +31,7 @@ describe('invalid web-config files', () => {
     expect(message).toMatchSnapshot();
   });
 
-  it('reports a missing file, a folder and a file that is too large', () => {
+  it('readWebConfig reports a missing file, a folder and a file that is too large', () => {
     expect(faultText(() => readWebConfig('nowhere.yaml'))).toBe('nowhere.yaml:1:1: does not exist');
     expect(faultText(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
     const file = join(newFolder(), 'web.yaml');

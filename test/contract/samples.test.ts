@@ -2,7 +2,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
 import { ask, emulator } from '../emulator/emulated.ts';
 
-/** Types in the tables below, which were transcribed by hand from the interface document, independently of src/. */
+/**
+ * Types of the fields in the tables below. The tables were transcribed by hand from the interface document,
+ * independently of src/.
+ */
 type Kind = 'string' | 'number' | 'integer' | 'boolean' | 'header' | 'uuid' | readonly string[];
 
 const DLQ_MESSAGE: Record<string, Kind> = {
@@ -75,7 +78,7 @@ const wrongFields = (row: Readonly<Record<string, unknown>>, shape: Record<strin
 const errorBody = { error: expect.stringMatching(/./) };
 let emulated: Emulator;
 beforeAll(async () => {
-  // All tests of this file share it, so it is not closed per test.
+  // All tests of this file share the emulator, so it is not closed per test.
   const { startEmulator } = await import('../../src/emulator/server.ts');
   emulated = await startEmulator({ speed: 0 });
   return () => emulated.close();

@@ -255,7 +255,7 @@ describe('alerts after an agent is killed', () => {
     const url = await agent.start();
     await eventually(() => expect(hook.received).toHaveLength(1));
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
-    /** Waits until data is withdrawn and several requests have failed, and expects the alert to be still firing. */
+    /** Waits until data is withdrawn and several requests have failed, and expects that the alert still fires. */
     async function failAt(at: string): Promise<void> {
       await eventually(async () => {
         const text = await (await fetch(`${at}/metrics`)).text();

@@ -51,7 +51,7 @@ const RULES = [
   { name: 'Failing', when: above('delivery_events_recent', { state: 'failed' }, 8) },
 ];
 
-/** Starts the agent as a process and a service whose responses the test can change. */
+/** Starts a service with changeable responses, and the agent as a process. */
 async function setUp() {
   let change = unchanged;
   const service = await serve((request, response) => {

@@ -31,7 +31,7 @@ const row = {
 };
 const page = JSON.stringify({ messages: [row, CANARY], events: [row, { time: CANARY }], flowControls: [row, CANARY] });
 
-/** Responses that the service returns in turn. */
+/** Responses that the service cycles through. */
 const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
   response => response.end(page),
   response => response.end(`<html>${CANARY}</html>`),

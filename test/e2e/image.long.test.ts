@@ -62,7 +62,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
   });
   beforeAll(() => {
     for (const name of ['store', 'etc']) mkdirSync(join(folder, name));
-    // As with Kubernetes' fsGroup, the folder has a different owner but the same group.
+    // As with Kubernetes' fsGroup, the folder belongs to another user, but to the group of the process.
     chownSync(join(folder, 'store'), 0, UID);
     chmodSync(join(folder, 'store'), 0o2775);
   });
@@ -82,8 +82,8 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
   }
 
   /**
-   * Runs a command of the image as a container engine would: as process 1 of a new PID namespace, as an unprivileged
-   * different user, on a read-only root where only the store is writable.
+   * Runs a command of the image as a container engine would: as process 1 of a new PID namespace, as another,
+   * unprivileged user, on a read-only root with a writable store.
    */
   function start(args: readonly string[]) {
     const script = `

@@ -19,7 +19,7 @@ function scene(hasProblem: boolean, q: string): Overview {
   return { ...overview(rows), rows: matching, matching: matching.length };
 }
 
-/** Starts a server whose numbers can be changed and whose timers run ten times as fast. */
+/** Starts a server with changeable numbers and timers that run ten times as fast. */
 async function serve() {
   const state = { hasProblem: false, changed: false, polls: 0, queries: [] as OverviewQuery[] };
   const server = await startHttpServer(

@@ -114,7 +114,7 @@ const PAGES = {
   '/agent': '/api/v1/agent',
 };
 
-/** Checks that a page has no errors, foreign requests, overflow, accessibility problems or secrets. */
+/** Checks that a page has no errors, requests to other hosts, overflow, accessibility problems or secrets. */
 async function expectSound(visited: Visited): Promise<void> {
   expect(visited.complaints).toEqual([]);
   expect(visited.foreign).toEqual([]);

@@ -35,7 +35,7 @@ const onlyFlowControl = (every: string) => ({
 });
 
 describe('shutdown from the sources, as with `npm start`', () => {
-  // `startSources` returns the function that undoes it.
+  // `startSources` returns its teardown function.
   beforeAll(startSources);
 
   it.each(['SIGTERM', 'SIGINT'] as const)(

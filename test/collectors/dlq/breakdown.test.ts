@@ -4,7 +4,7 @@ import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
-it('evicts a value beyond the cap in the third walk, even if each walk has several steps', async () => {
+it('a breakdown evicts a value beyond the cap in the third walk, even if each walk has several steps', async () => {
   let counts: Readonly<Record<string, number>> = {};
   async function* dlqPages() {
     const statuses = Object.entries(counts).flatMap(([status, count]) => Array<string>(count).fill(status));

@@ -64,19 +64,22 @@ function createAgent(options = OPTIONS) {
   };
 }
 
-it.each([31_000, -31_000])('restarts sightings if the clock was stepped by %d ms between two walks', step => {
-  let offset = 1_000_000;
-  const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
-  agent.walk(0, 'a');
-  offset += 29_000;
-  expect(agent.walk(10, 'a')).toBe('a@0x2');
-  offset += step;
-  expect(agent.walk(20, 'a')).toBe('a@20x1');
-  expect(agent.walk(30, 'a')).toBe('a@20x2');
-});
+it.each([31_000, -31_000])(
+  'the tracker restarts sightings if the clock was stepped by %d ms between two walks',
+  step => {
+    let offset = 1_000_000;
+    const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
+    agent.walk(0, 'a');
+    offset += 29_000;
+    expect(agent.walk(10, 'a')).toBe('a@0x2');
+    offset += step;
+    expect(agent.walk(20, 'a')).toBe('a@20x1');
+    expect(agent.walk(30, 'a')).toBe('a@20x2');
+  },
+);
 
 it.each(['while the agent runs', 'before it restarts'])(
-  'restarts sightings of a walk during which the clock was stepped: %s',
+  'the tracker restarts sightings of a walk during which the clock was stepped: %s',
   when => {
     let offset = 0;
     const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
@@ -93,7 +96,7 @@ it.each(['while the agent runs', 'before it restarts'])(
 );
 
 describe('tracker', () => {
-  it('reports when a callback was first seen in progress, and in how many walks', () => {
+  it('the tracker reports when a callback was first seen in progress, and in how many walks', () => {
     const agent = createAgent();
     expect(agent.walk(0, 'a b:success c:none')).toBe('a@0x1');
     expect(agent.walk(10, 'd a')).toBe('a@0x2 d@10x1');
@@ -102,7 +105,7 @@ describe('tracker', () => {
   });
 
   it.each(['', 'a:success', 'a:fail', 'a:canceled', 'a:who-knows', 'a:none', 'a:blind', 'a#m1'])(
-    'ends an episode at a walk that lists %j',
+    'the tracker ends the episode of entry a at a walk that lists %j',
     shown => {
       const agent = createAgent();
       agent.walk(0, 'a');
@@ -113,7 +116,7 @@ describe('tracker', () => {
     },
   );
 
-  it('starts another episode for another callback message, even after a restart', () => {
+  it('the tracker starts another episode for another callback message, even after a restart', () => {
     const agent = createAgent();
     agent.walk(0, 'a#m1');
     const [first] = agent.tracker().facts()?.sightings ?? [];
@@ -130,7 +133,7 @@ describe('tracker', () => {
     expect(other.tracker().facts()?.sightings[0]?.episode).not.toBe(first?.episode);
   });
 
-  it('restarts all episodes after a gap that is too long and when time goes backwards', () => {
+  it('the tracker restarts all episodes if the gap between walks is too long or time goes backwards', () => {
     const agent = createAgent();
     agent.walk(0, 'a b');
     expect(agent.walk(30, 'a b')).toBe('a@0x2 b@0x2');
@@ -140,7 +143,7 @@ describe('tracker', () => {
     expect(agent.walk(69, 'a')).toBe('a@69x2');
   });
 
-  it('restarts all episodes if the allowed gap is reduced below the gap of earlier walks', () => {
+  it('the tracker restarts all episodes if the allowed gap is reduced below the gap of earlier walks', () => {
     const agent = createAgent();
     agent.walk(0, 'a');
     expect(agent.walk(25, 'a')).toBe('a@0x2');
@@ -154,7 +157,7 @@ describe('tracker', () => {
     expect(agent.walk(70, 'a')).toBe('a@30x4');
   });
 
-  it('counts a row that is listed twice only once, and ignores a row whose state changed in between', () => {
+  it('the tracker counts an entry that is listed twice once, and ignores one whose state changed in between', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');
     const words = 'a a b b:success c:fail c d#m1 d#m2 e e:none f:blind f:blind g:none g';
@@ -164,7 +167,7 @@ describe('tracker', () => {
     expect(states?.map(({ entry }) => entry.callbackState)).toEqual(['in_progress', 'in_progress']);
   });
 
-  it('discards the sightings of an incomplete walk', () => {
+  it('the tracker discards the sightings of an incomplete walk', () => {
     const agent = createAgent();
     agent.walk(0, 'a');
     const before = agent.tracker().facts();
@@ -174,7 +177,7 @@ describe('tracker', () => {
     expect(agent.walk(10, 'a b')).toBe('a@0x2 b@10x1');
   });
 
-  it('writes a row at the start of an episode, deletes it at the end, and writes no rows in between', () => {
+  it('the tracker stores a row for an episode at its start and deletes it at its end, without changes in between', () => {
     const agent = createAgent();
     const changes = (words: string, minute: number) => {
       agent.tracker().observe(rows(words), START + minute * MINUTE);
@@ -202,7 +205,7 @@ describe('tracker', () => {
     expect(changes('', 50)).toEqual([]);
   });
 
-  it('counts walks of this process and reports whether the last one found any state', () => {
+  it('the tracker counts walks of this process and reports whether the last one found any state', () => {
     const agent = createAgent();
     expect(agent.tracker().facts()).toBeUndefined();
     agent.walk(0, 'a:success');
@@ -225,13 +228,13 @@ describe('tracker', () => {
     expect(agent.tracker().facts()?.walks).toBe(1);
   });
 
-  it('reports which entries were listed with a state in the current walk', () => {
+  it('the tracker reports which entries were listed with a state in the current walk', () => {
     const walk = createAgent().tracker().begin();
     walk.add(rows('a b:success c:blind d:none'));
     expect(['a', 'b', 'c', 'd', 'e'].map(walk.hasState)).toEqual([true, true, false, false, false]);
   });
 
-  it('caps tracked callbacks, keeps known ones and sets isPartial', () => {
+  it('the tracker limits tracked callbacks, keeps known ones and sets isPartial', () => {
     const many = (from: number, count: number) => Array.from({ length: count }, (_, n) => `e${from + n}`).join(' ');
     const agent = createAgent();
     agent.walk(0, many(0, MAX_SIGHTINGS));
@@ -250,7 +253,7 @@ describe('tracker', () => {
     expect(agent.tracker().facts()?.isPartial).toBe(false);
   });
 
-  it('treats overlong texts as unreported, and ignores entries with overlong ids', () => {
+  it('the tracker treats overlong texts as unreported, and ignores entries with overlong ids', () => {
     const entry = (fields: object) => ({ ...(rows('a')[0] as DlqEntry), ...fields });
     const sight = (fields: object) =>
       createAgent()
@@ -266,7 +269,7 @@ describe('tracker', () => {
     expect(sight({ id: 'i'.repeat(513) })).toBeUndefined();
   });
 
-  it('limits the total length of texts in sightings', () => {
+  it('the tracker limits the total length of texts in sightings', () => {
     const big = (n: number) => ({
       ...(rows(`e${n}`)[0] as DlqEntry),
       url: 'u'.repeat(2048),

@@ -54,7 +54,7 @@ function setUp(pageSize = 3) {
 }
 
 describe('oldest and newest entries', () => {
-  it('finds the same oldest and newest entries as a sort, in any order of arrival', () => {
+  it('createEnds finds the same oldest and newest entries as a sort, in any order of arrival', () => {
     const entries = fc.uniqueArray(
       fc.record({ id: fc.integer({ min: 0, max: 999 }).map(String), at: fc.integer({ min: START, max: START + 40 }) }),
       { selector: ({ id }) => id, maxLength: 100, size: 'max' },
@@ -78,7 +78,7 @@ describe('oldest and newest entries', () => {
     );
   });
 
-  it('adds entries that are found between walks and drops entries that a walk no longer lists', async () => {
+  it('the oldest and newest entries include those found between walks and omit those that a walk no longer lists', async () => {
     const act = fc.oneof(
       fc.record({ does: fc.constant('enter' as const), late: fc.nat(30_000), isTimed: fc.boolean() }),
       fc.record({ does: fc.constant('leave' as const), which: fc.nat(60) }),
@@ -118,7 +118,7 @@ describe('oldest and newest entries', () => {
     );
   });
 
-  it('returns no oldest and newest entries before the first walk', async () => {
+  it('the collector returns no oldest and newest entries before the first walk', async () => {
     const { queue, round, facts } = setUp();
     queue.set('a', { row: { messageId: 'a' }, at: undefined });
     expect(facts()).toMatchObject({ newest: [], longest: [] });
@@ -126,7 +126,7 @@ describe('oldest and newest entries', () => {
     expect(facts()).toMatchObject({ newest: [{ messageId: 'a' }], longest: [{ messageId: 'a' }] });
   });
 
-  it('reports destination and failure of a message without possible secrets', async () => {
+  it('the oldest and newest entries contain destination and failure of a message without possible secrets', async () => {
     const { queue, round, facts } = setUp();
     const row = {
       dlqId: `${START}-1`,
@@ -168,7 +168,7 @@ describe('oldest and newest entries', () => {
     expect(JSON.stringify(facts().newest)).not.toContain('hidden');
   });
 
-  it('truncates overlong texts of a hostile service', async () => {
+  it('the oldest and newest entries contain truncated texts if a hostile service sends overlong ones', async () => {
     const { queue, round, facts } = setUp(100);
     const long = 'x'.repeat(100_000);
     for (let at = 0; at < 60; at += 1) {

@@ -16,7 +16,7 @@ async function find(begin: number, span: number, shape?: LogShape) {
   return { after: oldest === undefined ? undefined : oldest - from, requests: log.service.requests };
 }
 
-it('finds the start of the log to within an hour by bisection', async () => {
+it('findOldest finds the start of the log to within an hour by bisection', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(48 * HOUR), fc.integer({ min: 1, max: 48 * HOUR }), async (begin, span) => {
       const { after, requests } = await find(begin, span);
@@ -31,11 +31,11 @@ it('finds the start of the log to within an hour by bisection', async () => {
   );
 });
 
-it('skips the search if the service ignores the range', async () => {
+it('findOldest returns the start of the range after one request if the service ignores the range', async () => {
   expect(await find(20 * HOUR, 21 * HOUR, { page: 10, ignores: ['to'] })).toEqual({ after: 0, requests: 1 });
 });
 
-it('treats unreadable rows as listed events', async () => {
+it('findOldest treats unreadable rows as listed events', async () => {
   async function* eventPages() {
     yield { rows: [], rejected: 1, isLast: true };
   }

@@ -15,7 +15,7 @@ function eventAt(number: number, time: number): KeptEvent {
   return { identity, message, state: 0, time, dueAt: 0, schedules: undefined, destination: '', statusClass: 0 };
 }
 
-it('counts no event twice if minutes are dropped while a sweep reads them', () => {
+it('a sweep counts no event twice if stored minutes are dropped while it reads them', () => {
   const times = { floor: START - 1, newest: START, readTo: START, foundAt: START, judgedTo: 0, judgedLast: START - 1 };
   const checkpoint = {
     ...times,

@@ -26,7 +26,7 @@ async function read(minutes: number, options: object) {
 // Warm up first, so that compiled code and object shapes are not measured.
 const warmUp = () => read(2, {});
 
-it('uses less than 140 bytes per event kept for deduplication', async () => {
+it('deduplication uses less than 140 bytes per stored event', async () => {
   await warmUp();
   const before = liveBytes();
   const agent = await read(10, { overlap: '1h', window: '1h', lateSweep: '1h' });
@@ -35,7 +35,7 @@ it('uses less than 140 bytes per event kept for deduplication', async () => {
   expect(agent.shown().gauges).toMatchObject({ inFlight: 0, recent: { created: 10 * MESSAGES } });
 });
 
-it('retains no memory for ended messages', async () => {
+it('the event collector retains no memory for ended messages', async () => {
   const options = { overlap: '1s', window: '1s', lateSweep: '1s' };
   await warmUp();
   const before = liveBytes();

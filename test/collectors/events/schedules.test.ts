@@ -158,7 +158,7 @@ it.each([
   ]);
 });
 
-it('requires every key of match, and allows several schedules per message', async () => {
+it('a message counts for every schedule whose match it meets in all keys', async () => {
   const scene = await createScene(
     { ...HALF_HOURLY, match: { queue: 'q', label: 'l' } },
     { ...HALF_HOURLY, name: 'other', match: { queue: 'q' } },

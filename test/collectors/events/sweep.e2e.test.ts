@@ -123,7 +123,7 @@ it('counts delayed events and closes messages whose end is listed late', async (
   expect(finished(agent.shown())).toBe(1);
 });
 
-it('sweeps each complete minute that is older than lateSweep once', async () => {
+it('sweeps read each complete minute that is older than lateSweep once', async () => {
   const service = createLog();
   const { clock, service: asks } = service;
   const agent = createAgent(service, OPTIONS);
@@ -145,7 +145,7 @@ it('sweeps each complete minute that is older than lateSweep once', async () => 
   expect(sweptTo).toBeGreaterThan(clock.now - LATE_SWEEP - 10 * MINUTE);
 });
 
-it('reads fewer minutes per range if they contain many events', async () => {
+it('a sweep reads fewer minutes per range if they contain many events', async () => {
   const service = createLog({ page: 10_000, order: 'up' });
   const { clock, log, service: asks } = service;
   const agent = createAgent(service, OPTIONS);
