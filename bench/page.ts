@@ -87,10 +87,13 @@ async function thousand(closing: Closing) {
   const viewed = Array.from({ length: ACCOUNTS }, (_, index) => ({
     settings,
     sources,
-    firstSeen: () => undefined,
-    recent: (histories[index % HISTORIES] as (typeof histories)[number]).recent,
     autoCancel: undefined,
-    account: { ...account, name: `production-${index}` },
+    account: {
+      ...account,
+      name: `production-${index}`,
+      history: histories[index % HISTORIES] as (typeof histories)[number],
+      problems: { firstSeen: () => undefined },
+    },
   }));
   return { viewed, now: clock.now };
 }

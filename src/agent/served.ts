@@ -136,8 +136,6 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     autoCancel,
     sources,
     alerts,
-    history: name => byName.get(name)?.history ?? { recent: () => [] },
-    problemLog: name => byName.get(name)?.problems ?? { firstSeen: () => undefined },
     agentProblems: agent.problems,
     elsewhere,
     kept,

@@ -1,14 +1,14 @@
 import { Command } from 'commander';
 import { printableJson } from '../kit/text.ts';
-import { MESSAGE_FIELDS, messageJson, readMessage } from '../lookup/message.ts';
-import { type DescribedStep, describeMessage, describeStep, utcText } from '../lookup/words.ts';
+import { MESSAGE_FIELDS, messageJson, readMessage, type Step } from '../lookup/message.ts';
+import { describeMessage, describeStep, utcText } from '../lookup/words.ts';
 import { isSaneId } from '../upstream/api.ts';
 import { repeated } from './option-values.ts';
 import { loadAccounts, readAccounts, type SelectionOptions } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-function stepTable(steps: readonly DescribedStep[]): string[] {
+function stepTable(steps: readonly Step[]): string[] {
   if (steps.length === 0) return [];
   const rows = steps.map(step => {
     const { after, details } = describeStep(step, steps);

@@ -61,18 +61,20 @@ export async function readMessage(
   return { account, messageId, events: events.rows, entry, callbackEvents, hasMore: events.hasMore, traceId };
 }
 
-/** One line of a timeline. Times are in milliseconds since the Unix epoch. */
+/** A value of the JSON form: if it is unknown, the API has null, and the command line omits it. */
+export type Optional<T> = T | null | undefined;
+
+/** One line of a timeline, in its JSON form. Times are ISO 8601, UTC. */
 export interface Step {
-  readonly time: number;
-  readonly state: EventState;
-  /** Number of the attempt that this event starts or ends; undefined if earlier attempts may be missing. */
-  readonly attempt?: number | undefined;
-  /** Duration of the attempt that this event ends (ms); undefined if its start is not listed. */
-  readonly took?: number;
+  readonly time: string;
+  readonly state: string;
+  /** Number of the attempt that this event starts or ends; unknown if earlier attempts may be missing. */
+  readonly attempt?: Optional<number>;
+  /** Duration of the attempt that this event ends; unknown if its start is not listed. */
+  readonly tookSeconds?: Optional<number>;
   /** HTTP status from the destination; 0 if it did not respond. */
-  readonly status?: number;
-  /** Due time of the next delivery. */
-  readonly dueAt?: number;
+  readonly responseStatus?: Optional<number>;
+  readonly nextDeliveryAt?: Optional<string>;
 }
 
 /**
@@ -82,15 +84,15 @@ export interface Step {
 export type Missing = 'all' | 'creation' | 'end' | 'unread';
 
 export interface Timeline {
-  /** The oldest first. */
-  readonly steps: readonly Step[];
+  /** The final state; null while the message is in flight, or if its end is not listed. */
+  readonly outcome: Optional<string>;
   /** Number of listed attempts; there may be more if the creation is not listed. */
   readonly attempts: number;
-  /** The final state; undefined while the message is in flight, or if its end is not listed. */
-  readonly outcome: EventState | undefined;
-  /** Time from the creation to the end (ms); undefined if one of them is not listed. */
-  readonly duration: number | undefined;
+  /** Time from the creation to the end; null if one of them is not listed. */
+  readonly durationSeconds: Optional<number>;
   readonly missing: readonly Missing[];
+  /** The oldest first. */
+  readonly events: readonly Step[];
 }
 
 /** Sorts the events and removes duplicates: the log may list an event twice. */
@@ -102,29 +104,28 @@ function distinct(events: readonly DeliveryEvent[]): DeliveryEvent[] {
 
 const ENDS_ATTEMPT: ReadonlySet<EventState> = new Set(['error', 'delivered', 'failed', 'cancelled']);
 
-function stepsOf(events: readonly DeliveryEvent[], hasCreation: boolean) {
+function stepsOf(sorted: readonly DeliveryEvent[], hasCreation: boolean) {
   let attempts = 0;
   let startedAt: number | undefined;
-  const steps = events.map(({ time, state, status, dueAt }, index): Step => {
-    const isRepeated = state === 'error' && events[index + 1]?.state === 'retry';
-    const step = {
-      time,
-      state,
-      ...(status !== undefined && { status }),
-      ...(dueAt !== undefined && dueAt > time && !isRepeated && { dueAt }),
-    };
+  const events = sorted.map(({ time, state, status, dueAt }, index): Step => {
+    const isRepeated = state === 'error' && sorted[index + 1]?.state === 'retry';
     const isStart = state === 'active';
-    const isEndOfStarted = startedAt !== undefined && ENDS_ATTEMPT.has(state);
+    const start = ENDS_ATTEMPT.has(state) ? startedAt : undefined;
     // The log does not contain the start of this attempt.
     const isUnstarted = startedAt === undefined && (state === 'error' || state === 'delivered');
     if (isStart || isUnstarted) attempts += 1;
-    const attempt = hasCreation && (isStart || isUnstarted || isEndOfStarted) ? { attempt: attempts } : {};
-    const took = isEndOfStarted && startedAt !== undefined ? { took: time - startedAt } : {};
     if (isStart) startedAt = time;
-    else if (isEndOfStarted) startedAt = undefined;
-    return { ...step, ...attempt, ...took };
+    else if (start !== undefined) startedAt = undefined;
+    return {
+      time: new Date(time).toISOString(),
+      state,
+      attempt: hasCreation && (isStart || isUnstarted || start !== undefined) ? attempts : undefined,
+      tookSeconds: start === undefined ? undefined : (time - start) / 1000,
+      responseStatus: status,
+      nextDeliveryAt: toIsoTime(dueAt !== undefined && dueAt > time && !isRepeated ? dueAt : undefined),
+    };
   });
-  return { steps, attempts };
+  return { attempts, events };
 }
 
 /** `isDead`: the message is in the dead-letter queue, so it has ended. */
@@ -139,16 +140,15 @@ export function timelineOf(events: readonly DeliveryEvent[], isDead: boolean, ha
     else if (!created) missing.push('creation');
     if (!end && isDead) missing.push('end');
   }
+  const { attempts, events: steps } = stepsOf(sorted, created !== undefined);
   return {
-    ...stepsOf(sorted, created !== undefined),
-    outcome: end?.state,
-    duration: created && end ? end.time - created.time : undefined,
+    outcome: end?.state ?? null,
+    attempts,
+    durationSeconds: created && end ? (end.time - created.time) / 1000 : null,
     missing,
+    events: steps,
   };
 }
-
-export const messageTimeline = ({ events, entry, hasMore }: Message) =>
-  timelineOf(events, entry !== undefined, hasMore);
 
 /** Properties of a message from its events, else from its dead letter; undefined if neither reports them. */
 function messageFields({ messageId, account, events, entry, traceId }: Message) {
@@ -183,35 +183,16 @@ export const MESSAGE_FIELDS = [
   'traceId',
 ] as const satisfies (keyof ReturnType<typeof messageFields>)[];
 
-const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
-
-function timelineJson({ steps, attempts, outcome, duration, missing }: Timeline) {
-  return {
-    outcome: outcome ?? null,
-    attempts,
-    durationSeconds: seconds(duration) ?? null,
-    missing,
-    events: steps.map(({ time, state, attempt, took, status, dueAt }) => ({
-      time: new Date(time).toISOString(),
-      state,
-      attempt,
-      tookSeconds: seconds(took),
-      responseStatus: status,
-      nextDeliveryAt: toIsoTime(dueAt),
-    })),
-  };
-}
-
 /** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. */
 export function messageJson(message: Message) {
-  const { entry, callbackEvents } = message;
+  const { events, entry, callbackEvents, hasMore } = message;
   return {
     ...messageFields(message),
-    ...timelineJson(messageTimeline(message)),
+    ...timelineOf(events, entry !== undefined, hasMore),
     deadLetter: entry ? entryJson(entry) : null,
     callback:
       callbackEvents.length === 0
         ? null
-        : { messageId: entry?.callbackMessageId, ...timelineJson(timelineOf(callbackEvents, false, false)) },
+        : { messageId: entry?.callbackMessageId, ...timelineOf(callbackEvents, false, false) },
   };
 }

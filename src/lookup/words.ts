@@ -1,32 +1,15 @@
 import { durationText } from '../kit/duration.ts';
 import { plural, printable } from '../kit/text.ts';
-import type { Missing } from './message.ts';
+import type { Missing, Optional, Step, Timeline } from './message.ts';
 
 /** Describes messages in their JSON form (`messageJson`), for the command line and the pages. */
 
-type Maybe<T> = T | null | undefined;
-
-export interface DescribedStep {
-  /** ISO 8601, UTC. */
-  readonly time: string;
-  readonly state: string;
-  readonly attempt?: Maybe<number>;
-  readonly tookSeconds?: Maybe<number>;
-  readonly responseStatus?: Maybe<number>;
-  readonly nextDeliveryAt?: Maybe<string>;
-}
-
-interface DescribedMessage {
-  readonly outcome: Maybe<string>;
-  readonly attempts: number;
-  readonly durationSeconds: Maybe<number>;
-  readonly missing: readonly Missing[];
-  readonly events: readonly DescribedStep[];
-  readonly deadLetter: Maybe<{
-    readonly dlqId?: Maybe<string>;
-    readonly enteredAt?: Maybe<string>;
-    readonly responseStatus?: Maybe<number>;
-    readonly callbackState?: Maybe<string>;
+interface DescribedMessage extends Timeline {
+  readonly deadLetter: Optional<{
+    readonly dlqId?: Optional<string>;
+    readonly enteredAt?: Optional<string>;
+    readonly responseStatus?: Optional<number>;
+    readonly callbackState?: Optional<string>;
   }>;
 }
 
@@ -43,13 +26,13 @@ const inSeconds = (seconds: number) => elapsed(Math.round(seconds * 1000));
 
 const response = (status: number) => (status === 0 ? 'no response' : `status ${status}`);
 
-const part = <T>(value: Maybe<T>, toText: (value: T) => string): string[] =>
+const part = <T>(value: Optional<T>, toText: (value: T) => string): string[] =>
   value === undefined || value === null ? [] : [toText(value)];
 
 /** Returns the time since the first step, and the details of a step: attempt, status, duration and next delivery. */
 export function describeStep(
-  { time, attempt, responseStatus, tookSeconds, nextDeliveryAt }: DescribedStep,
-  [first]: readonly DescribedStep[],
+  { time, attempt, responseStatus, tookSeconds, nextDeliveryAt }: Step,
+  [first]: readonly Step[],
 ): { readonly after: string; readonly details: string } {
   const details = [
     ...part(attempt, number => `attempt ${number}`),

@@ -75,9 +75,11 @@ export interface ShownSource {
   readonly isTokenRejected: () => boolean | undefined;
   readonly meter: Pick<AccountMeter, 'requests' | 'bytes' | 'budgetWait' | 'rowsRejected' | 'listsMissing'>;
   readonly budgetRemaining: () => number | undefined;
+  readonly history: Pick<AccountHistory, 'recent'>;
+  readonly problems: Pick<ProblemLog, 'firstSeen'>;
 }
 
-export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
+export interface Viewed {
   readonly account: ShownSource;
   readonly settings: StatusSettings;
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
@@ -102,9 +104,10 @@ type Detail = 'whole' | 'brief';
 
 /** Builds the view of an account at `now` (ms since the Unix epoch), and evaluates its checks and the freshness of each part. */
 export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole') {
-  const { account, settings, autoCancel, firstSeen } = viewed;
+  const { account, settings, autoCancel } = viewed;
   const { baseUrl, region, labels, budget, objectives } = settings;
-  const recent = cachedAt(viewed.recent, now);
+  const { firstSeen } = account.problems;
+  const recent = cachedAt(account.history.recent, now);
   const changes = createRecentChanges({ recent }, now);
   const status = account.shownStatus();
   const facts = account.shown();

@@ -10,7 +10,7 @@ import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
 import type { AutoCancelView, Candidate } from './api/auto-cancel.ts';
 import type { FromReplica } from './api/parts.ts';
 import type { Served } from './served.ts';
-import { iso } from './values.ts';
+import { iso, sum, withNulls } from './values.ts';
 
 export interface AutoCancelViewDeps {
   readonly config: { readonly autoCancel: AutoCancelOptions };
@@ -30,25 +30,13 @@ const JOURNAL_OVER = 7 * 24 * 3_600_000;
 type One = AutoCancel['accounts'][number];
 type Brakes = AutoCancelView['accounts'][number];
 
-function candidateOf(found: Explanation): Candidate {
-  const { firstSeenAt, lastSeenAt, snapshots, findings, held = null, attempts, mayApprove } = found;
+function candidateOf({ paused: _, firstSeenAt, lastSeenAt, findings, ...found }: Explanation): Candidate {
   return {
-    account: found.account,
-    dlqId: found.dlqId ?? null,
-    messageId: found.messageId ?? null,
-    action: found.action ?? null,
-    url: found.url ?? null,
-    workflowUrl: found.workflowUrl ?? null,
+    ...withNulls(found),
     firstSeenAt: iso(firstSeenAt),
     lastSeenAt: iso(lastSeenAt),
-    snapshots,
-    owner: found.owner ?? null,
     findings: findings.map(({ predicates, ...finding }) => ({ ...finding, predicates: [...predicates] })),
-    held,
-    heldText: held === null ? null : skipText(held),
-    attempts,
-    outcome: found.outcome ?? null,
-    mayApprove,
+    heldText: found.held === undefined ? null : skipText(found.held),
   };
 }
 
@@ -98,7 +86,7 @@ function brakesOf(
       return { breaker, open: open !== undefined, since: open ? iso(open.at) : null, reason: open?.reason ?? null };
     }),
     budgetRemaining: budget.find(({ rule }) => rule === undefined)?.left ?? null,
-    candidates: [...candidates.values()].reduce((sum, count) => sum + count, 0),
+    candidates: sum(candidates.values()),
     tracked,
     unresolved: [...state.actions.values()].filter(({ isOpen }) => isOpen).length,
   };
@@ -148,7 +136,7 @@ function rulesOf(
         name,
         mode: modeOf(rule, autoCancel.mode, latest),
         expires: expires === null ? null : iso(expires),
-        candidates: own.reduce((sum, { candidates }) => sum + candidates, 0),
+        candidates: sum(own.map(({ candidates }) => candidates)),
         budgetRemaining: left.length > 0 ? Math.min(...left) : null,
       };
     });
@@ -192,7 +180,7 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCanc
       rules: rulesOf(config, accounts, now),
       accounts: accounts.map(({ brakes }) => brakes),
       candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MAX_CANDIDATES),
-      tracked: accounts.reduce((sum, { brakes }) => sum + brakes.tracked, 0),
+      tracked: sum(accounts.map(({ brakes }) => brakes.tracked)),
       journal: (await journal(now - JOURNAL_OVER, MAX_LINES, only)).map(lineOf).reverse(),
     };
   };

@@ -9,6 +9,7 @@ import {
   shownFilters,
 } from '../collectors/index.ts';
 import { HOUR, type RecentChanges } from '../history/recent.ts';
+import { recordOf } from '../kit/record.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
 import type { DataStatus } from './truth.ts';
@@ -63,35 +64,22 @@ const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => (
   appeared: committed?.kinds.appeared ?? 0,
   returned: committed?.kinds.returned ?? 0,
   others: now?.kinds.others ?? 0,
-  largest: (now?.kinds.largest ?? []).map(({ id, urlHost, route, responseStatus, messages, sample }) => ({
-    id,
+  largest: (now?.kinds.largest ?? []).map(({ urlHost, route, sample, ...kind }) => ({
+    ...kind,
     urlHost: urlHost.toWellFormed(),
     route: route.toWellFormed(),
-    responseStatus,
-    messages,
     sample: wellFormed(sample),
   })),
 });
 
+const TEXTS = ['dlqId', 'messageId', 'url', 'method', 'queue', 'topic', 'schedule', 'label', 'callbackState'] as const;
+
 /** The collector has already truncated the texts and removed the query from the URL. */
-const toEntry = ({
-  enteredAt,
-  createdAt,
-  responseStatus,
-  ...texts
-}: DeadLetter): DeadLetters['newestEntries'][number] => ({
-  dlqId: wellFormed(texts.dlqId),
-  messageId: wellFormed(texts.messageId),
-  enteredAt: isoTime(enteredAt),
-  createdAt: isoTime(createdAt),
-  url: wellFormed(texts.url),
-  method: wellFormed(texts.method),
-  responseStatus: orNull(responseStatus),
-  queue: wellFormed(texts.queue),
-  topic: wellFormed(texts.topic),
-  schedule: wellFormed(texts.schedule),
-  label: wellFormed(texts.label),
-  callbackState: wellFormed(texts.callbackState),
+const toEntry = (entry: DeadLetter): DeadLetters['newestEntries'][number] => ({
+  ...recordOf(TEXTS, name => wellFormed(entry[name])),
+  enteredAt: isoTime(entry.enteredAt),
+  createdAt: isoTime(entry.createdAt),
+  responseStatus: orNull(entry.responseStatus),
 });
 
 /** Builds the view of the dead-letter queue. `most`: number of messages that the plan allows; `retention` in seconds. */

@@ -6,7 +6,6 @@ import type { AccountHistory } from '../model/history.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { NOT_OPENED } from '../rules/checks/reading.ts';
 import type { ShownSource, StatusSettings } from './account.ts';
-import type { ProblemLog } from './problem-log.ts';
 
 /** Account state that views, API and heartbeat show. */
 export interface ShownAccount extends ShownSource {
@@ -15,7 +14,6 @@ export interface ShownAccount extends ShownSource {
   readonly isTokenKnown: () => boolean;
   readonly meter: AccountMeter;
   readonly history: AccountHistory;
-  readonly problems: Pick<ProblemLog, 'firstSeen'>;
 }
 
 /** Returns why an account could not be opened. Store errors contain their remedy; other errors are caused by damaged rows. */

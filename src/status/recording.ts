@@ -65,12 +65,11 @@ export function createChecking(
   account: RecordedAccount,
   { settings, sources, autoCancel, clock }: Pick<SamplingDeps, 'settings' | 'sources' | 'autoCancel' | 'clock'>,
 ) {
-  const { history, problems } = account;
-  const viewed = { account, settings, autoCancel, sources, recent: history.recent, firstSeen: problems.firstSeen };
+  const viewed = { account, settings, autoCancel, sources };
   return () => {
     const now = clock.now();
     const checked = checkedView(viewed, now, 'brief');
-    problems.saw(checked.problems, now);
+    account.problems.saw(checked.problems, now);
     return checked.checked;
   };
 }

@@ -16,4 +16,10 @@ export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? 
 
 export const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
+type WithNulls<T> = { [K in keyof T]: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] };
+
+/** Replaces undefined members by null, which JSON keeps. */
+export const withNulls = <T extends object>(of: T) =>
+  Object.fromEntries(Object.entries(of).map(([name, value]) => [name, orNull(value)])) as WithNulls<T>;
+
 export const sum = (values: Iterable<number>) => Iterator.from(values).reduce((all, value) => all + value, 0);

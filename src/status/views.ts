@@ -3,13 +3,11 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
 import type { Source } from '../metrics/family.ts';
-import type { AccountHistory } from '../model/history.ts';
 import type { ShownAlert } from '../rules/alerting.ts';
 import { accountView, type ShownSource, type StatusSettings, type Viewed } from './account.ts';
 import type { Problem } from './api/parts.ts';
 import { overview } from './overview.ts';
 import { createOverviewRows, type KeptRows, type OverviewRow } from './overview-rows.ts';
-import type { ProblemLog } from './problem-log.ts';
 import { reportOf } from './report.ts';
 import type { Served } from './served.ts';
 import type { SharedViews } from './shared.ts';
@@ -23,8 +21,6 @@ export interface ViewsDeps {
   readonly sources: readonly Source[];
   /** Returns the alerts of one account, or all alerts including those about the agent. */
   readonly alerts: (account?: string) => readonly ShownAlert[];
-  readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
-  readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
   readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
   readonly kept: KeptRows;
@@ -33,19 +29,15 @@ export interface ViewsDeps {
 }
 
 function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
-  const { accounts, history, problemLog } = deps;
   const byAccount = Map.groupBy(deps.sources, ({ account }) => account);
   const configured = new Map(deps.settings.map(each => [each.name, each]));
   const acting = new Map(deps.autoCancel?.accounts.map(({ account, numbers }) => [account, numbers]));
   return new Map(
-    accounts.flatMap(account => {
+    deps.accounts.flatMap(account => {
       const { name } = account;
       const settings = configured.get(name);
-      if (!settings) return [];
-      const { recent } = history(name);
-      const { firstSeen } = problemLog(name);
-      const [numbers, sources] = [acting.get(name), byAccount.get(name) ?? []];
-      return [[name, { account, settings, autoCancel: numbers, sources, recent, firstSeen }] as const];
+      const sources = byAccount.get(name) ?? [];
+      return settings ? [[name, { account, settings, autoCancel: acting.get(name), sources }] as const] : [];
     }),
   );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Dialect, dialectOptions } from '../../src/emulator/dialect.ts';
 import { dlqList, eventList, KEY_LIST } from '../../src/lookup/lists.ts';
-import { messageTimeline, readMessage } from '../../src/lookup/message.ts';
+import { messageJson, readMessage } from '../../src/lookup/message.ts';
 import { readNewest } from '../../src/lookup/read.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
@@ -52,10 +52,10 @@ describe.each([...OTHERS, ...DIALECTS])('with %s', (_, dialect) => {
     await readNewest(KEY_LIST, reader, { limit: 3, signal });
     const message = await readMessage({ account: 'a', reader, isTraced: false }, 'run', signal);
     expect(message?.entry).toMatchObject({ messageId: 'run' });
-    expect(message && messageTimeline(message)).toMatchObject({
+    expect(message && messageJson(message)).toMatchObject({
       outcome: 'failed',
       attempts: 1,
-      duration: 3000,
+      durationSeconds: 3,
       missing: [],
     });
   });

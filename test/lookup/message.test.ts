@@ -5,6 +5,8 @@ import type { EventQuery, Reader } from '../../src/upstream/api.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 
+const time = (seconds: number) => new Date(seconds * 1000).toISOString();
+
 const at = (seconds: number, state: EventState, more: Partial<DeliveryEvent> = {}): DeliveryEvent => ({
   messageId: 'm',
   state,
@@ -26,18 +28,18 @@ const FAILED = [
 describe('timelineOf', () => {
   it('a timeline numbers the attempts, with durations, and shows each retry time once', () => {
     expect(timelineOf(FAILED.toReversed(), true, false)).toEqual({
-      steps: [
-        { time: 0, state: 'created' },
-        { time: 1000, state: 'active', attempt: 1 },
-        { time: 3000, state: 'error', status: 500, attempt: 1, took: 2000 },
-        { time: 3000, state: 'retry', dueAt: 13_000 },
-        { time: 13_000, state: 'active', attempt: 2 },
-        { time: 18_000, state: 'error', status: 503, attempt: 2, took: 5000 },
-        { time: 18_000, state: 'failed' },
+      events: [
+        { time: time(0), state: 'created' },
+        { time: time(1), state: 'active', attempt: 1 },
+        { time: time(3), state: 'error', responseStatus: 500, attempt: 1, tookSeconds: 2 },
+        { time: time(3), state: 'retry', nextDeliveryAt: time(13) },
+        { time: time(13), state: 'active', attempt: 2 },
+        { time: time(18), state: 'error', responseStatus: 503, attempt: 2, tookSeconds: 5 },
+        { time: time(18), state: 'failed' },
       ],
       attempts: 2,
       outcome: 'failed',
-      duration: 18_000,
+      durationSeconds: 18,
       missing: [],
     });
   });
@@ -47,17 +49,17 @@ describe('timelineOf', () => {
   });
 
   it('a timeline has no attempt numbers if the log no longer contains the CREATED event', () => {
-    const { steps, missing, duration } = timelineOf(FAILED.slice(4), true, false);
+    const { events, missing, durationSeconds } = timelineOf(FAILED.slice(4), true, false);
     expect(missing).toEqual(['creation']);
-    expect(duration).toBeUndefined();
-    expect(steps.map(({ attempt }) => attempt)).toEqual([undefined, undefined, undefined]);
-    expect(steps[1]?.took).toBe(5000);
+    expect(durationSeconds).toBeNull();
+    expect(events.map(({ attempt }) => attempt)).toEqual([undefined, undefined, undefined]);
+    expect(events[1]?.tookSeconds).toBe(5);
   });
 
   it('a timeline includes an attempt whose start is not listed, without a duration', () => {
-    const { attempts, steps } = timelineOf([at(0, 'created'), at(5, 'delivered', { status: 200 })], false, false);
+    const { attempts, events } = timelineOf([at(0, 'created'), at(5, 'delivered', { status: 200 })], false, false);
     expect(attempts).toBe(1);
-    expect(steps[1]).toEqual({ time: 5000, state: 'delivered', status: 200, attempt: 1 });
+    expect(events[1]).toEqual({ time: time(5), state: 'delivered', responseStatus: 200, attempt: 1 });
   });
 
   it.each([
@@ -69,7 +71,7 @@ describe('timelineOf', () => {
   });
 
   it('a timeline reports no missing parts while the message is in flight', () => {
-    expect(timelineOf(FAILED.slice(0, 4), false, false)).toMatchObject({ missing: [], outcome: undefined });
+    expect(timelineOf(FAILED.slice(0, 4), false, false)).toMatchObject({ missing: [], outcome: null });
   });
 });
 
@@ -158,7 +160,7 @@ it('converts a message to JSON without secrets', () => {
     deadLetter: null,
     callback: null,
   });
-  expect((json as { events: object[] }).events[2]).toEqual({
+  expect(json.events[2]).toEqual({
     time: '1970-01-01T00:00:03.000Z',
     state: 'error',
     attempt: 1,

@@ -162,6 +162,8 @@ function scene(count: number, takes = 0) {
       meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW),
       budgetRemaining: () => undefined,
       isTokenRejected: () => undefined,
+      history: { recent: () => [] },
+      problems: { firstSeen: () => undefined },
       shown() {
         asked[index] = (asked[index] ?? 0) + 1;
         for (const end = performance.now() + takes; performance.now() < end; );
@@ -174,8 +176,6 @@ function scene(count: number, takes = 0) {
       settings,
       autoCancel: undefined,
       sources: [source],
-      recent: () => [],
-      firstSeen: () => undefined,
     };
   });
   const kept: KeptRows = new WeakMap();

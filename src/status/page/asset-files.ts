@@ -29,29 +29,14 @@ export function assetFiles(): Map<string, string> {
   ]);
 }
 
-/** Reads style sheets and scripts of the pages on first use. */
-export function createAssets() {
-  let loaded: { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } | undefined;
-
-  function load() {
-    const hash = createHash('sha256');
-    const files = new Map<string, Asset>();
-    for (const [name, file] of assetFiles()) {
-      const body = readFileSync(file);
-      hash.update(body);
-      files.set(name, { type: TYPES[extname(name)] ?? 'application/octet-stream', body });
-    }
-    return { folder: `assets/${hash.digest('hex').slice(0, 16)}/`, files };
+/** Reads the style sheets and scripts of the pages. `folder`: their path, which changes with the content of any file. */
+export function readAssets(): { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } {
+  const hash = createHash('sha256');
+  const files = new Map<string, Asset>();
+  for (const [name, file] of assetFiles()) {
+    const body = readFileSync(file);
+    hash.update(body);
+    files.set(name, { type: TYPES[extname(name)] ?? 'application/octet-stream', body });
   }
-
-  function all() {
-    loaded ??= load();
-    return loaded;
-  }
-
-  return {
-    /** Returns the path of the files below the server's root: `assets/HASH/`. The hash changes with the content of any file. */
-    folder: () => all().folder,
-    find: (name: string): Asset | undefined => all().files.get(name),
-  };
+  return { folder: `assets/${hash.digest('hex').slice(0, 16)}/`, files };
 }

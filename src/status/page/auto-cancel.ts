@@ -67,7 +67,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     { head: 'cancels left', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
   const commandIf = (isShown: boolean, kind: 'pause' | 'resume') =>
-    isShown && html`<div class="commands">${buttonFor({ kind }, context)}</div>`;
+    isShown && html`<div class="commands">${buttonFor(kind, context)}</div>`;
   const isPaused = view.accounts.map(({ paused }) => paused !== null);
   const commands = [commandIf(isPaused.includes(false), 'pause'), commandIf(isPaused.includes(true), 'resume')];
   const none = html`<p class="soft">No account has auto-cancel.</p>`;

@@ -69,7 +69,7 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
 <p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, now)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
 ${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
 ${attempts > 0 && html`<p>${count(attempts)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
-${mayApprove && action !== null && html`<div class="commands">${buttonFor({ kind: 'approve', action }, context)}</div>`}
+${mayApprove && action !== null && html`<div class="commands">${buttonFor('approve', context, action)}</div>`}
 <details data-key="${key}"><summary>Evidence</summary>
 ${facts(of, now)}
 ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>` : findings.map((each, place) => finding(each, place, owner?.mode))}

@@ -13,7 +13,7 @@ export interface ChartLine {
   readonly family: string;
   readonly name?: string;
   readonly look?: Look;
-  readonly where?: Readonly<Record<string, string>>;
+  readonly where?: Readonly<Record<string, string>> | undefined;
   /** One line for each value of this label: first the keys of `looks`, then the largest, at most `top`. */
   readonly by?: string;
   readonly looks?: Readonly<Record<string, Look>>;
@@ -26,7 +26,7 @@ type Look = 'calm' | 'bad' | 'odd' | 'muted' | 'whole';
 /** Returns a line with the sum of all series with these labels. */
 export const line = (family: string, name: string, look: Look, where?: ChartLine['where']): ChartLine => ({
   family,
-  ...(where && { where }),
+  where,
   name,
   look,
 });

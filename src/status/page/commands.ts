@@ -1,8 +1,6 @@
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 
-export type Command = { readonly kind: 'approve'; readonly action: string } | { readonly kind: 'pause' | 'resume' };
-
 const WORDS = {
   approve: ['Approve the cancel…', 'Cancel this callback?'],
   pause: ['Pause all cancels…', 'Pause auto-cancel in all accounts?'],
@@ -25,19 +23,15 @@ export function noButtons(context: PageContext): Html {
   return html`<noscript><p class="soft">Buttons need JavaScript. Use the command line instead.</p></noscript>`;
 }
 
-const line = (command: Command) =>
-  command.kind === 'approve'
-    ? `delivery-watch auto-cancel approve ${command.action} --config FILE`
-    : `delivery-watch auto-cancel ${command.kind} --reason TEXT --config FILE`;
-
-export function buttonFor(command: Command, context: PageContext): Html {
-  const [word, question] = WORDS[command.kind];
-  const action = command.kind === 'approve' ? command.action : '';
-  const look = command.kind === 'pause' ? '' : 'danger';
+/** `action`: id of the action to approve. */
+export function buttonFor(kind: keyof typeof WORDS, context: PageContext, action = ''): Html {
+  const [word, question] = WORDS[kind];
+  const look = kind === 'pause' ? '' : 'danger';
   const button =
     whyNot(context) === undefined &&
-    html`<button type="button" class="command ${look}" data-command="${command.kind}" data-action="${action}" data-question="${question}">${word}</button> `;
-  return html`${button}<code class="line">${line(command)}</code>`;
+    html`<button type="button" class="command ${look}" data-command="${kind}" data-action="${action}" data-question="${question}">${word}</button> `;
+  const command = kind === 'approve' ? `approve ${action}` : `${kind} --reason TEXT`;
+  return html`${button}<code class="line">delivery-watch auto-cancel ${command} --config FILE</code>`;
 }
 
 /** Renders the dialog that confirms a command, which assets/commands.js fills. Empty without buttons. */

@@ -9,15 +9,7 @@ import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
 import { LookupError } from '../lookups.ts';
 import type { Html } from '../page/html.ts';
 import type { PageContext } from '../page/layout.ts';
-import {
-  elsewherePage,
-  entriesPage,
-  eventsPage,
-  messagePage,
-  ROWS,
-  type Shown,
-  type ShownFilters,
-} from '../page/lookups.ts';
+import { elsewherePage, entriesPage, eventsPage, messagePage, ROWS, type Shown } from '../page/lookups.ts';
 import type { Served } from '../served.ts';
 import { errorsOf, INVALID_ID } from './query.ts';
 
@@ -32,28 +24,12 @@ interface Pages {
   readonly serially: Serially;
 }
 
-interface LookupSteps<T> {
-  find(account: string, client: AbortSignal): Promise<T>;
-  render(shown: Shown<T>, context: PageContext): Html;
-}
-
-/** Returns the filters of a list, or an error that names the invalid ones. Pages ignore unknown parameters. */
-function filtersOf<T extends z.ZodObject>(schema: T, given: Request['query']): z.output<T> | LookupError {
+/** Returns the filters of a list. Throws a LookupError that names invalid ones. Pages ignore unknown parameters. */
+function filtersOf<T extends z.ZodObject>(schema: T, given: Request['query']): z.output<T> {
   const { data, error } = schema.safeParse(given);
-  return error ? new LookupError(400, errorsOf(error, given, schema)) : data;
+  if (error) throw new LookupError(400, errorsOf(error, given, schema));
+  return data;
 }
-
-const lookupOf = <F extends ShownFilters, T>(
-  filters: F | LookupError,
-  find: (account: string, filters: F, client: AbortSignal) => Promise<T>,
-  render: (shown: Shown<T>, filters: ShownFilters, context: PageContext) => Html,
-): LookupSteps<T> => ({
-  find: async (account, client) => {
-    if (filters instanceof LookupError) throw filters;
-    return find(account, filters, client);
-  },
-  render: (shown, context) => render(shown, filters instanceof LookupError ? {} : filters, context),
-});
 
 const OWN = { account: true, limit: true } as const;
 const DLQ_FILTERS = DlqLookupQuery.omit(OWN);
@@ -71,19 +47,22 @@ export function addLookupPages(pages: Pages, served: Served): void {
   }
 
   /** Adds an account's page with data that is read from the service on request. A failed look-up is shown on the page. */
-  function add<T>(path: string, lookUp: (request: PathRequest) => LookupSteps<T>): void {
+  function add<T>(
+    path: string,
+    find: (request: PathRequest, client: AbortSignal) => Promise<T>,
+    render: (shown: Shown<T>, request: PathRequest, context: PageContext) => Html,
+  ): void {
     pages.add(`/accounts/:name/${path}`, async (request, response) => {
       const { name } = request.params;
       if (!served.accounts.includes(name)) return pages.noAccount(request, response);
       await served.replicas?.refresh();
-      const { find, render } = lookUp(request);
       const before = served.account(name);
       if (!before) return pages.noAccount(request, response);
       if (!before.complete) return sendElsewhere(before, request, response);
       // A look-up may take 10 s: other pages are rendered concurrently.
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
-      const found = await find(name, gone.signal).catch(error => {
+      const found = await find(request, gone.signal).catch(error => {
         if (error instanceof LookupError) return error;
         throw error;
       });
@@ -95,30 +74,29 @@ export function addLookupPages(pages: Pages, served: Served): void {
         const view = served.account(name);
         if (!view) return pages.noAccount(request, response);
         if (!view.complete) return sendElsewhere(view, request, response);
-        await pages.send(response, render({ found, view }, pages.contextOf(request)), status);
+        await pages.send(response, render({ found, view }, request, pages.contextOf(request)), status);
       });
     });
   }
 
-  add('dlq', ({ query }) =>
-    lookupOf(
-      filtersOf(DLQ_FILTERS, query),
-      (account, filters, client) => served.lookups.dlq(account, { ...filters, limit: ROWS }, client),
-      entriesPage,
-    ),
+  add(
+    'dlq',
+    async ({ params: { name }, query }, client) =>
+      served.lookups.dlq(name, { ...filtersOf(DLQ_FILTERS, query), limit: ROWS }, client),
+    (shown, { query }, context) => entriesPage(shown, DLQ_FILTERS.safeParse(query).data ?? {}, context),
   );
-  add('events', ({ query }) =>
-    lookupOf(
-      filtersOf(EVENT_FILTERS, query),
-      (account, filters, client) => served.lookups.events(account, { ...filters, limit: ROWS }, client),
-      eventsPage,
-    ),
+  add(
+    'events',
+    async ({ params: { name }, query }, client) =>
+      served.lookups.events(name, { ...filtersOf(EVENT_FILTERS, query), limit: ROWS }, client),
+    (shown, { query }, context) => eventsPage(shown, EVENT_FILTERS.safeParse(query).data ?? {}, context),
   );
-  add('messages/:id', ({ params: { id } }) => ({
-    find: async (account, client) => {
+  add(
+    'messages/:id',
+    async ({ params: { name, id } }, client) => {
       if (!isSaneId(id)) throw new LookupError(400, INVALID_ID);
-      return served.lookups.message(account, id, client);
+      return served.lookups.message(name, id, client);
     },
-    render: (shown, context) => messagePage(shown, id, context),
-  }));
+    (shown, { params: { id } }, context) => messagePage(shown, id, context),
+  );
 }

@@ -7,7 +7,7 @@ import { createSerially } from '../../kit/serially.ts';
 import { OverviewQuery } from '../api/overview.ts';
 import { accountPage } from '../page/account.ts';
 import { agentPage } from '../page/agent.ts';
-import { createAssets } from '../page/asset-files.ts';
+import { readAssets } from '../page/asset-files.ts';
 import { autoCancelPage } from '../page/auto-cancel.ts';
 import { type Html, html } from '../page/html.ts';
 import { layout, type PageContext } from '../page/layout.ts';
@@ -69,14 +69,14 @@ const missing = (what: Html, context: PageContext) =>
   });
 
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
-  const assets = createAssets();
+  const assets = readAssets();
   // A response may have thousands of rows: concurrent responses would exhaust memory.
   const serially = createSerially();
   // A trailing slash would change the base of relative links.
   const router = Router({ strict: true });
   const contextOf = (request: Request): PageContext => ({
     root: rootOf(request),
-    assets: assets.folder(),
+    assets: assets.folder,
     version: served.version,
     now: served.clock.now(),
     lifecycle: isOn(),
@@ -129,10 +129,10 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   });
   add('/assets/:hash/:name', (request, response) => {
     const { hash, name } = request.params;
-    const asset = assets.find(name);
+    const asset = assets.files.get(name);
     if (!asset) return response.status(404).type('text').send('not found\n');
     // Pages of another replica or version also get this file, but must not cache it under their URL.
-    const isSame = assets.folder() === `assets/${hash}/`;
+    const isSame = assets.folder === `assets/${hash}/`;
     response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
     response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });
     response.end(asset.body);
