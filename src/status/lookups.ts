@@ -25,7 +25,7 @@ import {
 } from './api/lookup.ts';
 import { iso } from './values.ts';
 
-/** Look-ups of the API and the pages. They reject with LookupError. A look-up ends when all its clients have aborted their signals. */
+/** Look-ups of the API and the pages. They reject with RequestError. A look-up ends when all its clients have aborted their signals. */
 export interface Lookups {
   dlq(
     account: string,
@@ -40,9 +40,9 @@ export interface Lookups {
   message(account: string, id: string, client: AbortSignal): Promise<MessageLookup>;
 }
 
-/** A look-up without a result. The message is one sentence without text from the service. */
-export class LookupError extends Error {
-  override readonly name = 'LookupError';
+/** A request without a result. The message is one sentence without text from the service. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
   /** Status of the HTTP response. */
   readonly status: number;
   /** Seconds until another attempt may succeed; undefined if unknown. */
@@ -78,16 +78,16 @@ const FAILURES: Readonly<Partial<Record<Reason, string>>> = {
 };
 
 function failureOf(error: unknown): unknown {
-  if (error instanceof LookupLimitError) return new LookupError(429, error.message, error.retryAfter);
-  if (error instanceof FilterContradiction) return new LookupError(502, error.message);
-  if (isUnanswerable(error)) return new LookupError(502, 'the service does not support this request');
+  if (error instanceof LookupLimitError) return new RequestError(429, error.message, error.retryAfter);
+  if (error instanceof FilterContradiction) return new RequestError(502, error.message);
+  if (isUnanswerable(error)) return new RequestError(502, 'the service does not support this request');
   if (error instanceof UpstreamError) {
     // The agent itself refused the request.
     const wait = error.retryAfter === undefined ? undefined : Math.min(error.retryAfter, MAX_PAUSE);
-    return new LookupError(503, FAILURES[error.reason] ?? error.message, wait);
+    return new RequestError(503, FAILURES[error.reason] ?? error.message, wait);
   }
   if (error instanceof DOMException && error.name === 'TimeoutError') {
-    return new LookupError(503, 'no result in time: the service is slow, or the request budget is short');
+    return new RequestError(503, 'no result in time: the service is slow, or the request budget is short');
   }
   return error;
 }
@@ -145,7 +145,7 @@ function createQueue(clock: LookupDeps['clock']) {
   async function enqueue<T>(account: string, signal: AbortSignal, work: Work<T>): Promise<T> {
     const queue = queues.get(account) ?? { serially: createSerially(), waiting: 0 };
     queues.set(account, queue);
-    if (queue.waiting >= MAX_WAITING) throw new LookupError(429, 'too many look-ups of this account wait', 1000);
+    if (queue.waiting >= MAX_WAITING) throw new RequestError(429, 'too many look-ups of this account wait', 1000);
     queue.waiting += 1;
     const result = queue.serially(async () => {
       signal.throwIfAborted();
@@ -163,7 +163,7 @@ function createQueue(clock: LookupDeps['clock']) {
       entry.clients -= 1;
       if (entry.clients > 0 || entry.until !== Number.POSITIVE_INFINITY) return;
       entry.until = Number.NEGATIVE_INFINITY;
-      entry.abandoned.abort(new LookupError(503, 'the client has closed the connection'));
+      entry.abandoned.abort(new RequestError(503, 'the client has closed the connection'));
     };
     if (client.aborted) leave();
     else client.addEventListener('abort', leave, { once: true });
@@ -208,7 +208,7 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
   ): Promise<T> {
     return run(account, key, client, async signal => {
       const open = accountOf(account);
-      if (!open) throw new LookupError(503, 'the account is not open: it failed to open, or moves between replicas');
+      if (!open) throw new RequestError(503, 'the account is not open: it failed to open, or moves between replicas');
       const found = await withDeadline(deadline, signal, within => work(open, within)).catch(error => {
         throw failureOf(error);
       });
@@ -240,7 +240,7 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
         const bounds = { limit: MAX_EVENTS, maxPages: MAX_PAGES };
         const message = await readMessage({ account, reader, isTraced, bounds }, id, signal);
         if (!message)
-          throw new LookupError(404, 'neither the event log nor the dead-letter queue contains the message');
+          throw new RequestError(404, 'neither the event log nor the dead-letter queue contains the message');
         const { deadLetter, ...json } = messageJson(message);
         const kind = message.entry && kindIn(patterns)(message.entry);
         return { ...json, deadLetter: deadLetter && { ...deadLetter, kind } };

@@ -11,7 +11,7 @@ import type { CommandResult } from '../../src/model/operator-command.ts';
 import type { AnyAccountView } from '../../src/status/api/account.ts';
 import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
 import type { AccountReport } from '../../src/status/api/report.ts';
-import { LookupError } from '../../src/status/lookups.ts';
+import { RequestError } from '../../src/status/lookups.ts';
 import type { Served } from '../../src/status/served.ts';
 import { writeAccountFile } from '../../src/store/account-file.ts';
 import { ALICE, serve, USERS } from '../http/protected-server.ts';
@@ -295,7 +295,7 @@ const STALE_ACCOUNT: AccountReport = {
 /** Sends invalid requests, and requests with every command result, to a server. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
-  let failure: LookupError | undefined;
+  let failure: RequestError | undefined;
   let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds };
   const overrides: Partial<Served> = {
     explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
@@ -356,7 +356,7 @@ async function refuse(described: Described): Promise<void> {
     for (const query of ['', '?unknown=1', '?account=b']) await ask('get', `/api/v1/${path}${query}`);
     await ask('get', `/api/v1/${path}`, {}, elsewhere);
     for (const status of [404, 429, 502, 503]) {
-      failure = new LookupError(status, 'it failed', 1000);
+      failure = new RequestError(status, 'it failed', 1000);
       if (status !== 404 || path === 'messages/m') await ask('get', `/api/v1/${path}`);
     }
   }

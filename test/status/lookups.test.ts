@@ -161,7 +161,7 @@ it.each([
   });
   const { lookups } = lookupsOf(service.url);
   const error = await lookups.dlq('a', dlq({ message: 'm1' })).catch(error => error);
-  expect(error).toMatchObject({ name: 'LookupError', status: expected });
+  expect(error).toMatchObject({ name: 'RequestError', status: expected });
   expect(error.message).toMatch(message);
   expect(error.message).not.toContain(CANARY);
   if (status === 429) expect(error.retryAfter).toBe(90);

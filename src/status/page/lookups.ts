@@ -2,7 +2,7 @@ import { MESSAGE_FIELDS } from '../../lookup/message.ts';
 import { describeMessage, describeQuality, describeStep, utcText } from '../../lookup/words.ts';
 import type { AccountView, ReducedAccountView } from '../api/account.ts';
 import type { DlqLookup, EventLookup, MessageLookup } from '../api/lookup.ts';
-import { LookupError } from '../lookups.ts';
+import { RequestError } from '../lookups.ts';
 import { duration } from './assets/age.js';
 import { dataNote, notEnabled } from './data-state.ts';
 import { dimensionWords, entries, entriesPath, labelValue, origin, status, statusValue } from './dead-letters.ts';
@@ -17,7 +17,7 @@ import { type Column, capital, name, table } from './tile.ts';
 
 /** A result, or the reason why there is none, with the current view of the account. */
 export interface Shown<T> {
-  readonly found: T | LookupError;
+  readonly found: T | RequestError;
   readonly view: AccountView;
 }
 
@@ -35,11 +35,11 @@ function page(title: string, context: PageContext, links: readonly Html[], body:
 }
 
 function freshness({ found }: Shown<{ readonly now: string }>, { now }: PageContext): Html {
-  if (!(found instanceof LookupError)) return html`read from the service ${ago(found.now, now)}`;
+  if (!(found instanceof RequestError)) return html`read from the service ${ago(found.now, now)}`;
   return found.status === 404 ? html`not found` : html`not read from the service`;
 }
 
-function failureNote({ status: code, message, retryAfter }: LookupError): Html {
+function failureNote({ status: code, message, retryAfter }: RequestError): Html {
   const when = retryAfter !== undefined && ` Try again in ${duration(retryAfter)}.`;
   return html`<p class="note warning">The look-up failed with status ${code}: ${named(message)}.${when}</p>\n`;
 }
@@ -77,7 +77,7 @@ function listPage<T extends DlqLookup | EventLookup>(
   instead: Html,
 ): Html {
   const { found, view } = shown;
-  const isFailed = found instanceof LookupError;
+  const isFailed = found instanceof RequestError;
   const given = Object.entries(filters).map(
     ([what, value]) => html` · ${dimensionWords(what)} <b>${named(String(value))}</b>`,
   );
@@ -187,7 +187,7 @@ ${callback && html`<h2>Failure callback</h2>\n${timeline('Events of the failure 
 export function messagePage(shown: Shown<MessageLookup>, id: string, context: PageContext): Html {
   const { found, view } = shown;
   const { account } = view;
-  const isFailed = found instanceof LookupError;
+  const isFailed = found instanceof RequestError;
   const kind = isFailed ? undefined : found.deadLetter?.kind;
   const words = kind === undefined ? 'Newest dead letters' : 'Dead letters of the same kind';
   const links = [

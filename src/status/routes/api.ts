@@ -6,6 +6,7 @@ import { createSerially } from '../../kit/serially.ts';
 import { AutoCancelQuery } from '../api/auto-cancel.ts';
 import { HistoryQuery } from '../api/history.ts';
 import { OverviewQuery } from '../api/overview.ts';
+import { RequestError } from '../lookups.ts';
 import { readDocument } from '../page/runbooks.ts';
 import type { Served } from '../served.ts';
 import { addLookups } from './lookups.ts';
@@ -13,9 +14,12 @@ import { refuse, validQuery } from './query.ts';
 
 const NO_QUERY = z.object({});
 
-function refusePath(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+function sendError(error: unknown, _request: Request, response: Response, next: NextFunction): void {
   if (error instanceof URIError) refuse(response, 400, 'the path must be UTF-8, percent-encoded');
-  else next(error);
+  else if (error instanceof RequestError) {
+    if (error.retryAfter !== undefined) response.set('Retry-After', String(error.retryAfter));
+    refuse(response, error.status, error.message);
+  } else next(error);
 }
 
 export function apiRoutes(served: Served): Router {
@@ -28,8 +32,8 @@ export function apiRoutes(served: Served): Router {
   function add<T extends z.ZodObject>(path: string, schema: T, find: (query: z.output<T>, name: string) => unknown) {
     async function respond(request: Request<{ name: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
-      const query = validQuery(schema, request.query, response);
-      if (!query) return;
+      // Unknown parameters are errors, because the default of a misspelt one would be used silently.
+      const query = validQuery(schema.strict(), request.query) as z.output<T>;
       await serially(async () => {
         if (response.destroyed) return;
         const found = await find(query, request.params.name);
@@ -56,5 +60,5 @@ export function apiRoutes(served: Served): Router {
   add('/api/v1/agent', NO_QUERY, () => served.agent());
   add('/api/v1/openapi.json', NO_QUERY, () => JSON.parse(readDocument('openapi.json')));
   addLookups(router, served);
-  return router.use(refusePath);
+  return router.use(sendError);
 }

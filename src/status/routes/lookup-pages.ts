@@ -1,17 +1,16 @@
 import type { Request, Response } from 'express';
-import type { z } from 'zod';
 import { whenOver } from '../../http/response-limiter.ts';
 import { holderUrl } from '../../http/routes/metrics.ts';
 import type { Serially } from '../../kit/serially.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { ReducedAccountView } from '../api/account.ts';
 import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
-import { LookupError } from '../lookups.ts';
+import { RequestError } from '../lookups.ts';
 import type { Html } from '../page/html.ts';
 import type { PageContext } from '../page/layout.ts';
 import { elsewherePage, entriesPage, eventsPage, messagePage, ROWS, type Shown } from '../page/lookups.ts';
 import type { Served } from '../served.ts';
-import { errorsOf, INVALID_ID } from './query.ts';
+import { INVALID_ID, validQuery } from './query.ts';
 
 export type PathRequest = Request<{ name: string; hash: string; id: string }>;
 
@@ -24,14 +23,8 @@ interface Pages {
   readonly serially: Serially;
 }
 
-/** Returns the filters of a list. Throws a LookupError that names invalid ones. Pages ignore unknown parameters. */
-function filtersOf<T extends z.ZodObject>(schema: T, given: Request['query']): z.output<T> {
-  const { data, error } = schema.safeParse(given);
-  if (error) throw new LookupError(400, errorsOf(error, given, schema));
-  return data;
-}
-
 const OWN = { account: true, limit: true } as const;
+/** Unlike the API, pages ignore unknown parameters. */
 const DLQ_FILTERS = DlqLookupQuery.omit(OWN);
 const EVENT_FILTERS = EventLookupQuery.omit(OWN);
 
@@ -63,10 +56,10 @@ export function addLookupPages(pages: Pages, served: Served): void {
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
       const found = await find(request, gone.signal).catch(error => {
-        if (error instanceof LookupError) return error;
+        if (error instanceof RequestError) return error;
         throw error;
       });
-      const { status, retryAfter } = found instanceof LookupError ? found : { status: 200 };
+      const { status, retryAfter } = found instanceof RequestError ? found : { status: 200 };
       if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
       await pages.serially(async () => {
         if (response.destroyed) return;
@@ -82,19 +75,19 @@ export function addLookupPages(pages: Pages, served: Served): void {
   add(
     'dlq',
     async ({ params: { name }, query }, client) =>
-      served.lookups.dlq(name, { ...filtersOf(DLQ_FILTERS, query), limit: ROWS }, client),
+      served.lookups.dlq(name, { ...validQuery(DLQ_FILTERS, query), limit: ROWS }, client),
     (shown, { query }, context) => entriesPage(shown, DLQ_FILTERS.safeParse(query).data ?? {}, context),
   );
   add(
     'events',
     async ({ params: { name }, query }, client) =>
-      served.lookups.events(name, { ...filtersOf(EVENT_FILTERS, query), limit: ROWS }, client),
+      served.lookups.events(name, { ...validQuery(EVENT_FILTERS, query), limit: ROWS }, client),
     (shown, { query }, context) => eventsPage(shown, EVENT_FILTERS.safeParse(query).data ?? {}, context),
   );
   add(
     'messages/:id',
     async ({ params: { name, id } }, client) => {
-      if (!isSaneId(id)) throw new LookupError(400, INVALID_ID);
+      if (!isSaneId(id)) throw new RequestError(400, INVALID_ID);
       return served.lookups.message(name, id, client);
     },
     (shown, { params: { id } }, context) => messagePage(shown, id, context),

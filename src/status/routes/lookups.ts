@@ -7,7 +7,7 @@ import { holderUrl } from '../../http/routes/metrics.ts';
 import type { ServedReplicas } from '../../http/served.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import { DlqLookupQuery, EventLookupQuery, MessageLookupQuery } from '../api/lookup.ts';
-import { LookupError, type Lookups } from '../lookups.ts';
+import { type Lookups, RequestError } from '../lookups.ts';
 import type { Served } from '../served.ts';
 import { INVALID_ID, refuse, validQuery } from './query.ts';
 
@@ -35,25 +35,18 @@ export function addLookups(router: Router, served: Served): void {
     async function respond(request: Request<{ id?: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
       const { [FORWARDED]: _, ...given } = request.query;
-      const query = validQuery(schema, given, response);
-      if (!query) return;
+      const query = validQuery(schema.strict(), given) as { readonly account?: string };
       const { id = '' } = request.params;
-      if (path.endsWith(':id') && !isSaneId(id)) return refuse(response, 400, INVALID_ID);
+      if (path.endsWith(':id') && !isSaneId(id)) throw new RequestError(400, INVALID_ID);
       const [only, ...more] = served.accounts;
-      const { account = more.length === 0 ? only : undefined, ...rest } = query as { readonly account?: string };
-      if (account === undefined) return refuse(response, 400, 'account is required, because several are configured');
-      if (!served.accounts.includes(account)) return refuse(response, 404, 'no account with that name is configured');
+      const { account = more.length === 0 ? only : undefined, ...rest } = query;
+      if (account === undefined) throw new RequestError(400, 'account is required, because several are configured');
+      if (!served.accounts.includes(account)) throw new RequestError(404, 'no account with that name is configured');
       if (served.replicas && !served.replicas.placeOf(account).isHere)
         return redirect(served.replicas, account, request.originalUrl, response);
-      try {
-        const gone = new AbortController();
-        whenOver(request, response, () => gone.abort());
-        response.json(await find(served.lookups, account, { query: rest as z.output<T>, id, client: gone.signal }));
-      } catch (error) {
-        if (!(error instanceof LookupError)) throw error;
-        if (error.retryAfter !== undefined) response.set('Retry-After', String(error.retryAfter));
-        refuse(response, error.status, error.message);
-      }
+      const gone = new AbortController();
+      whenOver(request, response, () => gone.abort());
+      response.json(await find(served.lookups, account, { query: rest as z.output<T>, id, client: gone.signal }));
     }
     router.route(path).get(respond).all(onlyAllow(READ));
   }

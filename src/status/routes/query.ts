@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
+import { RequestError } from '../lookups.ts';
 
 export const INVALID_ID = 'the message id must be 1 to 200 of A-Z a-z 0-9 _ -';
 
@@ -17,22 +18,10 @@ function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: read
   return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
 }
 
-/** Returns one sentence with each invalid parameter and its allowed values. */
-export function errorsOf({ issues }: z.ZodError, given: Request['query'], { shape }: z.ZodObject): string {
-  const words = issues.map(issue => wordsOf(issue, given, Object.keys(shape)));
-  return [...new Set(words)].join('; ');
-}
-
-/**
- * Returns the query; undefined after responding with 400. Unknown parameters are errors, because the default of a misspelt
- * parameter would be used silently.
- */
-export function validQuery<T extends z.ZodObject>(
-  schema: T,
-  query: Request['query'],
-  response: Response,
-): z.output<T> | undefined {
-  const { data, error } = schema.strict().safeParse(query);
-  if (error) refuse(response, 400, errorsOf(error, query, schema));
-  return data as z.output<T> | undefined;
+/** Returns the query. Throws a RequestError that names each invalid parameter and its allowed values. */
+export function validQuery<T extends z.ZodObject>(schema: T, given: Request['query']): z.output<T> {
+  const { data, error } = schema.safeParse(given);
+  if (!error) return data;
+  const words = error.issues.map(issue => wordsOf(issue, given, Object.keys(schema.shape)));
+  throw new RequestError(400, [...new Set(words)].join('; '));
 }

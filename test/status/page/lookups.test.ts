@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DlqLookup, MessageLookup } from '../../../src/status/api/lookup.ts';
-import { LookupError } from '../../../src/status/lookups.ts';
+import { RequestError } from '../../../src/status/lookups.ts';
 import type { PageContext } from '../../../src/status/page/layout.ts';
 import { elsewherePage, entriesPage, eventsPage, messagePage } from '../../../src/status/page/lookups.ts';
 import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
@@ -15,9 +15,9 @@ const now = new Date(NOW).toISOString();
 const dlq: DlqLookup = { ...found.dlq, now, hasMore: false, mayMissNewer: false, proven: true, rejected: 0 };
 const message: MessageLookup = { ...found.message, now };
 
-const entries = (result: DlqLookup | LookupError, filters = {}, view = account) =>
+const entries = (result: DlqLookup | RequestError, filters = {}, view = account) =>
   entriesPage({ found: result, view }, filters, context).text;
-const messageOf = (result: MessageLookup | LookupError, id = 'msg_1', view = account) =>
+const messageOf = (result: MessageLookup | RequestError, id = 'msg_1', view = account) =>
   messagePage({ found: result, view }, id, deeper).text;
 
 const main = (page: string) => page.replace(/^.*<main/s, '<main').replace(/<\/main>.*$/s, '</main>\n');
@@ -55,16 +55,16 @@ describe('dead-letter page', () => {
   });
 
   it('shows the reason and the entries of the last round if the look-up fails', () => {
-    const page = entries(new LookupError(429, 'too many', 90_000), { kind: 'x' });
+    const page = entries(new RequestError(429, 'too many', 90_000), { kind: 'x' });
     const text = read(page);
     expect(text).toContain('The look-up failed with status 429: too many . Try again in 1 min 30 s.');
     expect(text).toContain('The queue was last read 12 s ago');
     const [newest] = account.deadLetters.newestEntries;
     expect(page).toContain(`<bdi class="name">${newest?.dlqId}</bdi>`);
     expect(foreignValues(page, account)).toEqual([]);
-    expect(read(entries(new LookupError(503, 'down'), {}, withdrawn))).toContain('withdrawn The last complete read');
+    expect(read(entries(new RequestError(503, 'down'), {}, withdrawn))).toContain('withdrawn The last complete read');
     const off = { ...account, deadLetters: { ...account.deadLetters, enabled: false } };
-    expect(read(entries(new LookupError(503, 'down'), {}, off))).toContain('collect.dlq.enabled is false');
+    expect(read(entries(new RequestError(503, 'down'), {}, off))).toContain('collect.dlq.enabled is false');
   });
 });
 
@@ -79,7 +79,7 @@ describe('event page', () => {
   });
 
   it('shows the reason if the look-up fails', () => {
-    const failed = eventsPage({ found: new LookupError(502, 'no'), view: account }, {}, context).text;
+    const failed = eventsPage({ found: new RequestError(502, 'no'), view: account }, {}, context).text;
     expect(read(failed)).toContain('The look-up failed with status 502: no');
   });
 });
@@ -123,11 +123,11 @@ describe('message page', () => {
 
   it('shows the dead letter of the last round if the look-up fails', () => {
     const [entry] = account.deadLetters.newestEntries;
-    const page = messageOf(new LookupError(503, 'the service cannot be reached'), entry?.messageId ?? '');
+    const page = messageOf(new RequestError(503, 'the service cannot be reached'), entry?.messageId ?? '');
     expect(read(page)).toContain('The look-up failed with status 503: the service cannot be reached');
     expect(page).toContain(`<bdi class="name">${entry?.dlqId}</bdi>`);
     expect(foreignValues(page, account)).toEqual([]);
-    const unknown = read(messageOf(new LookupError(404, 'neither the event log'), 'other'));
+    const unknown = read(messageOf(new RequestError(404, 'neither the event log'), 'other'));
     expect(unknown).toContain('not found');
     expect(unknown).toContain('None of the newest and longest-queued entries has this message id.');
   });
@@ -159,7 +159,7 @@ describe('values from outside', () => {
         ...Object.fromEntries(['url', 'queue', 'label'].map(key => [key, text])),
         deadLetter: of,
       }),
-      messageOf(new LookupError(502, text), text, hostile),
+      messageOf(new RequestError(502, text), text, hostile),
     ];
     for (const page of pages) {
       expect(strange(page)).toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LookupError } from '../../../src/status/lookups.ts';
+import { RequestError } from '../../../src/status/lookups.ts';
 import type { Served } from '../../../src/status/served.ts';
 import { ALICE, serve, USERS } from '../../http/protected-server.ts';
 import { read } from '../page/context.ts';
@@ -95,7 +95,7 @@ const FAILURES: readonly (readonly [status: number, retryAfter: number | undefin
 
 it.each(FAILURES)('shows why a look-up failed: %s', async (code, retryAfter) => {
   const { get, log } = await serveLookups(() => {
-    throw new LookupError(code, 'it <b>fails</b>', retryAfter);
+    throw new RequestError(code, 'it <b>fails</b>', retryAfter);
   });
   for (const path of PATHS) {
     const { status, headers, text } = await get(`/accounts/a/${path}`);

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { LookupError, type Lookups } from '../../../src/status/lookups.ts';
+import { type Lookups, RequestError } from '../../../src/status/lookups.ts';
 import type { Served } from '../../../src/status/served.ts';
 import { ALICE, serve, USERS } from '../../http/protected-server.ts';
 
@@ -74,8 +74,8 @@ it.each(PATHS)('%s requires an account if several are configured', async path =>
 it('responds to a failed look-up with its status, message and Retry-After', async () => {
   const fail = (error: unknown) => () => Promise.reject(error);
   const lookups: Lookups = {
-    dlq: fail(new LookupError(429, 'too many', 1500)),
-    events: fail(new LookupError(503, 'it fails')),
+    dlq: fail(new RequestError(429, 'too many', 1500)),
+    events: fail(new RequestError(503, 'it fails')),
     message: fail(new Error('bug')),
   };
   const { ask } = await serve(USERS, { lookups });
@@ -94,7 +94,7 @@ it.each(PATHS)('%s ends the look-up when the client closes the connection', asyn
   const wait = (_account: string, _query: unknown, client: AbortSignal) =>
     new Promise<never>((_resolve, reject) => {
       clients.push(client);
-      client.addEventListener('abort', () => reject(new LookupError(503, 'gone')));
+      client.addEventListener('abort', () => reject(new RequestError(503, 'gone')));
     });
   const { ask } = await serve(USERS, { lookups: { dlq: wait, events: wait, message: wait } });
   const leaving = new AbortController();
