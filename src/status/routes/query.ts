@@ -13,8 +13,8 @@ function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: read
     return `${issue.keys.length > 1 ? 'unknown parameters' : 'unknown parameter'} ${issue.keys.join(', ')}: ${known}`;
   }
   const [name] = issue.path;
-  // Messages about repeatable parameters contain `given` and are kept.
-  const isTwice = Array.isArray(given[String(name)]) && !issue.message.includes('given');
+  // Errors of a repeatable parameter are about one of its values or about their number.
+  const isTwice = Array.isArray(given[String(name)]) && issue.path.length === 1 && issue.code !== 'too_big';
   return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
 }
 

@@ -48,6 +48,7 @@ describe('the JSON API of the pages', () => {
     ['auto-cancel?account=%00', 'account must be the name of an account'],
     ['accounts/a/history', 'family must be the name of a metric family and may be repeated'],
     ['accounts/a/history?family=a{b}', 'family must be the name of a metric family and may be repeated'],
+    ['accounts/a/history?family=x&family=a{b}', 'family must be the name of a metric family and may be repeated'],
     [`accounts/a/history?${'family=x&'.repeat(21)}`, 'family must be given at most 20 times'],
     ['accounts/a/history?family=x&over=1y', 'over must be a duration such as 48h'],
     ['accounts/%ff', 'the path must be UTF-8, percent-encoded'],
