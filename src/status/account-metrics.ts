@@ -20,7 +20,7 @@ interface SourceDeps {
   readonly plan: () => PlanFacts | undefined;
 }
 
-/** Creates the source of the agent's own metrics about an account: how fresh its data is, and what reading it costs. */
+/** Creates the source of the agent's own metrics about an account, such as the age of its data and the remaining budget. */
 export function createAccountSource({ settings, client, status, plan }: SourceDeps): Source {
   const { budget, meter, isTokenRejected } = client;
   const { name, objectives, budget: limits } = settings;
@@ -46,7 +46,7 @@ export function createAccountSource({ settings, client, status, plan }: SourceDe
   };
 }
 
-/** Creates the gauge of failure callbacks that seem stuck, even if auto-cancel is off. `facts`: current facts of the queue. */
+/** Creates the gauge of failure callbacks that seem stuck. It does not depend on auto-cancel. */
 export const createSuspectedSource = (account: string, facts: () => DlqFacts | undefined): Source => ({
   account,
   families: [dlq.suspected],
@@ -54,7 +54,7 @@ export const createSuspectedSource = (account: string, facts: () => DlqFacts | u
   samples: () => new Map([[dlq.suspected.name, one(suspectedCallbacks(facts()?.tracked))]]),
 });
 
-/** Creates the metric `delivery_account_info` of one account. `family`: its labels depend on all configured accounts. */
+/** Creates the metric `delivery_account_info`. `family`: its labels depend on all configured accounts. */
 export const createInfoSource = (
   { name, labels }: Pick<StatusSettings, 'name' | 'labels'>,
   family: Family,

@@ -47,7 +47,6 @@ const schedules = ({ now, committed }: Visible<EventsFacts>): Schedule[] =>
     };
   });
 
-/** Returns the requests sent to the service. `budgetPerDay`: as configured. */
 export const callsView = (
   { meter, budgetRemaining, isTokenRejected }: Pick<Viewed['account'], 'meter' | 'budgetRemaining' | 'isTokenRejected'>,
   budgetPerDay: number,
@@ -83,11 +82,10 @@ export interface Viewed {
   readonly account: ShownSource;
   readonly settings: StatusSettings;
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
-  /** Metric sources of the account. The view must be rebuilt when they change. */
+  /** Metric sources of the account. Cached rows of the overview expire when one of them changes. */
   readonly sources: readonly Source[];
 }
 
-/** An account's view without its derived members. */
 export type AccountViewBase = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
 
 const NOTHING = { now: undefined, committed: undefined };
@@ -99,10 +97,10 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
-/** Level of detail. `whole` adds quantiles for the account's page, which no check needs. */
+/** `brief` omits quantiles, which neither the checks nor the overview need. */
 type Detail = 'whole' | 'brief';
 
-/** Builds the view of an account at `now` (ms since the Unix epoch), and evaluates its checks and the freshness of each part. */
+/** Builds an account's view at `now` (ms since the Unix epoch) and runs its checks. */
 export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole') {
   const { account, settings, autoCancel } = viewed;
   const { baseUrl, region, labels, budget, objectives } = settings;
@@ -140,7 +138,6 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
   return { view, truths, checked, problems, data, state: stateOf(problems, data) };
 }
 
-/** Builds an account's view for the API. `alerts`: alerts of this account. */
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
   const { view, problems, state } = checkedView(viewed, now);
   return { complete: true, ...view, ...NOT_SHARED, state, problems, alerts: [...alerts] };

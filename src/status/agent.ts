@@ -39,12 +39,12 @@ interface AgentDeps {
   readonly agentLog: AgentLog;
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
   readonly notifications: () => readonly NotificationCount[];
-  /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
+  /** Start of a database outage (ms since the Unix epoch). */
   readonly databaseAway: (() => number | undefined) | undefined;
   readonly pushTrouble: () => AgentInput['pushTrouble'];
 }
 
-/** Returns the size of an SQLite database, including the files next to it. */
+/** Returns the size of an SQLite database with its write-ahead log. */
 async function bytesOf(path: string): Promise<number> {
   const files = await Promise.all(['', '-wal', '-shm'].map(end => stat(path + end).catch(() => undefined)));
   return sum(files.map(file => file?.size ?? 0));
@@ -100,7 +100,6 @@ export function createAgentView(deps: AgentDeps) {
   const problems = () => problemsOf(check(), null, { now: clock.now(), firstSeen: agentLog.firstSeen });
 
   return {
-    /** Runs the checks of the agent itself. */
     check,
     problems,
     /** Must be called once a minute. Never rejects. */

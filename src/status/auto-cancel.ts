@@ -15,7 +15,7 @@ import { iso, sum, withNulls } from './values.ts';
 export interface AutoCancelViewDeps {
   readonly config: { readonly autoCancel: AutoCancelOptions };
   readonly autoCancel: AutoCancel | undefined;
-  /** State of the accounts that other replicas hold, without a list of candidates. */
+  /** Accounts of other replicas, without candidates. */
   readonly others: () => readonly AccountSnapshot[];
   readonly self: FromReplica;
   readonly journal: AutoCancel['journal'];
@@ -24,7 +24,7 @@ export interface AutoCancelViewDeps {
 
 const MAX_CANDIDATES = 200;
 const MAX_LINES = 100;
-/** Period of the journal that is shown (ms). */
+/** Shown period of the journal (ms). */
 const JOURNAL_OVER = 7 * 24 * 3_600_000;
 
 type One = AutoCancel['accounts'][number];
@@ -46,11 +46,11 @@ export interface AccountSnapshot {
   readonly rules: readonly { readonly name: string; readonly candidates: number; readonly left: number | null }[];
   /** Time of the journal's last line (ms since the Unix epoch). */
   readonly journalAt: number;
-  /** Stuck callbacks first, up to the limits of the view. */
+  /** Stuck callbacks first, up to the capacity of the view. */
   readonly candidates: readonly Candidate[];
 }
 
-/** Remaining number of stuck and other callbacks that the view may list. */
+/** Numbers of stuck and other callbacks that the view may still list. */
 export interface Capacity {
   stuck: number;
   others: number;
@@ -92,7 +92,6 @@ function brakesOf(
   };
 }
 
-/** Returns the state of auto-cancel in one account. Yields to the event loop. */
 export async function snapshotOf(
   account: One,
   capacity: Capacity,
@@ -157,7 +156,7 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
 /** Whether the owning rule finds the callback stuck. Its finding is the first. */
 const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
 
-/** Creates the view of auto-cancel. While auto-cancel is off, the view has no accounts and no candidates. */
+/** Creates the view of auto-cancel, which has no accounts while auto-cancel is off. */
 export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCancel'] {
   const { config, autoCancel, others, self, journal, clock } = deps;
   const { mode, stopFile } = config.autoCancel;

@@ -17,7 +17,7 @@ import { isoTime, orNull, wellFormed } from './values.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 
-/** Sorts values by size, largest first. The sum of the values over the limit comes last. */
+/** Largest first, `__other__` last. */
 const bySize = (a: { value: string; messages: number }, b: { value: string; messages: number }) =>
   Number(a.value === OTHER) - Number(b.value === OTHER) || b.messages - a.messages || (a.value < b.value ? -1 : 1);
 
@@ -82,7 +82,7 @@ const toEntry = (entry: DeadLetter): DeadLetters['newestEntries'][number] => ({
   responseStatus: orNull(entry.responseStatus),
 });
 
-/** Builds the view of the dead-letter queue. `most`: number of messages that the plan allows; `retention` in seconds. */
+/** `most`: number of messages that the plan allows. `retention` in seconds. */
 export function deadLettersView(
   truth: DataStatus,
   shown: Visible<DlqFacts>,

@@ -20,7 +20,7 @@ const { families } = collector;
 
 const QUANTILES = [0.5, 0.9, 0.99] as const;
 
-/** Returns upper bounds of quantiles of the time to deliver in the last hour. */
+/** Returns the upper bounds of time-to-deliver quantiles in the last hour. */
 function timeToDeliver(facts: EventsFacts, recent: RecentChanges): LastHour['timeToDeliver'] {
   const name = `${families.timeToDeliver.name}_bucket`;
   const histograms = shownWaits(facts, 'timeToDeliver');

@@ -16,14 +16,14 @@ export interface ShownAccount extends ShownSource {
   readonly history: AccountHistory;
 }
 
-/** Returns why an account could not be opened. Store errors contain their remedy; other errors are caused by damaged rows. */
+/** Store errors contain their remedy. A SyntaxError or TypeError means that a row is damaged. */
 function messageOf(error: unknown): string {
   const damaged = error instanceof SyntaxError || error instanceof TypeError;
   const advice = damaged ? '; a row of the account in the store is damaged: restore a backup of the store' : '';
   return `${NOT_OPENED}: ${String(error)}${advice}`;
 }
 
-/** Returns the status of an account that could not be opened: every round failed and stale. */
+/** Returns a status in which every round has failed and is stale. */
 function failedStatus({ name, collect }: StatusSettings, error: unknown): AccountStatus {
   const failure = { reason: 'store', message: messageOf(error) };
   return {
@@ -48,10 +48,7 @@ function failedStatus({ name, collect }: StatusSettings, error: unknown): Accoun
   };
 }
 
-/**
- * Returns an account that could not be opened, with its metrics: `delivery_up` 0 and failing rounds. `last`: its last session,
- * if any.
- */
+/** Returns an account that could not be opened, with metrics such as `delivery_up` 0. `last`: its last session, if any. */
 export function failedAccount(
   settings: StatusSettings,
   { error, since }: { readonly error: unknown; readonly since: number },

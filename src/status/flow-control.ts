@@ -14,10 +14,10 @@ type Row = FlowControl['rows'][number];
 const { waitlistSize } = collector.families;
 
 const MAX_ROWS = 100;
-/** Window in which the rate of change of a waitlist is measured (ms). */
+/** Window for the change of a waitlist (ms). */
 const PACE_OVER = 900_000;
 
-/** Returns the time (s) until the waitlist is empty at its present rate; null if it does not shrink or the rate is unknown. */
+/** Returns the time (s) until the waitlist is empty at its present rate; null if it does not shrink or its change is unknown. */
 function drainSeconds(waiting: number, change: Row['change']): number | null {
   if (waiting === 0) return 0;
   return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
@@ -32,7 +32,6 @@ function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }:
   return shares.length === 0 ? null : Math.max(...shares);
 }
 
-/** Sorts waitlists by size, largest first, then by key. */
 const bySize = (a: FlowControlEntry, b: FlowControlEntry) =>
   b.waitlistSize - a.waitlistSize || (a.key < b.key ? -1 : 1);
 

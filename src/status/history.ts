@@ -9,7 +9,7 @@ import type { Served } from './served.ts';
 
 const DEFAULT_OVER = 48 * 3_600_000;
 
-/** Selects evenly spaced indexes, the last index, and the start of each gap, so that no line crosses a gap. */
+/** Selects evenly spaced samples including the last one, and the start of each gap, so that no line crosses a gap. */
 function chosen({ times, series }: RecordedSeries, points: number): number[] {
   const columns = [...series.values()];
   const isEmpty = (index: number) => columns.every(values => values[index] === null);
@@ -19,7 +19,6 @@ function chosen({ times, series }: RecordedSeries, points: number): number[] {
   return times.flatMap((_, index) => (isKept(index) ? [index] : []));
 }
 
-/** Creates the view of an account's recorded samples. It shows a limited number of samples instead of averages. */
 export function createHistoryView(
   historyOf: (account: string) => AccountHistory | undefined,
   { keep }: StoreOptions['history'],

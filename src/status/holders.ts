@@ -10,7 +10,7 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
   const unheld = new Map<string, number>();
   let seen: { readonly sharing: Sharing; readonly at: number } | undefined;
 
-  /** Returns the last renewal and the time of its first read, from which the database's clock is extrapolated. */
+  /** Returns the last renewal with the monotonic time of its first read, to extrapolate the database's clock. */
   function current() {
     const last = sharing();
     if (!last || seen?.sharing.at === last.at) return seen;
@@ -35,14 +35,13 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
   return {
     self,
     leaseTime,
-    /** Milliseconds since the Unix epoch by the database's clock; undefined before the first renewal. */
+    /** Returns the database's time (ms since the Unix epoch); undefined before the first renewal. */
     now(): number | undefined {
       const now = current();
       return now && now.sharing.at + clock.monotonic() - now.at;
     },
     sharing: (): Sharing | undefined => current()?.sharing,
     holderOf,
-    /** Returns the holder, or the last known one. */
     lastHolderOf: (account: string): Replica | undefined => holderOf(account) ?? lastHolders.get(account),
     /** Returns how long this process has found no holder (ms); 0 if there is one. */
     unheldFor: (account: string): number =>

@@ -25,7 +25,7 @@ import {
 } from './api/lookup.ts';
 import { iso } from './values.ts';
 
-/** Look-ups of the API and the pages. They reject with RequestError. A look-up ends when all its clients have aborted their signals. */
+/** Look-ups reject with RequestError. A look-up ends when all its clients have aborted their signals. */
 export interface Lookups {
   dlq(
     account: string,
@@ -43,7 +43,6 @@ export interface Lookups {
 /** A request without a result. The message is one sentence without text from the service. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
-  /** Status of the HTTP response. */
   readonly status: number;
   /** Seconds until another attempt may succeed; undefined if unknown. */
   readonly retryAfter: number | undefined;
@@ -62,7 +61,7 @@ const MAX_EVENTS = 1000;
 /** Time for which results are reused (ms). */
 const CACHED_FOR = 10_000;
 const MAX_CACHED = 20;
-/** Maximum number of queued look-ups per account, including the running one. */
+/** Maximum number of look-ups per account that wait or run. */
 const MAX_WAITING = 4;
 const MAX_TEXT = 512;
 const MAX_LABELS = 20;
@@ -82,7 +81,6 @@ function failureOf(error: unknown): unknown {
   if (error instanceof FilterContradiction) return new RequestError(502, error.message);
   if (isUnanswerable(error)) return new RequestError(502, 'the service does not support this request');
   if (error instanceof UpstreamError) {
-    // The agent itself refused the request.
     const wait = error.retryAfter === undefined ? undefined : Math.min(error.retryAfter, MAX_PAUSE);
     return new RequestError(503, FAILURES[error.reason] ?? error.message, wait);
   }
@@ -111,7 +109,6 @@ function filtersOf(query: Readonly<Partial<Record<FilterName, string | undefined
   );
 }
 
-/** An open account. */
 interface LookupAccount {
   readonly reader: Reader;
   /** Patterns of `collect.routes`. */
@@ -137,7 +134,7 @@ interface Entry {
   readonly abandoned: AbortController;
 }
 
-/** Runs the look-ups of an account sequentially. Identical look-ups share one result, which is then reused for some seconds. */
+/** Runs an account's look-ups sequentially. Identical ones share a result, which is then reused for `CACHED_FOR`. */
 function createQueue(clock: LookupDeps['clock']) {
   const results = new BoundedMap<string, Entry>(MAX_CACHED);
   const queues = new Map<string, { readonly serially: Serially; waiting: number }>();
@@ -156,7 +153,7 @@ function createQueue(clock: LookupDeps['clock']) {
     });
   }
 
-  /** Abandons a look-up when its last client is gone, so that it does not delay the next ones. */
+  /** Abandons a look-up when its last client disconnects, so that it does not delay the next ones. */
   function addClient(entry: Entry, client: AbortSignal): void {
     entry.clients += 1;
     const leave = () => {

@@ -14,7 +14,7 @@ import type { StatusRows } from './status-row.ts';
 import { dataStatusOf, roundsOf } from './truth.ts';
 import { isoTime, orNull } from './values.ts';
 
-/** Configured accounts that this replica does not hold, as described by their status rows. */
+/** Configured accounts that this replica does not hold, built from their status rows. */
 export type OtherAccounts = ReturnType<typeof createOtherAccounts>;
 
 interface OthersDeps {
@@ -31,18 +31,15 @@ const WITHDRAW_AFTER = 15 * 60_000;
 const UNREADABLE =
   'This version cannot read the status that the holder of this account reports: the holder runs another version, or the row in the store is damaged.';
 
-/** Reads status rows and evaluates whether they are up to date. */
 function createReports({ stored, holders, clock, isUnavailable }: Omit<OthersDeps, 'settings'>) {
   const startedAt = clock.monotonic();
   const ageOf = ({ at }: StatusRow) => Math.max(0, (holders.now() ?? at) - at);
 
-  /** Returns the row, regardless of its age. */
   function rowOf(account: string): StatusRow | undefined {
     const found = stored.of(account);
     return found === 'unreadable' ? undefined : found;
   }
 
-  /** Returns the row unless it is too old to be shown. */
   function shownRow(account: string): StatusRow | undefined {
     const row = rowOf(account);
     return row && ageOf(row) <= WITHDRAW_AFTER ? row : undefined;
@@ -72,7 +69,7 @@ function createReports({ stored, holders, clock, isUnavailable }: Omit<OthersDep
     const problems = [...own, ...(row?.problems ?? [])].sort(byWeight);
     const data = row?.row.data ?? 'not_read';
     const holder = holders.holderOf(account);
-    // Converted to this process's clock, because the clocks of replicas may differ.
+    // By this process's clock, because the clocks of replicas may differ.
     const asOf = row && clock.now() - ageOf(row);
     const place: FromReplica = {
       replica: orNull(holder?.url),

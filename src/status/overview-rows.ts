@@ -7,14 +7,14 @@ import type { AccountRow } from './api/overview.ts';
 import { DATA_STATES, NOT_SHARED, type Problem } from './api/parts.ts';
 import { isoTime } from './values.ts';
 
-/** A row of the overview with its problems. Values that are not metrics may be slightly older: see `RENEW`. */
+/** A row of the overview. Values that are not metrics may be up to `RENEW` old. */
 export interface OverviewRow {
   readonly row: Omit<AccountRow, 'firing'>;
   readonly up: boolean;
   readonly problems: readonly Problem[];
   /** Kinds of checks without a result; null if they are not reported. */
   readonly unevaluated: readonly CheckKind[] | null;
-  /** Number of firing alerts that are not listed, because another replica holds the account. */
+  /** Number of firing alerts that the status row of another replica omits. */
   readonly omittedFiring?: number;
 }
 
@@ -30,12 +30,11 @@ export const NO_NUMBERS = {
 } as const;
 
 interface Kept extends OverviewRow {
-  /** Stamps of the sources' revisions. */
   readonly stamps: readonly unknown[];
   readonly at: number;
 }
 
-/** Cached rows by account object. They do not retain samples. */
+/** Cached rows by account object. */
 export type KeptRows = WeakMap<object, Kept>;
 
 /** Maximum age of a row without changed samples (ms). Ages and changes over the last hour also depend on the time. */
@@ -53,7 +52,6 @@ const isOf = (stamp: unknown, revision: unknown) =>
 const isCurrent = (stamps: readonly unknown[], sources: readonly Source[]) =>
   stamps.length === sources.length && sources.every((source, index) => isOf(stamps[index], source.revision()));
 
-/** Builds the row of an account at `now` (ms since the Unix epoch). */
 export function makeRow(viewed: Viewed, now: number): OverviewRow {
   const { view, truths, checked, problems, data, state } = checkedView(viewed, now, 'brief');
   const { account, up, labels, deadLetters, events, flowControl } = view;
@@ -97,7 +95,7 @@ export function notShown(account: string, since: string | null, text: string): P
   return { account, kind: 'not_shown', severity: 'warning', subject: null, since, text, runbook: null };
 }
 
-/** Replaces the row of an account whose view throws: a bug in one account must not hide all others. */
+/** Returns a row for an account that throws: a bug in one account must not hide all others. */
 function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): OverviewRow {
   const text = 'This account can’t be shown because of a bug in delivery-watch. The agent’s log has the details.';
   const problem = notShown(name, isoTime(now), text);
@@ -118,7 +116,7 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
   };
 }
 
-/** Returns a function that returns the current rows. It yields to the event loop; concurrent calls share one result. */
+/** The returned function yields to the event loop. Concurrent calls share one result. */
 export function createOverviewRows(
   accounts: readonly Viewed[],
   kept: KeptRows,

@@ -7,7 +7,7 @@ import type { OverviewRow } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
-/** Maximum number of listed problems, and of listed alerts. */
+/** Maximum number of listed problems or alerts. */
 const MAX_LISTED = 100;
 
 type Order = (a: OverviewRow, b: OverviewRow) => number;

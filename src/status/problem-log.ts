@@ -3,7 +3,7 @@ import type { Problem } from './api/parts.ts';
 
 type Named = Pick<Problem, 'kind' | 'subject'>;
 
-/** Starts of problems (ms since the Unix epoch) by kind and subject, for the store. */
+/** Starts of problems (ms since the Unix epoch) by `keyOf`, for the store. */
 export interface StoredProblems {
   readonly at: number;
   readonly since: Readonly<Record<string, number>>;
@@ -20,7 +20,7 @@ const MAX_GAP = 5 * 60_000;
 /** Subjects come from the service. JSON prevents different subjects from having the same key. */
 const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 
-/** Clocks of replicas may differ: a previous replica may have written a time in the future. */
+/** `last` may be in the future, because the clocks of replicas may differ. */
 const isOver = (last: number, now: number) => Math.abs(now - last) > MAX_GAP;
 
 /** `stored`: problems recorded by an earlier process; `now`: milliseconds since the Unix epoch. */
@@ -31,7 +31,6 @@ export function createProblemLog(now: number, stored?: StoredProblems) {
   return {
     /** Returns the start of a problem (ms since the Unix epoch); undefined for a new problem. */
     firstSeen: (problem: Named): number | undefined => seen.get(keyOf(problem))?.since,
-    /** Records the problems found at `at` (ms since the Unix epoch). */
     saw(problems: readonly Named[], at: number): void {
       for (const [key, { last }] of seen) if (isOver(last, at)) seen.delete(key);
       for (const problem of problems) {
@@ -60,7 +59,7 @@ export function createAgentLog() {
   const before: { readonly at: number; readonly values: ReadonlyMap<string, number> }[] = [];
   return {
     firstSeen: log.firstSeen,
-    /** `notifications`: counts since the process started. `at`: milliseconds since the Unix epoch. */
+    /** `notifications`: counts since the process started. */
     saw(problems: readonly Named[], notifications: readonly NotificationCount[], at: number): void {
       log.saw(problems, at);
       before.push({ at, values: new Map(notifications.map(each => [seriesOf(each), each.count])) });

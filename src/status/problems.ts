@@ -6,7 +6,6 @@ import type { Problem } from './api/parts.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { isoTime } from './values.ts';
 
-/** Converts findings to the problems that pages and API show. */
 export function problemsOf(
   results: readonly CheckResult[],
   account: string | null,
@@ -25,7 +24,7 @@ export function problemsOf(
 export const unheldProblems = (unheld: UnheldAccount, account: string): Problem[] =>
   problemsOf(runChecks(REPLICA_CHECKS, unheld), account, { now: unheld.now, firstSeen: () => undefined });
 
-/** Sorts problems by severity, then by age, oldest first. */
+/** Worst first, then oldest first. */
 export function byWeight(one: Problem, other: Problem): number {
   const weight = ({ severity }: Problem) => CHECK_SEVERITIES.indexOf(severity);
   const since = (problem: Problem) => problem.since ?? '9999';

@@ -16,7 +16,7 @@ import type { StoreOptions } from '../store/options.ts';
 import { checkedView, type ShownSource, type StatusSettings } from './account.ts';
 import type { ProblemLog } from './problem-log.ts';
 
-/** Families in the history, with their recorded series. docs/store.md lists them, too. */
+/** Families in the history. docs/store.md also lists them. */
 export const recorded: readonly Recorded[] = [
   { family: dlq.messages },
   { family: dlq.entered },
@@ -54,13 +54,12 @@ export const recorded: readonly Recorded[] = [
   { family: autoCancelFamilies.actions },
 ];
 
-/** An open account with its history and its problems. */
 interface RecordedAccount extends ShownSource, RuledAccount {
   readonly history: Recorder;
   readonly problems: ProblemLog;
 }
 
-/** Returns a function that runs the built-in checks of an account and records the problems. */
+/** Returns a function that runs an account's checks and records the problems. */
 export function createChecking(
   account: RecordedAccount,
   { settings, sources, autoCancel, clock }: Pick<SamplingDeps, 'settings' | 'sources' | 'autoCancel' | 'clock'>,
@@ -91,13 +90,13 @@ interface HistorySettings {
   readonly accounts: readonly object[];
 }
 
-/** Returns the limits of an account's history: all accounts have equal shares of `store.history.maxMB`. */
+/** All accounts have equal shares of `store.history.maxMB`. */
 export const historyLimits = ({ store: { history }, accounts }: HistorySettings) => ({
   keep: history.keep,
   maxBytes: (history.maxMB * MEGABYTE) / accounts.length,
 });
 
-/** Returns the body of a loop that adds a sample to the account's history and logs its problems. It never rejects. */
+/** The returned function adds a sample to the account's history and records its problems. It never rejects. */
 export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
   const { config, sources, log } = deps;
   const { name, history } = account;

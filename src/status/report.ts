@@ -6,7 +6,7 @@ import type { PlacedStatus } from './served.ts';
 import { dataStatusOf } from './truth.ts';
 import { isoTime, wellFormed } from './values.ts';
 
-/** Problems with reading data: they show that the state of the account is unknown, not that it is bad. */
+/** Problems with reading data: the account's state is unknown instead of bad. */
 const OF_READING: ReadonlySet<Problem['kind']> = new Set<Problem['kind']>([
   'token_rejected',
   'service_unavailable',
@@ -59,10 +59,7 @@ export interface ReportInput extends Pick<Report, 'version' | 'externalUrl'> {
   readonly now: number;
 }
 
-/**
- * Reports the results of the built-in checks for the agent and all accounts. Accounts without current data do not count as
- * healthy.
- */
+/** Reports the results of the built-in checks. Accounts without current data do not count as healthy. */
 export function reportOf({ rows, statuses, agentProblems, now, ...rest }: ReportInput): Report {
   const byName = new Map(statuses.map(status => [status.account, status]));
   const accounts = rows.map(row => accountReport(row, byName.get(row.row.account)));

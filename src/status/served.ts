@@ -9,10 +9,7 @@ import type { Overview, OverviewQuery } from './api/overview.ts';
 import type { Report } from './api/report.ts';
 import type { Lookups } from './lookups.ts';
 
-/**
- * Data for the routes. Only `lookups` query the service; everything else comes from memory and the store. The schemas in
- * api/ define the views. Numbers in a view equal the metrics at the same time.
- */
+/** Data for the routes. Only `lookups` query the service. Numbers in a view equal the metrics at the same time. */
 export interface Served extends HttpServed {
   readonly version: string;
   readonly externalUrl: string | null;
@@ -38,13 +35,13 @@ export interface Served extends HttpServed {
   ): Promise<readonly unknown[] | 'no_agent' | 'busy'>;
   /** Returns lines of the journal since a time (ms since the Unix epoch), oldest first, as JSON. */
   journal(since: number): Promise<readonly unknown[]>;
-  /** Returns alerts about the agent itself that are pending, firing or recently resolved. */
+  /** Returns pending, firing and recently resolved alerts about all accounts and the agent. */
   alerts(): readonly ShownAlert[];
   /** Returns errors of the last reload; empty if it was accepted, or before the first reload. */
   reloadErrors(): readonly ReloadError[];
 }
 
-/** Rounds of an account and the replica that holds it. The schema documents the fields. */
+/** `ShownStatus` documents the fields. */
 export interface PlacedStatus extends AccountStatus {
   readonly replica?: string;
   readonly asOf?: number;

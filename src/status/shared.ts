@@ -37,10 +37,10 @@ interface Handover {
   readonly lost: readonly string[];
 }
 
-/** Maximum number of explanations that this process requests from other replicas concurrently. */
+/** Maximum number of explanations that are requested from other replicas concurrently. */
 const MAX_ASKING = 4;
 
-/** Returns the recorded samples of an account. Every replica can read them from the store. */
+/** Reads the history of another replica's account from the store. */
 const storedHistory = (account: string, { store, clock, log }: SharedBase): AccountHistory => ({
   recent: () => [],
   async read(query) {
@@ -113,7 +113,7 @@ function replicasView(names: readonly string[], parts: Parts): AgentView['replic
   };
 }
 
-/** Serves all accounts: `own` serves accounts of this replica, `others` the remaining ones. */
+/** `own` serves accounts of this replica, `others` the remaining ones. */
 function serveAll(own: StateServed, parts: Parts): StateServed {
   const { others, here, held, holders, stored, explain, holding } = parts;
   return {
@@ -198,7 +198,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
             if (!holding.isUnavailable()) throw error;
             return [];
           }),
-      /** Returns the history of an account that another replica holds; undefined for any other name. */
+      /** Returns the history of an account that this replica does not hold; undefined for any other name. */
       history: (account: string) => (others.names.includes(account) ? storedHistory(account, base) : undefined),
       serve: (served: StateServed) =>
         serveAll(served, { others, here, held: own, holders, stored, explain, holding, handover: () => was.handover }),

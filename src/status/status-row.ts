@@ -15,7 +15,7 @@ export const STATUS_KEY = 'status';
 
 /** Maximum size of a row (bytes). Lists are shortened to fit; counts stay exact. */
 export const MAX_ROW = 16 * 1024;
-/** Maximum size of the rules, and of each collector's failed filters, in a row (bytes). */
+/** Maximum size of the list of rules or of a collector's failed filters (bytes). */
 const MAX_LIST = 2048;
 
 export interface OwnStatus extends OverviewRow {
@@ -28,7 +28,7 @@ export interface OwnStatus extends OverviewRow {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
-/** Returns as many of the first entries as fit into a number of bytes. */
+/** Returns the first entries that fit into a number of bytes. */
 function fitting<T>(list: T[], bytes: number): T[] {
   let left = bytes;
   const end = list.findIndex(entry => {
@@ -40,7 +40,7 @@ function fitting<T>(list: T[], bytes: number): T[] {
 
 const URGENCY: readonly ShownAlert['state'][] = ['firing', 'pending', 'resolved'];
 
-/** Encodes a status row, and shortens its lists to fit. Throws if this version could not read the row itself. */
+/** Encodes a status row and shortens its lists to fit. Throws if this version could not decode the row. */
 export function encodeStatus({ alerts, status, autoCancel, ...own }: OwnStatus): string {
   const urgent = alerts.toSorted((a, b) => URGENCY.indexOf(a.state) - URGENCY.indexOf(b.state));
   const all = StatusRow.parse({
@@ -69,7 +69,7 @@ export interface StatusSources {
   readonly failed: (account: string, error: unknown) => void;
 }
 
-/** Returns the status rows to commit, by account. Omits rows that cannot be built. `at` and `publicUrl`: see `StatusRow`. */
+/** Returns the status rows to commit, by account. Omits rows that cannot be built. */
 export async function statusChanges(
   of: StatusSources,
   { at, publicUrl }: Pick<OwnStatus, 'at' | 'publicUrl'>,
@@ -95,7 +95,7 @@ export async function statusChanges(
   return changes;
 }
 
-/** Parses a status row. Returns undefined if it is damaged or has another version. */
+/** Returns undefined if the row is damaged or has another version. */
 export function decodeStatus(text: string): StatusRow | undefined {
   try {
     return StatusRow.parse(JSON.parse(text));
@@ -142,7 +142,7 @@ export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock) {
   return {
     /** `unreadable`: the row is damaged, or another version wrote it. */
     of: (account: string): StatusRow | 'unreadable' | undefined => rows.get(account),
-    /** Reads the rows if the last read is older than a few seconds. Waits a second at most. Never rejects. */
+    /** Reads the rows unless the last read is recent. Waits for at most `MAX_WAIT`. Never rejects. */
     async refresh(): Promise<void> {
       if (!waiting && clock.monotonic() - readAt < FRESH) return;
       waiting ??= start();

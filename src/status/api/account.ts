@@ -209,7 +209,7 @@ export type AccountView = z.output<typeof AccountView>;
 
 const { deadLetters, events, flowControl } = AccountView.shape;
 
-/** An account held by another replica: the content of its status row. */
+/** An account that another replica holds: the content of its status row. */
 export const ReducedAccountView = z.object({
   complete: z.literal(false),
   ...STANDING,

@@ -20,7 +20,9 @@ export const HistoryQuery = z.object({
     .refine(text => (parseDuration(text) ?? 0) > 0, { error: 'must be a duration such as 48h' })
     .default('48h')
     .describe('Length of the period before now.'),
-  points: wholeNumber(10, 2880).default(720).describe('Maximum number of points. Surplus points are omitted evenly.'),
+  points: wholeNumber(10, 2880)
+    .default(720)
+    .describe('Maximum number of points, in addition to one per gap. Surplus points are omitted evenly.'),
 });
 export type HistoryQuery = z.output<typeof HistoryQuery>;
 

@@ -3,10 +3,7 @@ import { parseDuration, parseInstant } from '../../kit/duration.ts';
 import { FILTERS, type FilterName, filterError } from '../../lookup/lists.ts';
 import { AccountName, Maybe, Num, Seconds, Time, wholeNumber } from './parts.ts';
 
-/**
- * Converts a time (UTC without an offset) or an age (`24h`) to ms since the Unix epoch; 0 if it is earlier. Returns undefined if the
- * text is neither.
- */
+/** Converts a time (UTC without an offset) or an age (`24h`) to ms since the Unix epoch; undefined if the text is neither. */
 export function timeOrAge(text: string, now: number): number | undefined {
   const ago = parseDuration(text);
   const time = ago === undefined ? parseInstant(text) : now - ago;

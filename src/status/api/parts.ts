@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHECK_KINDS, CHECK_SEVERITIES } from '../../model/check-kind.ts';
 
-/** Types shared by several responses. A null number or time is unknown: never read, or too old. */
+/** Types of several responses. A null number or time is unknown: never read, or too old. */
 
 export const Time = z.iso.datetime().describe('ISO 8601, UTC');
 export const Maybe = <T extends z.ZodType>(type: T) => type.nullable();
@@ -20,7 +20,7 @@ export function wholeNumber(min: number, max: number) {
 export const oneOf = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `must be one of ${words.join(', ')}` });
 
-/** The replica whose data is shown for an account. */
+/** The replica that provides an account's data. */
 export const FROM_REPLICA = {
   replica: Maybe(z.string()).describe(
     'URL of the replica that holds the account. Null without a holder, or if the store is not shared.',
@@ -69,5 +69,5 @@ export const AlertView = z.object({
 });
 export type AlertView = z.output<typeof AlertView>;
 
-/** Change in a number. Its window is shorter than requested if the history does not reach back that far. */
+/** The window is shorter than requested if the history starts later. */
 export const ChangeView = z.object({ by: Num, overSeconds: Seconds });

@@ -11,14 +11,14 @@ export const STATUS_VERSION = 1;
 /** Members that the reader of a row adds. */
 const OF_READER = { account: true, replica: true, publicUrl: true, holder: true, asOf: true } as const;
 
-/** Returns the schema of a list that drops entries with an unknown shape. */
+/** A list that drops entries with an unknown shape. */
 const known = <T extends z.ZodType>(entry: T) =>
   z.array(z.unknown()).transform(list => list.flatMap(each => entry.safeParse(each).data ?? []) as z.output<T>[]);
 
 /** Status of an account that its holder stores for other replicas. */
 export const StatusRow = z.object({
   version: z.literal(STATUS_VERSION),
-  /** Time of the data (ms since the Unix epoch, by the database's clock), within the range of `Date`. */
+  /** Time of the data by the database's clock (ms since the Unix epoch), within the range of `Date`. */
   at: z.number().min(0).max(8.64e15),
   row: AccountRow.omit({ labels: true, worst: true, firing: true, ...OF_READER }),
   /** `server.publicReplicaUrl` of the holder. */
@@ -37,7 +37,7 @@ export const StatusRow = z.object({
       brakes: AccountBrakes.omit(OF_READER),
       /** `left`: number of cancels that the rule's limit still allows. */
       rules: z.array(z.object({ name: z.string(), candidates: z.int(), left: z.number().nullable() })),
-      /** Time of the journal's last line, milliseconds since the Unix epoch. */
+      /** Time of the journal's last line (ms since the Unix epoch). */
       journalAt: z.number(),
     })
     .nullable()

@@ -18,7 +18,6 @@ const Round = z.object({
   failure: z.object({ reason: z.string(), message: z.string() }).optional().describe('Failure of the last attempt.'),
 });
 
-/** State of an account's rounds. */
 export const ShownStatus = z.object({
   account: z.string(),
   up: z.boolean(),

@@ -36,7 +36,7 @@ function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
   return html`<p class="soft about">${named(baseUrl)}${facts.map(([what, value]) => html` · ${named(what)} <b>${named(value ?? '')}</b>`)}</p>`;
 }
 
-/** Renders `/accounts/NAME`. Omits sections that only the holder can show. */
+/** Omits sections that only the holder can show. */
 export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
   const others = unlistedAlerts(alerts, problems);

@@ -11,7 +11,7 @@ interface Asset {
 
 const FOLDER = new URL('./assets/', import.meta.url);
 
-/** Library files, which the package includes next to its own. */
+/** Files of libraries. The package has copies next to its own files. */
 const LIBRARY = { 'uplot.css': 'uplot/dist/uPlot.min.css', 'uplot.js': 'uplot/dist/uPlot.iife.min.js' };
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -29,7 +29,7 @@ export function assetFiles(): Map<string, string> {
   ]);
 }
 
-/** Reads the style sheets and scripts of the pages. `folder`: their path, which changes with the content of any file. */
+/** Reads style sheets and scripts. `folder`: their path below the root, which changes with the content of any file. */
 export function readAssets(): { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } {
   const hash = createHash('sha256');
   const files = new Map<string, Asset>();

@@ -11,7 +11,7 @@ import { type Column, name, section, table } from './tile.ts';
 
 type Brakes = AutoCancelView['accounts'][number];
 
-/** Describes what auto-cancel may do now, in one sentence with its look. */
+/** Describes what auto-cancel may do now. */
 function modeOf({ mode, rules, stopFile, accounts }: AutoCancelView): readonly [look: string, sentence: string] {
   if (mode === 'off') return ['unknown', 'Off: rules are not evaluated, and nothing is cancelled'];
   const open = accounts.filter(({ breakers }) => breakers.some(breaker => breaker.open)).length;
@@ -75,7 +75,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   return section('brakes', 'Brakes', html`${held}${commands}`);
 }
 
-/** Formats the last day of a rule, which expires at the end of that day. */
+/** A rule expires at the end of its last day. */
 const lastDay = (expires: string | null) =>
   expires === null ? '—' : new Date(Date.parse(expires) - 1).toISOString().slice(0, 10);
 

@@ -39,7 +39,7 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
 ${table('Conditions of the rule and actual values', COLUMNS, predicates, { most: 50 })}`;
 }
 
-/** Renders the facts that identify a callback. The dialog that confirms a cancel also shows them. */
+/** The dialog that confirms a cancel also shows these facts. */
 function facts(of: Candidate, now: number): Html {
   const { account, dlqId, messageId, url, workflowUrl, owner, action } = of;
   const seen = html`${at(of.firstSeenAt, now)}, ${ago(of.firstSeenAt, now)}`;
@@ -78,7 +78,7 @@ ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>
 `;
 }
 
-/** Renders tracked failure callbacks, stuck ones first, with the evidence for each rule. */
+/** Renders tracked failure callbacks with the evidence for each rule. */
 export function candidates(view: AutoCancelView, context: PageContext): Html {
   const { candidates: shown } = view;
   const now = Date.parse(view.now);

@@ -23,7 +23,7 @@ export interface ChartLine {
 /** CSS classes in assets/pages.css. */
 type Look = 'calm' | 'bad' | 'odd' | 'muted' | 'whole';
 
-/** Returns a line with the sum of all series with these labels. */
+/** A line that sums the series with the labels `where`. */
 export const line = (family: string, name: string, look: Look, where?: ChartLine['where']): ChartLine => ({
   family,
   where,
@@ -35,7 +35,6 @@ export const CHART_ASSETS = ['uplot.css', 'pages.css', 'uplot.js', 'charts.js'] 
 
 const HOURS = [6, 24, 48];
 
-/** Renders the buttons that select the range of all charts. Without JavaScript, renders a note. */
 export function chartRange(): Html {
   const buttons = HOURS.map(
     hours =>
@@ -46,7 +45,7 @@ export function chartRange(): Html {
 <noscript><p class="soft">Charts need JavaScript. All numbers are here without it.</p></noscript>`;
 }
 
-/** Wraps the figures of an account's page with the address of their data. */
+/** Adds the URL of the charts' data. */
 export const charted = (account: string, { root }: PageContext, content: Html): Html =>
   html`<div data-history="${root}api/v1/accounts/${encodeURIComponent(account)}/history">${content}</div>`;
 

@@ -7,7 +7,7 @@ const WORDS = {
   resume: ['Resume…', 'Resume auto-cancel in all accounts?'],
 } as const;
 
-/** Returns why this page has no buttons; undefined if it has buttons. */
+/** Returns why the page has no buttons; undefined if it has buttons. */
 function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
   if (!lifecycle) return html`<code>server.lifecycle</code> is false`;
   if (caller === undefined) {
@@ -34,7 +34,7 @@ export function buttonFor(kind: keyof typeof WORDS, context: PageContext, action
   return html`${button}<code class="line">delivery-watch auto-cancel ${command} --config FILE</code>`;
 }
 
-/** Renders the dialog that confirms a command, which assets/commands.js fills. Empty without buttons. */
+/** Renders the dialog that confirms a command. assets/commands.js fills it. */
 export function commandDialog(context: PageContext): Html {
   if (whyNot(context) !== undefined) return html``;
   return html`<dialog id="command" aria-labelledby="command-question" data-commands="${context.root}api/v1/auto-cancel/">

@@ -8,7 +8,7 @@ import { name } from './tile.ts';
 
 export type Round = AccountView['rounds'][number];
 
-/** How to fix a failing round, by failure reason. */
+/** By failure reason. */
 const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: string]>> = {
   unauthorized: ['Renew the token: the service rejects it.', 'DeliveryTokenRejected'],
   forbidden: ['Allow the token to read this.', 'DeliveryTokenRejected'],
@@ -46,7 +46,7 @@ const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
   not_read: 'Nothing has been read yet: — means unknown.',
 };
 
-/** Explains at the head of a section why its numbers are old or missing. Empty for fresh data. */
+/** Explains why the numbers of a section are old or missing. */
 export function dataNote(data: DataState, collector: string, view: AnyAccountView, root: string): Html {
   if (data === 'fresh') return html``;
   const round = worstOf(view.rounds, collector);

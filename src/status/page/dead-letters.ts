@@ -10,7 +10,7 @@ import { type Column, name, section, shareBar, table, tile, tilePanel } from './
 type DeadLetters = AccountView['deadLetters'];
 type Entry = DeadLetters['newestEntries'][number];
 
-/** Returns the path of the page that lists an account's newest entries, optionally of one kind. */
+/** Returns the path of the page with an account's newest entries, optionally of one kind. */
 export function entriesPath(account: string, root: string, kind?: string): string {
   const query = kind === undefined ? '' : `?kind=${encodeURIComponent(kind.toWellFormed())}`;
   return `${root}${accountPath(account)}/dlq${query}`;
@@ -170,7 +170,6 @@ export function status({ responseStatus, callbackState }: Pick<Entry, 'responseS
   return html`<data value="${responseStatus}">${written}</data>${callbackState !== null && html`<small>callback ${callbackState.replaceAll('_', ' ')}</small>`}`;
 }
 
-/** Renders entries of an account. `most`: rows above this number are collapsed. */
 export function entries(
   caption: string,
   rows: readonly Entry[],

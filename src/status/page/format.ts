@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts';
 
 export { grouped, plural } from '../../kit/text.ts';
 
-/** Formats values for pages: text for people, with the exact value of the API as an attribute. null: unknown. */
+/** Formats values as text, with the exact value of the API in an attribute. null: unknown. */
 
 const UNKNOWN = html`<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>`;
 
@@ -36,7 +36,7 @@ export const bytes = (of: number | null) => value(of, bytesText);
 /** Formats a duration (s): `3 h 12 min`. */
 export const lasting = (of: number | null) => value(of, duration);
 
-/** Formats the window of a number (s): `13 min`. Samples are a minute apart, so an hour may be a little shorter or longer. */
+/** Formats a window (s): `13 min`. Samples are a minute apart, so a window of an hour may be slightly shorter or longer. */
 export const span = (of: number | null) =>
   value(of, seconds => duration(Math.abs(seconds - HOUR) < 120 ? HOUR : toMinute(seconds)));
 
@@ -51,7 +51,7 @@ export function change(of: { readonly by: number; readonly overSeconds: number }
 /** Formats a time as `2026-11-22 10:03:12 UTC`. */
 export const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
-/** Formats an age: `3 h 12 min ago`. The client script updates it. `now`: milliseconds since the Unix epoch. */
+/** Formats an age: `3 h 12 min ago`. The client script updates it. `now`: ms since the Unix epoch. */
 export const ago = (iso: string | null, now: number): Html =>
   iso === null
     ? UNKNOWN

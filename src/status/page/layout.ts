@@ -1,12 +1,9 @@
 import { Html, html } from './html.ts';
 
 export interface PageContext {
-  /**
-   * Path from the page to the server's root: '', '../' and so on. Links are relative, because a proxy may serve the agent below a
-   * path.
-   */
+  /** Path to the server's root, such as `../`. Links are relative, because a proxy may serve the agent below a path. */
   readonly root: string;
-  /** Path from the root to style sheets and scripts: `assets/0f3a/`. Changes with their content. */
+  /** Path from the root to style sheets and scripts. */
   readonly assets: string;
   readonly version: string;
   /** Milliseconds since the Unix epoch. */
@@ -16,7 +13,7 @@ export interface PageContext {
   readonly caller: string | undefined;
   /** URL of this replica, if replicas share the store. */
   readonly replica?: string | undefined;
-  /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
+  /** Start of a database outage (ms since the Unix epoch). */
   readonly databaseAway?: number | undefined;
 }
 
@@ -31,13 +28,12 @@ export interface Layout {
   readonly title: string;
   readonly context: PageContext;
   readonly nav: keyof typeof PLACES;
-  /** The client script updates each `<section id="…" data-live>`, except elements with `data-keep`. */
+  /** The client script updates elements with `id` and `data-live`, except parts with `data-keep`. */
   readonly body: Html;
   /** Additional files of assets/, in order: scripts (modules, except for a library) and styles. */
   readonly uses?: readonly string[];
 }
 
-/** Returns the path of an account's page, relative to the server's root. */
 export const accountPath = (account: string) => `accounts/${encodeURIComponent(account.toWellFormed())}`;
 
 export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name.toWellFormed())}`;
@@ -57,7 +53,7 @@ function needed(uses: readonly string[], folder: string): Html[] {
   );
 }
 
-/** Renders a complete page. The Content-Security-Policy forbids inline scripts and styles. */
+/** The Content-Security-Policy forbids inline scripts and styles. */
 export function layout({ title, context, nav, body, uses = [] }: Layout): Html {
   const { root, version, caller } = context;
   const folder = root + context.assets;

@@ -13,15 +13,14 @@ import { accountLink, messageLink, named, verdict } from './problems.ts';
 import { heldNote } from './replicas.ts';
 import { type Column, capital, name, table } from './tile.ts';
 
-/** Pages that read from the service on request. They have no live sections, because each update would be another look-up. */
+/** Pages of look-ups. They have no live sections, because each update would be another look-up. */
 
-/** A result, or the reason why there is none, with the current view of the account. */
+/** The result or error of a look-up, with the current view of the account. */
 export interface Shown<T> {
   readonly found: T | RequestError;
   readonly view: AccountView;
 }
 
-/** Valid filters of a list. */
 export type ShownFilters = Readonly<Record<string, unknown>>;
 
 /** Number of rows on a page. */
@@ -44,7 +43,7 @@ function failureNote({ status: code, message, retryAfter }: RequestError): Html 
   return html`<p class="note warning">The look-up failed with status ${code}: ${named(message)}.${when}</p>\n`;
 }
 
-/** Renders entries of the last round, in place of a failed look-up. */
+/** Renders entries of the last round instead of a failed look-up. */
 function lastRound(view: AccountView, context: PageContext, messageId?: string): Html {
   const { account, deadLetters: of, rounds } = view;
   const { now, root } = context;
@@ -95,7 +94,6 @@ ${isFailed && failureNote(found)}${notes.map(note => html`<p class="note">${capi
   return page(title, context, [accountBack(view.account, context)], body);
 }
 
-/** Renders `/accounts/NAME/dlq`. */
 export function entriesPage(shown: Shown<DlqLookup>, filters: ShownFilters, context: PageContext): Html {
   const { account, deadLetters } = shown.view;
   const { kind: id, ...others } = filters;
@@ -132,7 +130,6 @@ const LOOKS = new Map([
 const stateWord = (state: string) =>
   html`<span class="state ${LOOKS.get(state) ?? 'unknown'}">${state.replaceAll('_', ' ')}</span>`;
 
-/** Renders `/accounts/NAME/events`. */
 export function eventsPage(shown: Shown<EventLookup>, filters: ShownFilters, context: PageContext): Html {
   const { account } = shown.view;
   const columns: Column<EventLookup['rows'][number]>[] = [
@@ -170,7 +167,7 @@ function properties(values: Readonly<Record<string, Property>>): Html {
   return html`<div class="panel"><dl class="facts">${rows}</dl></div>`;
 }
 
-/** Renders a message. Its sentences already contain the times, the status and the state of the failure callback. */
+/** Omits properties that `describeMessage` already contains. */
 function messageBody(view: MessageLookup): Html {
   const { deadLetter, callback, events } = view;
   const { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries } = deadLetter ?? {};
@@ -183,7 +180,6 @@ ${properties(Object.fromEntries(known))}
 ${callback && html`<h2>Failure callback</h2>\n${timeline('Events of the failure callback', callback.events)}`}`;
 }
 
-/** Renders `/accounts/NAME/messages/ID`. */
 export function messagePage(shown: Shown<MessageLookup>, id: string, context: PageContext): Html {
   const { found, view } = shown;
   const { account } = view;
@@ -202,7 +198,6 @@ ${isFailed ? html`${failureNote(found)}${lastRound(view, context, id)}` : html`<
   return page(`Message ${id}`, context, links, body);
 }
 
-/** Renders the page of an account that another replica holds. */
 export function elsewherePage(view: ReducedAccountView, context: PageContext): Html {
   const words = 'A look-up runs on the replica that holds the account.';
   const body = html`${verdict('unknown', html`Not available on this replica`, words)}${heldNote(view, context)}`;

@@ -39,7 +39,7 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
 
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
-/** Returns the number of accounts that are not up. An account is down before its data is stale enough for a problem. */
+/** An account is down before its data is stale enough for a problem. */
 const downOf = ({ accounts: { total, up } }: Overview) => total - up;
 
 export function verdictOf(view: Overview): string {
@@ -87,7 +87,7 @@ ${faults.length > 0 && html`<h2>The last reload failed; the previous configurati
 ${others.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(others, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
-/** Returns a link to this page with some query parameters changed, and back to its first page unless `page` is set. Omits defaults. */
+/** Returns a link with changed query parameters, by default to the first page. Omits default values. */
 function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
   const usual: Readonly<Record<string, unknown>> = OverviewQuery.parse({});
   const parts = new URLSearchParams();
@@ -100,7 +100,7 @@ function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
 const choice = (value: string, word: string, chosen: string) =>
   html`<option value="${value}"${value === chosen ? new Html(' selected') : ''}>${word}</option>`;
 
-/** Renders the filter form. It works without scripts; the client script searches while the user types. */
+/** Works without scripts. With them, the page searches while the user types. */
 function filter({ q, state, sort, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
   const states = ACCOUNT_STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
   return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>
@@ -133,7 +133,6 @@ function tableHead(query: OverviewQuery, isSorted: boolean, isShared: boolean): 
   ]}</tr></thead>`;
 }
 
-/** Renders the delivered share of the messages that ended in the last hour, or since recording started. */
 function delivered(row: AccountRow): Html {
   if (row.finished === null) return ratio(row.delivered);
   if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;

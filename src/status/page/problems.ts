@@ -29,7 +29,7 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
-/** CSS classes of kinds that need a more specific look than their severity. */
+/** CSS classes of kinds with a more specific look than their severity. */
 const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
   token_rejected: 'refused',
   service_unavailable: 'down',
@@ -49,11 +49,11 @@ export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
-/** Renders a message id, as a link to the message's page if a request for the id is possible. */
+/** Renders a message id, as a link if its page can request the message. */
 export const messageLink = (account: string, id: string, { root }: Pick<PageContext, 'root'>) =>
   isSaneId(id) ? html`<a href="${root + accountPath(account)}/messages/${id}">${named(id)}</a>` : named(id);
 
-/** Renders the newest problem above `info` and its start: an old problem must not hide a new one. */
+/** Renders the start of the newest problem above `info`: an old problem must not hide a new one. */
 export function newestOf(problems: readonly Problem[], now: number): Html {
   const known = problems.flatMap(({ kind, severity, since }) =>
     severity === 'info' || since === null ? [] : [{ kind, since }],
@@ -82,7 +82,6 @@ export function errorList(faults: readonly ReloadErrorView[]): Html {
 const more = (when: Html | '', runbook: Html | undefined) =>
   html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
-/** Renders a list of problems. `withAccount`: whether to link the account. */
 export function problemList(problems: readonly Problem[], context: PageContext, withAccount = true): Html {
   const { root, now } = context;
   const place = (account: string | null) =>
@@ -104,7 +103,7 @@ ${more(since === null ? '' : html`began ${ago(since, now)}`, link)}
 ${items}</ol>`;
 }
 
-/** Returns the URL if it is safe in a link: `http` or `https`. */
+/** Returns the URL if it is safe in a link. */
 const webUrl = (text: string | undefined) => {
   const url = text === undefined ? null : URL.parse(text);
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url.href : undefined;

@@ -8,18 +8,17 @@ import { type Column, name, section, table, tile, tilePanel } from './tile.ts';
 
 type Replicas = NonNullable<AgentView['replicas']>;
 
-/** Renders the host of a replica, as a link to its own page if browsers can reach it. `path`: path of the page. */
+/** Renders the host of a replica, as a link to one of its pages if browsers can reach it. */
 export function replicaLink(url: string, publicUrl: string | null, path = ''): Html {
   const host = named(URL.parse(url)?.host || url);
   return publicUrl === null ? host : html`<a href="${publicUrl}/${path}" rel="noreferrer">${host}</a>`;
 }
 
-/** Warns of an unavailable database, on pages that do not show the agent's problems. */
+/** For pages that do not show the agent's problems. */
 export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
   html`<p class="note critical"><span class="tag down">database unavailable</span> since ${utc(new Date(databaseAway).toISOString())}: counters are frozen, and auto-cancel is suspended. Accounts of other replicas show their last known state.</p>`;
 
-/** Renders which replica collects an account, and the age of its status. */
 export function heldNote(view: AnyAccountView, { now, replica: own }: PageContext): Html | false {
   if (own === undefined) return false;
   if (view.complete) return html`<p class="soft about">Collected by this replica.</p>`;
@@ -41,7 +40,6 @@ function moved({ lastHandOver: last }: Replicas): Html | false {
   return html`${gained.length > 0 && html`gained ${listed(gained)}`}${gained.length > 0 && lost.length > 0 && '; '}${lost.length > 0 && html`lost ${listed(lost)}`}`;
 }
 
-/** Renders the replicas that share the accounts. False if the store is not shared. */
 export function replicas({ replicas: of, now }: AgentView): Html | false {
   if (of === null) return false;
   const clock = Date.parse(now);

@@ -9,14 +9,14 @@ function documents(): URL {
 
 export const readDocument = (path: string): string => readFileSync(new URL(path, documents()), 'utf8');
 
-/** Returns the text of a runbook as Markdown; undefined for an unknown name. */
+/** Returns the Markdown text of a runbook; undefined for an unknown name. */
 export function readRunbook(name: string): string | undefined {
   const file = name.endsWith('.md') ? name : `${name}.md`;
   // Read only listed names, so that no name can point outside the folder.
   return readdirSync(new URL('runbooks/', documents())).includes(file) ? readDocument(`runbooks/${file}`) : undefined;
 }
 
-/** Renders code, emphasis and links of a line. The agent serves only runbooks: links to other documents become text. */
+/** Renders code, emphasis and links. The agent serves only runbooks: links to other documents become text. */
 function inline(text: string): Html[] {
   return text.split(/(`[^`]+`|\*[^*]+\*|\[[^\]]+\]\([^)]+\))/).map(part => {
     if (part.startsWith('`')) return html`<code>${part.slice(1, -1)}</code>`;
@@ -38,7 +38,6 @@ function block(text: string): Html {
     .map(item => html`<li>${inline(item.trim())}</li>\n`)}</ul>\n`;
 }
 
-/** Renders a runbook. Supports headings, paragraphs, lists, code, emphasis and links. */
 export const runbookHtml = (text: string): Html =>
   html`<article class="prose">
 ${text

@@ -18,7 +18,7 @@ export const section = (id: string, title: string, body: Html): Html =>
 ${body}</section>
 `;
 
-/** Renders a ratio as a bar, next to the same ratio in words. `limit`: marks ratios above 80 % as a warning. */
+/** Renders `of / most` as a bar. `limit`: marks ratios above 80 % as a warning. */
 export function shareBar(of: number | null, most: number | null, label: string, limit = false): Html {
   if (of === null || most === null || most <= 0) return html``;
   const part = Math.min(1, Math.max(0, of / most)).toFixed(4);
@@ -29,7 +29,7 @@ export function shareBar(of: number | null, most: number | null, label: string, 
 export const name = (text: string | null): Html => (text === null ? html`<span class="none">—</span>` : named(text));
 
 export interface Column<Row> {
-  /** Head of the column, and label of the cell if the row is a card on a phone. */
+  /** Also the label of the cell if the row is a card on a phone. */
   readonly head: string;
   readonly isNumber?: boolean;
   readonly isWide?: boolean;
@@ -38,12 +38,12 @@ export interface Column<Row> {
 
 interface TableOptions {
   readonly most?: number;
-  /** Whether the table has only a few short columns, so that its rows are not shown as cards on a phone. */
+  /** Whether all columns fit on a phone. The rows of other tables become cards there. */
   readonly isNarrow?: boolean;
   readonly none?: Html;
 }
 
-/** Creates a column for each outcome. Shows a dash if `numberOf` returns undefined. */
+/** Creates a column for each outcome. */
 export const outcomeColumns = <Row>(
   outcomes: readonly string[],
   numberOf: (row: Row, outcome: string) => number | undefined,

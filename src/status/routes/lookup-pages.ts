@@ -14,7 +14,6 @@ import { INVALID_ID, validQuery } from './query.ts';
 
 export type PathRequest = Request<{ name: string; hash: string; id: string }>;
 
-/** Functions that all pages share. */
 interface Pages {
   add(path: string, handle: (request: PathRequest, response: Response) => unknown): void;
   contextOf(request: Request): PageContext;
@@ -28,9 +27,8 @@ const OWN = { account: true, limit: true } as const;
 const DLQ_FILTERS = DlqLookupQuery.omit(OWN);
 const EVENT_FILTERS = EventLookupQuery.omit(OWN);
 
-/** Adds the pages of dead letters, events and messages of an account. */
 export function addLookupPages(pages: Pages, served: Served): void {
-  /** Redirects to the holder's public URL. If that is not possible, responds with 503 and a page that names the holder, if any. */
+  /** Redirects to the holder's public URL. If that is not possible, responds with 503 and names the holder, if any. */
   function sendElsewhere(view: ReducedAccountView, request: Request, response: Response): unknown {
     const { replicas } = served;
     const holder =
@@ -39,7 +37,7 @@ export function addLookupPages(pages: Pages, served: Served): void {
     return pages.send(response.set('Retry-After', '5'), elsewherePage(view, pages.contextOf(request)), 503);
   }
 
-  /** Adds an account's page with data that is read from the service on request. A failed look-up is shown on the page. */
+  /** Adds a page that renders the result or error of a look-up. */
   function add<T>(
     path: string,
     find: (request: PathRequest, client: AbortSignal) => Promise<T>,

@@ -21,11 +21,10 @@ function redirect(replicas: ServedReplicas, account: string, path: string, respo
 interface Asked<T extends z.ZodObject> {
   readonly query: z.output<T>;
   readonly id: string;
-  /** Aborted when the response is complete or the connection is closed. */
+  /** Aborted when the response is complete or the client disconnects. */
   readonly client: AbortSignal;
 }
 
-/** Adds GET /api/v1/dlq, /api/v1/events and /api/v1/messages/ID. */
 export function addLookups(router: Router, served: Served): void {
   function add<T extends z.ZodObject>(
     path: string,

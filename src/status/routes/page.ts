@@ -44,7 +44,7 @@ async function send(response: Response, page: Html, status = 200): Promise<void>
     if (!response.hasHeader(name)) response.setHeader(name, value);
   }
   response.status(status).set({ 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' }).type('html');
-  // Pages are fetched on every change. Compression shrinks a page of a hundred accounts to a twentieth.
+  // Browsers request the page on every change. Compression shrinks a hundred accounts to a twentieth.
   if (response.req.acceptsEncodings('gzip') !== 'gzip') response.send(page.text);
   else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
@@ -57,7 +57,6 @@ function queryOf(given: Request['query']): OverviewQuery {
   return OverviewQuery.parse(Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))));
 }
 
-/** Returns the path from a page to the server's root. */
 const rootOf = ({ path }: Request) => '../'.repeat(path.split('/').length - 2);
 
 const missing = (what: Html, context: PageContext) =>

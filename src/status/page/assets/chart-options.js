@@ -1,7 +1,5 @@
 import { duration } from './age.js';
 
-/** Formats values and times of charts, and defines uPlot's options. */
-
 export const HEIGHT = 190;
 export const HOUR = 3600;
 
@@ -38,7 +36,7 @@ const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? 
 /** Tick values of an axis of durations (s). */
 const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
 
-/** Returns uPlot's options for the lines of `chart`. The style sheet defines the colours of the legend and the lines. */
+/** Returns uPlot's options. The style sheet defines the colours of the legend and the lines. */
 export function options(chart, { times, lines }) {
   const { spec, plot, marks, ends } = chart;
   const axis = {

@@ -2,7 +2,7 @@ import { age } from './age.js';
 import { drawn, stacked } from './chart-data.js';
 import { HEIGHT, HOUR, options, whenWords, words } from './chart-options.js';
 
-/** Draws each `<figure data-chart="{…}">` (see chart-data.js) inside an element with `data-history`, the address of the history. */
+/** Draws each `<figure data-chart="{…}">` (see chart-data.js) inside an element with `data-history`, the URL of the history. */
 
 const REFRESH_MS = 60_000;
 /** Maximum number of samples per request: one in five minutes for 48 h. */
@@ -16,7 +16,6 @@ function element(name, attributes = {}, children = []) {
   return made;
 }
 
-/** Creates the elements of a chart: legend, values at the cursor, plot and table. */
 function frame(figure) {
   const spec = JSON.parse(figure.dataset.chart);
   const title = figure.querySelector('figcaption')?.textContent.trim() ?? '';
@@ -92,7 +91,6 @@ function moveCursor(chart) {
   });
 }
 
-/** Creates the chart of a figure. Call `draw` with each response. */
 function createChart(figure) {
   const { spec, title, plot, legend, when, rows, table } = frame(figure);
   /** `at`: index of the cursor; undefined selects the last one. */
@@ -147,7 +145,6 @@ function createChart(figure) {
   return chart;
 }
 
-/** Reads the history of an account every minute and draws its charts. */
 function watch(root) {
   const charts = [...root.querySelectorAll('figure[data-chart]')].map(createChart);
   const families = [...new Set(charts.flatMap(chart => chart.families))]

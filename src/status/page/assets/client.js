@@ -92,7 +92,7 @@ function applyPage(page) {
   tick();
 }
 
-/** Fetches the page at its current address. A later call aborts an earlier one. */
+/** Requests the current page. A later call aborts an earlier one. */
 async function refresh() {
   request?.abort();
   clearTimeout(waiting);
@@ -162,7 +162,7 @@ function tick() {
   }
 }
 
-/** Searches while the user types. @param {HTMLFormElement} form */
+/** @param {HTMLFormElement} form */
 function search(form) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let typing;

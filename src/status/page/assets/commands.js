@@ -1,8 +1,7 @@
-/** Confirms and sends approve, pause and resume of auto-cancel, and shows the response. The server renders the buttons: see commands.ts. */
+/** Confirms and sends commands of auto-cancel and shows the response. commands.ts renders the buttons. */
 
 const dialog = document.querySelector('#command');
 
-/** Prepares the dialog that describes a command and asks for confirmation. For an approval it shows the callback to cancel. */
 function setUp(dialog) {
   const [question, about, reasonField, alarm, yes, no] = [
     '#command-question',
