@@ -113,7 +113,7 @@ export class RunningAccount {
     const { account } = this;
     const { config } = prepared.loaded;
     const { settings } = prepared.desired.get(this.name) ?? this.#desired;
-    account.history.use(historyLimits(config));
+    account.history.use(historyLimits(config.store.history, config.accounts.length));
     let failure: unknown;
     if (!this.keepsAutoCancel(config)) {
       this.#lastAutoCancel = this.#autoCancel ?? this.#lastAutoCancel;

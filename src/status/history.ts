@@ -7,8 +7,6 @@ import type { StoreOptions } from '../store/options.ts';
 import type { HistoryView } from './api/history.ts';
 import type { Served } from './served.ts';
 
-const DEFAULT_OVER = 48 * 3_600_000;
-
 /** Selects evenly spaced samples including the last one, and the start of each gap, so that no line crosses a gap. */
 function chosen({ times, series }: RecordedSeries, points: number): number[] {
   const columns = [...series.values()];
@@ -28,7 +26,7 @@ export function createHistoryView(
     const history = historyOf(account);
     if (!history) return undefined;
     const now = clock.now();
-    const from = now - (parseDuration(over) ?? DEFAULT_OVER);
+    const from = now - (parseDuration(over) as number);
     const recorded = await history.read({ from, to: now, families: family });
     const indices = chosen(recorded, points);
     const turns = createYielder();

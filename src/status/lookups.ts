@@ -168,24 +168,23 @@ function createQueue(clock: LookupDeps['clock']) {
 
   return <T>(account: string, key: unknown, client: AbortSignal, work: Work<T>): Promise<T> => {
     const text = JSON.stringify([account, key]);
-    const known = results.get(text);
-    if (known && clock.monotonic() < known.until) {
-      addClient(known, client);
-      return known.result as Promise<T>;
+    let entry = results.get(text);
+    if (!entry || clock.monotonic() >= entry.until) {
+      const abandoned = new AbortController();
+      const result = enqueue(account, abandoned.signal, work);
+      const made: Entry = { result, until: Number.POSITIVE_INFINITY, clients: 0, abandoned };
+      const endAt = (until: number) => {
+        made.until = until;
+      };
+      result.then(
+        () => endAt(clock.monotonic() + CACHED_FOR),
+        () => endAt(Number.NEGATIVE_INFINITY),
+      );
+      results.set(text, made);
+      entry = made;
     }
-    const abandoned = new AbortController();
-    const result = enqueue(account, abandoned.signal, work);
-    const entry: Entry = { result, until: Number.POSITIVE_INFINITY, clients: 0, abandoned };
-    results.set(text, entry);
     addClient(entry, client);
-    const endAt = (until: number) => {
-      entry.until = until;
-    };
-    result.then(
-      () => endAt(clock.monotonic() + CACHED_FOR),
-      () => endAt(Number.NEGATIVE_INFINITY),
-    );
-    return result;
+    return entry.result as Promise<T>;
   };
 }
 

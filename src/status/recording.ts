@@ -85,15 +85,10 @@ interface SamplingDeps {
 
 const MEGABYTE = 1_000_000;
 
-interface HistorySettings {
-  readonly store: Pick<StoreOptions, 'history'>;
-  readonly accounts: readonly object[];
-}
-
 /** All accounts have equal shares of `store.history.maxMB`. */
-export const historyLimits = ({ store: { history }, accounts }: HistorySettings) => ({
-  keep: history.keep,
-  maxBytes: (history.maxMB * MEGABYTE) / accounts.length,
+export const historyLimits = ({ keep, maxMB }: StoreOptions['history'], accounts: number) => ({
+  keep,
+  maxBytes: (maxMB * MEGABYTE) / accounts,
 });
 
 /** The returned function adds a sample to the account's history and records its problems. It never rejects. */

@@ -184,7 +184,10 @@ it('records problems after each successful sample, and logs a failed sample as a
 it('limits each account to an equal share of the history', () => {
   const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
   const { config } = parseConfig(JSON.stringify({ accounts }), 'x.yaml');
-  expect(historyLimits(config)).toEqual({ keep: config.store.history.keep, maxBytes: 50e6 });
+  expect(historyLimits(config.store.history, config.accounts.length)).toEqual({
+    keep: config.store.history.keep,
+    maxBytes: 50e6,
+  });
 });
 
 it('staggers the first samples of accounts that start together', async () => {

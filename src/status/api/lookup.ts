@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseDuration, parseInstant } from '../../kit/duration.ts';
 import { FILTERS, type FilterName, filterError } from '../../lookup/lists.ts';
+import { DeadLetterView } from './account.ts';
 import { AccountName, Maybe, Num, Seconds, Time, wholeNumber } from './parts.ts';
 
 /** Converts a time (UTC without an offset) or an age (`24h`) to ms since the Unix epoch; undefined if the text is neither. */
@@ -58,18 +59,9 @@ export const MessageLookupQuery = z.object({ account: ACCOUNT });
 
 const Text = Maybe(z.string());
 
-const FoundDeadLetter = z.object({
-  dlqId: Text,
-  messageId: Text,
+const FoundDeadLetter = DeadLetterView.omit({ label: true }).extend({
   enteredAt: Maybe(Time),
-  createdAt: Maybe(Time),
-  url: Text.describe('Without query, fragment, user and password.'),
-  method: Text,
-  responseStatus: Maybe(z.int()).describe('Of the last attempt; 0 without a response.'),
   state: Text,
-  topic: Text,
-  queue: Text,
-  schedule: Text,
   api: Text,
   callerIp: Text,
   labels: z.array(z.string()),
@@ -77,16 +69,12 @@ const FoundDeadLetter = z.object({
   workflowRunId: Text,
   workflowUrl: Text,
   failureCallbackUrl: Text,
-  callbackState: Text,
   maxRetries: Maybe(Num),
   kind: z.string().describe('Id of the kind.'),
 });
 
-const FoundEvent = z.object({
-  time: Time,
+const OF_MESSAGE = {
   messageId: z.string(),
-  state: z.string(),
-  responseStatus: Maybe(z.int()),
   url: Text,
   topic: Text,
   queue: Text,
@@ -94,7 +82,14 @@ const FoundEvent = z.object({
   label: Text,
   flowControlKey: Text,
   workflowUrl: Text,
+};
+
+const FoundEvent = z.object({
+  time: Time,
+  state: z.string(),
+  responseStatus: Maybe(z.int()),
   nextDeliveryAt: Maybe(Time),
+  ...OF_MESSAGE,
 });
 
 const FOUND = { now: Time.describe('Time of the read; up to 10 s ago.'), account: z.string() };
@@ -143,15 +138,8 @@ const TIMELINE = {
 
 export const MessageLookup = z.object({
   ...FOUND,
-  messageId: z.string(),
-  url: Text,
-  queue: Text,
-  topic: Text,
-  schedule: Text,
-  label: Text,
-  flowControlKey: Text,
+  ...OF_MESSAGE,
   workflowRunId: Text,
-  workflowUrl: Text,
   traceId: Text.describe('Null if the agent does not trace messages.'),
   ...TIMELINE,
   deadLetter: Maybe(FoundDeadLetter),

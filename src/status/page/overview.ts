@@ -20,11 +20,6 @@ import {
 } from './problems.ts';
 import { replicaLink } from './replicas.ts';
 
-export interface OverviewAsk {
-  readonly query: OverviewQuery;
-  readonly faults: readonly ReloadError[];
-}
-
 type Sort = OverviewQuery['sort'];
 
 const SORT_WORDS: Readonly<Record<Sort, string>> = {
@@ -191,7 +186,12 @@ ${rows.map(row => accountRow(row, context, replicas !== null))}</tbody></table><
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
 }
 
-export function overviewPage(view: Overview, context: PageContext, { query, faults }: OverviewAsk): Html {
+export function overviewPage(
+  view: Overview,
+  query: OverviewQuery,
+  faults: readonly ReloadError[],
+  context: PageContext,
+): Html {
   const several = view.accounts.total > 1;
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view, context)}${troubles(view, context, faults)}

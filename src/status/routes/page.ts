@@ -108,7 +108,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
 
   addPage('/', async (context, request) => {
     const query = queryOf(request.query);
-    return overviewPage(await served.overview(query), context, { query, faults: served.reloadErrors() });
+    return overviewPage(await served.overview(query), query, served.reloadErrors(), context);
   });
   addPage('/accounts/:name', async (context, { params: { name } }) => {
     if (!served.accounts.includes(name)) return undefined;

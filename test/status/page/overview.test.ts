@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { ReloadError } from '../../../src/http/served.ts';
 import { type Overview, OverviewQuery } from '../../../src/status/api/overview.ts';
 import { PROBLEM_KINDS } from '../../../src/status/api/parts.ts';
 import type { PageContext } from '../../../src/status/page/layout.ts';
-import { type OverviewAsk, overviewPage, verdictOf } from '../../../src/status/page/overview.ts';
+import { overviewPage, verdictOf } from '../../../src/status/page/overview.ts';
 import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
 import { before, HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
 
@@ -15,8 +16,8 @@ const context: PageContext = {
   caller: undefined,
 };
 
-const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: OverviewAsk['faults'] = []) =>
-  overviewPage(view, context, { query: { ...OverviewQuery.parse({}), ...query }, faults }).text;
+const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: readonly ReloadError[] = []) =>
+  overviewPage(view, { ...OverviewQuery.parse({}), ...query }, faults, context).text;
 
 /** Returns the visible text of a page: without markup, with undecoded entities. */
 const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
@@ -99,7 +100,7 @@ describe('overview page', () => {
     ];
     const view = overview(rows, { replicas: 2 });
     const ofOne = (shown: Overview) =>
-      overviewPage(shown, { ...context, replica: one }, { query: OverviewQuery.parse({}), faults: [] }).text;
+      overviewPage(shown, OverviewQuery.parse({}), [], { ...context, replica: one }).text;
     const text = read(ofOne(view));
     expect(text).toContain('2 replicas');
     expect(text).toContain('watch-0.watch.svc:10922 this one');
