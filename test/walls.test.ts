@@ -10,7 +10,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['kit', 1230, ''],
   ['model', 640, 'kit'],
   ['upstream', 2750, 'kit model'],
-  ['lookup', 730, 'kit model upstream'],
+  ['lookup', 710, 'kit model upstream'],
   ['store', 2430, 'kit model'],
   ['metrics', 2010, 'kit model'],
   ['telemetry', 940, 'kit model store'],
@@ -26,7 +26,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['http', 2110, 'kit model'],
   [
     'status',
-    7130,
+    6950,
     'kit model upstream lookup store metrics scheduler replicas history collectors notify rules auto-cancel http',
   ],
   ['config', 2820, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],

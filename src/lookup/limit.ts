@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { type BudgetOptions, maxForReading } from '../upstream/options.ts';
 
-/** Maximum number of an account's requests per minute for look-ups of the API and the pages. */
+/** Maximum number of an account's requests per minute for look-ups by API and pages. */
 export const MAX_PER_MINUTE = 20;
 /** Share of a day's requests that these look-ups may use, so that a browser cannot use up the budget. */
 const DAILY_SHARE = 0.1;
@@ -22,7 +22,7 @@ export class LookupLimitError extends Error {
   }
 }
 
-/** Limits requests of priority `browser` and runs them as `background`. Every attempt counts. Other priorities are unlimited. */
+/** Limits requests of priority `browser` and runs them as `background`. Every attempt counts. */
 export function limitLookups(
   budget: Budget,
   { requestsPerDay }: Pick<BudgetOptions, 'requestsPerDay'>,

@@ -15,7 +15,7 @@ export type ListName = 'dlq' | 'events' | 'keys';
 type Parameter = Parameters<typeof filterValueError>[0] | 'state';
 
 interface Filter {
-  /** Name of the service's query parameter. */
+  /** The service's query parameter. */
   readonly parameter: Parameter;
   readonly lists: readonly ListName[];
   readonly help: string;
@@ -43,7 +43,7 @@ export type FilterName = keyof typeof FILTERS;
 
 const STATES = 'CREATED ACTIVE RETRY ERROR IN_PROGRESS DELIVERED FAILED CANCEL_REQUESTED CANCELLED'.split(' ');
 
-/** Explains why a list cannot have this filter; undefined if it can. Times are in milliseconds since the Unix epoch. */
+/** Explains why a list cannot have this filter; undefined if it can. Times are in ms since the Unix epoch. */
 export function filterError(list: ListName, name: FilterName, value: string | number): string | undefined {
   const { parameter, lists }: Filter = FILTERS[name];
   if (!lists.includes(list)) return `is a filter of ${lists.join(' and ')}`;
@@ -53,7 +53,7 @@ export function filterError(list: ListName, name: FilterName, value: string | nu
   return STATES.includes(String(value).toUpperCase()) ? undefined : `must be one of ${STATES.join(', ')}`;
 }
 
-/** Converts valid filters to the service's query parameters. Undefined values are omitted. */
+/** Converts valid filters to the service's query parameters. */
 export function queryOf(
   filters: Readonly<Partial<Record<FilterName, string | number | undefined>>>,
 ): DlqQuery & EventQuery {
@@ -76,12 +76,11 @@ export interface List<Row> {
   rank(row: Row): number;
   /** Returns the dlqId, the message id or the key. */
   id(row: Row): string | undefined;
-  /** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. Unreported fields are undefined. */
+  /** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. */
   json(row: Row): object;
 }
 
 export const toIsoTime = (time: number | undefined) => (time === undefined ? undefined : new Date(time).toISOString());
-/** Removes user, query and fragment. */
 export const bareUrl = (url: string | undefined) => (url === undefined ? undefined : bareAddress(url));
 
 const NEWEST_FIRST = { order: 'latestFirst' } as const;

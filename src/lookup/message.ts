@@ -4,10 +4,9 @@ import { isSaneId, isUnanswerable, type Reader } from '../upstream/api.ts';
 import { bareUrl, dlqList, entryJson, eventList, type List, toIsoTime } from './lists.ts';
 import { readNewest } from './read.ts';
 
-/** Maximum numbers of rows and pages to read for one message. Only a hostile service lists more. */
+/** Maximum numbers of rows and pages per list. Only a hostile service lists more for one message. */
 const BOUNDS = { limit: 10_000, maxPages: 20 };
 
-/** The listed rows of one message. */
 export interface Message {
   readonly account: string;
   readonly messageId: string;
@@ -21,13 +20,11 @@ export interface Message {
   readonly traceId: string | undefined;
 }
 
-/** An account and its settings that a look-up needs. */
 export interface MessageSource {
   readonly account: string;
   readonly reader: Reader;
   /** Whether the agent exports traces of messages. */
   readonly isTraced: boolean;
-  /** Bounds for each list; the default exceeds what any real message has. */
   readonly bounds?: { readonly limit: number; readonly maxPages: number };
 }
 
@@ -54,7 +51,7 @@ export async function readMessage(
     }));
   if (events.rows.length === 0 && !entry) return undefined;
   const callback = entry?.callbackMessageId;
-  // A hostile service must not make the request fail with an id that no URL can contain.
+  // A hostile service may report an id that no URL can contain.
   const callbackEvents =
     callback === undefined || !isSaneId(callback) ? [] : (await read(eventList({ messageId: callback }))).rows;
   const traceId = isTraced ? traceIdOf(account, messageId) : undefined;
@@ -64,7 +61,7 @@ export async function readMessage(
 /** A value of the JSON form: if it is unknown, the API has null, and the command line omits it. */
 export type Optional<T> = T | null | undefined;
 
-/** One line of a timeline, in its JSON form. Times are ISO 8601, UTC. */
+/** One event of a timeline, in its JSON form. Times are ISO 8601, UTC. */
 export interface Step {
   readonly time: string;
   readonly state: string;
@@ -150,7 +147,7 @@ export function timelineOf(events: readonly DeliveryEvent[], isDead: boolean, ha
   };
 }
 
-/** Properties of a message from its events, else from its dead letter; undefined if neither reports them. */
+/** Properties come from the events, else from the dead letter. */
 function messageFields({ messageId, account, events, entry, traceId }: Message) {
   const first = <K extends keyof DeliveryEvent>(key: K) => events.find(event => event[key] !== undefined)?.[key];
   return {
@@ -168,7 +165,7 @@ function messageFields({ messageId, account, events, entry, traceId }: Message) 
   };
 }
 
-/** Properties of a message, in the order in which they are shown. */
+/** In display order. */
 export const MESSAGE_FIELDS = [
   'messageId',
   'account',

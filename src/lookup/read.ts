@@ -1,7 +1,6 @@
 import type { Reader } from '../upstream/api.ts';
 import type { List } from './lists.ts';
 
-/** Quality of the rows that were read. */
 export interface Quality {
   /** Whether all rows have the filtered fields, and match. */
   readonly isProven: boolean;
@@ -24,7 +23,7 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
       if (done) return undefined;
       proof.add(page);
       rejected += page.rejected;
-      // A row without a time says nothing about the order.
+      // Ignore rows without a time, which have no place in the order.
       const isRanked = (row: Row) => list.rank(row) > 0;
       const [top, bottom] = [page.rows.find(isRanked), page.rows.findLast(isRanked)];
       if (top !== undefined && bottom !== undefined) {
@@ -91,7 +90,7 @@ export async function readNewest<Row>(
         ...reading.quality(),
       };
     }
-    // Keeps memory bounded without sorting after every page.
+    // Bound memory without sorting after every page.
     if (rows.length > 2 * limit + 1000) rows = sorted();
   }
 }

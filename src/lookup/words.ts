@@ -2,7 +2,7 @@ import { durationText } from '../kit/duration.ts';
 import { plural, printable } from '../kit/text.ts';
 import type { Missing, Optional, Step, Timeline } from './message.ts';
 
-/** Describes messages in their JSON form (`messageJson`), for the command line and the pages. */
+/** Describes the JSON form of messages, for the command line and the pages. */
 
 interface DescribedMessage extends Timeline {
   readonly deadLetter: Optional<{
@@ -69,7 +69,7 @@ function deadLetter({ deadLetter: entry }: DescribedMessage): string[] {
   ];
 }
 
-/** Returns sentences about the result, the dead letter and missing events. */
+/** Returns sentences about the result, the dead letter and missing events. Control characters are replaced. */
 export const describeMessage = (message: DescribedMessage): string[] =>
   [...result(message), ...deadLetter(message), ...message.missing.map(missing => MISSING[missing])].map(printable);
 

@@ -7,7 +7,7 @@ import { timeOrAge } from '../api/lookup.ts';
 import type { Served } from '../served.ts';
 import { refuse } from './query.ts';
 
-/** Returns a query parameter; undefined if it is empty or repeated. */
+/** Returns a query parameter; undefined if it is missing, empty or repeated. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
 const SINCE = '24h';
