@@ -19,7 +19,6 @@ import {
   type DlqLookupQuery,
   type EventLookup,
   type EventLookupQuery,
-  isTimeFilter,
   type MessageLookup,
   timeOrAge,
 } from './api/lookup.ts';
@@ -101,12 +100,8 @@ const toView = (found: object): unknown =>
   );
 
 function filtersOf(query: Readonly<Partial<Record<FilterName, string | undefined>>>, now: number) {
-  const entries = Object.entries(query) as [FilterName, string | undefined][];
-  return queryOf(
-    Object.fromEntries(
-      entries.map(([name, value]) => [name, value !== undefined && isTimeFilter(name) ? timeOrAge(value, now) : value]),
-    ),
-  );
+  const timeOf = (text: string | undefined) => (text === undefined ? undefined : timeOrAge(text, now));
+  return queryOf({ ...query, since: timeOf(query.since), until: timeOf(query.until) });
 }
 
 interface LookupAccount {

@@ -9,10 +9,9 @@ import { type Column, name, section, table, tile, tilePanel, tiles } from './til
 type Events = AccountView['events'];
 
 /** Formats the upper bound of a quantile's bucket: `≤ 5 s`. */
-function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], delivered: number): Html {
-  const words =
-    of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">above the last bucket</span>`;
-  return html`${words}${(of.atMostSeconds !== null || delivered === 0) && lasting(of.atMostSeconds)}`;
+function bound(atMost: number | null, delivered: number): Html {
+  if (atMost === null && delivered > 0) return html`<span class="soft">above the last bucket</span>`;
+  return html`${atMost !== null && '≤ '}${lasting(atMost)}`;
 }
 
 function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['lastHour']>): Html | false {
@@ -21,8 +20,8 @@ function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['las
   const word = (quantile: number) => html`<data value="${quantile}">p${grouped(quantile * 100)}</data>`;
   return tile(
     html`Time to deliver, ${word(main.quantile)}`,
-    bound(main, delivered),
-    ...of.slice(0, -1).map(each => html`${word(each.quantile)} ${bound(each, delivered)}`),
+    bound(main.atMostSeconds, delivered),
+    ...of.slice(0, -1).map(each => html`${word(each.quantile)} ${bound(each.atMostSeconds, delivered)}`),
   );
 }
 

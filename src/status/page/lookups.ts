@@ -1,3 +1,4 @@
+import { recordOf } from '../../kit/record.ts';
 import { MESSAGE_FIELDS } from '../../lookup/message.ts';
 import { describeMessage, describeQuality, describeStep, utcText } from '../../lookup/words.ts';
 import type { AccountView, ReducedAccountView } from '../api/account.ts';
@@ -156,13 +157,12 @@ function timeline(caption: string, steps: Steps): Html {
   return table(caption, columns, steps, { most: 100 });
 }
 
-type Property = string | number | readonly string[] | null;
+type Property = string | number | readonly string[] | null | undefined;
 
 function properties(values: Readonly<Record<string, Property>>): Html {
-  const rows = Object.entries(values).flatMap(([key, value]) => {
-    if (value === null || (typeof value === 'object' && value.length === 0)) return [];
-    const text = typeof value === 'object' ? value.join(', ') : String(value);
-    return [html`<dt>${dimensionWords(key)}</dt><dd>${named(text)}</dd>`];
+  const rows = Object.entries(values).map(([key, value]) => {
+    const texts = [value ?? []].flat();
+    return texts.length > 0 && html`<dt>${dimensionWords(key)}</dt><dd>${named(texts.join(', '))}</dd>`;
   });
   return html`<div class="panel"><dl class="facts">${rows}</dl></div>`;
 }
@@ -171,12 +171,10 @@ function properties(values: Readonly<Record<string, Property>>): Html {
 function messageBody(view: MessageLookup): Html {
   const { deadLetter, callback, events } = view;
   const { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries } = deadLetter ?? {};
-  const more = { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries };
-  const fields = [...MESSAGE_FIELDS.map(key => [key, view[key]]), ...Object.entries(more)];
-  const known = fields.filter(([, value]) => value !== undefined);
+  const fields = recordOf(MESSAGE_FIELDS, key => view[key]);
   return html`${timeline('Timeline', events)}
 <h2>Properties</h2>
-${properties(Object.fromEntries(known))}
+${properties({ ...fields, dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries })}
 ${callback && html`<h2>Failure callback</h2>\n${timeline('Events of the failure callback', callback.events)}`}`;
 }
 

@@ -1,5 +1,5 @@
-import { kindWords } from '../../model/check-kind.ts';
-import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../../rules/checks/alerts.ts';
+import { CHECK_SEVERITIES, kindWords } from '../../model/check-kind.ts';
+import { BUILTIN_ALERTS, builtinAlert } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { ReloadErrorView } from '../api/agent.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
@@ -114,16 +114,12 @@ const silence = ({ silencedBy }: AlertView): Html | undefined =>
     ? undefined
     : html`${tag('silenced', 'plain')} <span class="soft">${named(silencedBy)}</span>`;
 
-const isSeverity = (text: string | undefined): text is Problem['severity'] =>
-  text === 'critical' || text === 'warning' || text === 'info';
-
 /** Returns alerts that no listed problem explains. */
 export function unlistedAlerts(alerts: readonly AlertView[], problems: readonly Problem[]): readonly AlertView[] {
-  const kindsOf = (alertname = ''): readonly string[] =>
-    BUILTIN_ALERTS.find(name => name === alertname) ? builtinAlert(alertname as BuiltinAlert).kinds : [];
   return alerts.filter(({ labels }) => {
     const { alertname, account = null, collector, round } = labels;
-    const kinds = kindsOf(alertname);
+    const builtin = BUILTIN_ALERTS.find(name => name === alertname);
+    const kinds: readonly string[] = builtin ? builtinAlert(builtin).kinds : [];
     const values: readonly (string | null)[] = [null, ...Object.values(labels), `${collector} ${round}`];
     return !problems.some(
       each => each.account === account && kinds.includes(each.kind) && values.includes(each.subject),
@@ -135,7 +131,7 @@ export function alertList(alerts: readonly AlertView[], context: PageContext, wi
   const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
     const { alertname = '', account, severity, ...others } = labels;
-    const look = state === 'firing' ? (isSeverity(severity) ? severity : 'warning') : 'info';
+    const look = state === 'firing' ? (CHECK_SEVERITIES.find(each => each === severity) ?? 'warning') : 'info';
     const url = webUrl(annotations.runbook_url);
     const link = url === undefined ? undefined : html`<a href="${url}" rel="noreferrer">runbook</a>`;
     const of = Object.entries(others).map(
