@@ -40,21 +40,8 @@ function candidateOf({ paused: _, firstSeenAt, lastSeenAt, findings, ...found }:
   };
 }
 
-export interface AccountSnapshot {
-  readonly account: string;
-  readonly brakes: Brakes;
-  readonly rules: readonly { readonly name: string; readonly candidates: number; readonly left: number | null }[];
-  /** Time of the journal's last line (ms since the Unix epoch). */
-  readonly journalAt: number;
-  /** Stuck callbacks first, up to the capacity of the view. */
-  readonly candidates: readonly Candidate[];
-}
-
 /** Numbers of stuck and other callbacks that the view may still list. */
-export interface Capacity {
-  stuck: number;
-  others: number;
-}
+type Capacity = Record<'stuck' | 'others', number>;
 
 /** Lists tracked callbacks of an account and counts all of them. Yields to the event loop. */
 async function candidatesOf(account: One, capacity: Capacity, turns: Yielder) {
@@ -92,12 +79,7 @@ function brakesOf(
   };
 }
 
-export async function snapshotOf(
-  account: One,
-  capacity: Capacity,
-  turns: Yielder,
-  self: FromReplica,
-): Promise<AccountSnapshot> {
+export async function snapshotOf(account: One, capacity: Capacity, turns: Yielder, self: FromReplica) {
   const numbers = account.numbers();
   const { tracked, candidates: listed } = await candidatesOf(account, capacity, turns);
   const { candidates, budget } = numbers;
@@ -110,11 +92,13 @@ export async function snapshotOf(
       candidates: candidates.get(name) ?? 0,
       left: budget.find(({ rule }) => rule === name)?.left ?? null,
     })),
-    // An empty journal has the time -Infinity, which JSON cannot represent.
+    /** Time of the journal's last line (ms since the Unix epoch); 0 instead of -Infinity, which JSON cannot represent. */
     journalAt: Math.max(0, account.journal.state.lastAt),
     candidates: listed,
   };
 }
+
+export type AccountSnapshot = Awaited<ReturnType<typeof snapshotOf>>;
 
 function rulesOf(
   { autoCancel }: AutoCancelViewDeps['config'],

@@ -25,19 +25,9 @@ import {
 import { iso } from './values.ts';
 
 /** Look-ups reject with RequestError. A look-up ends when all its clients have aborted their signals. */
-export interface Lookups {
-  dlq(
-    account: string,
-    query: Omit<z.output<typeof DlqLookupQuery>, 'account'>,
-    client: AbortSignal,
-  ): Promise<DlqLookup>;
-  events(
-    account: string,
-    query: Omit<z.output<typeof EventLookupQuery>, 'account'>,
-    client: AbortSignal,
-  ): Promise<EventLookup>;
-  message(account: string, id: string, client: AbortSignal): Promise<MessageLookup>;
-}
+export type Lookups = ReturnType<typeof createLookups>;
+
+type QueryOf<T extends z.ZodType> = Omit<z.output<T>, 'account'>;
 
 /** A request without a result. The message is one sentence without text from the service. */
 export class RequestError extends Error {
@@ -188,7 +178,7 @@ function kindIn(patterns: LookupAccount['patterns']): (entry: DlqEntry) => strin
   return entry => kindOf(entry, routes);
 }
 
-export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE }: LookupDeps): Lookups {
+export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE }: LookupDeps) {
   const run = createQueue(clock);
 
   function lookUp<T>(
@@ -217,17 +207,17 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
   }
 
   return {
-    dlq: (account, { limit, kind, ...filters }, client) =>
-      lookUp(account, ['dlq', limit, kind, filters], client, ({ reader, patterns }, signal) => {
+    dlq: (account: string, { limit, kind, ...filters }: QueryOf<typeof DlqLookupQuery>, client: AbortSignal) =>
+      lookUp<DlqLookup>(account, ['dlq', limit, kind, filters], client, ({ reader, patterns }, signal) => {
         const kinds = { of: kindIn(patterns), only: kind };
         return readRows(dlqList(filtersOf(filters, clock.now()), kinds), reader, limit, signal);
       }),
-    events: (account, { limit, ...filters }, client) =>
-      lookUp(account, ['events', limit, filters], client, ({ reader }, signal) =>
+    events: (account: string, { limit, ...filters }: QueryOf<typeof EventLookupQuery>, client: AbortSignal) =>
+      lookUp<EventLookup>(account, ['events', limit, filters], client, ({ reader }, signal) =>
         readRows(eventList(filtersOf(filters, clock.now())), reader, limit, signal),
       ),
-    message: (account, id, client) =>
-      lookUp(account, ['message', id], client, async ({ reader, patterns }, signal) => {
+    message: (account: string, id: string, client: AbortSignal) =>
+      lookUp<MessageLookup>(account, ['message', id], client, async ({ reader, patterns }, signal) => {
         const bounds = { limit: MAX_EVENTS, maxPages: MAX_PAGES };
         const message = await readMessage({ account, reader, isTraced, bounds }, id, signal);
         if (!message)

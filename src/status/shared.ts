@@ -15,7 +15,7 @@ import { createHolders, type Holders } from './holders.ts';
 import { createOtherAccounts, type OtherAccounts } from './others.ts';
 import type { Served } from './served.ts';
 import { createStatusRows, type StatusRows, type StatusSources, statusChanges } from './status-row.ts';
-import { isoTime } from './values.ts';
+import { iso, isoTime } from './values.ts';
 
 /** Serves the accounts of all replicas that share the store. Loaded only if it is shared. */
 export type Shared = ReturnType<typeof createShared>;
@@ -31,11 +31,7 @@ interface SharedBase {
   readonly peerKey: PeerKey | undefined;
 }
 
-interface Handover {
-  readonly at: number;
-  readonly gained: readonly string[];
-  readonly lost: readonly string[];
-}
+type LastHandover = NonNullable<AgentView['replicas']>['lastHandOver'];
 
 /** Maximum number of explanations that are requested from other replicas concurrently. */
 const MAX_ASKING = 4;
@@ -84,13 +80,12 @@ interface Parts {
   readonly stored: StatusRows;
   readonly explain: ReturnType<typeof createAsking>;
   readonly holding: Holding;
-  readonly handover: () => Handover | undefined;
+  readonly handover: () => LastHandover;
 }
 
 function replicasView(names: readonly string[], parts: Parts): AgentView['replicas'] {
   const { holders, others, here, holding, handover } = parts;
   const sharing = holders.sharing();
-  const last = handover();
   const publicUrls = new Map([here, ...others.rows().map(({ row }) => row)].map(of => [of.holder, of.publicUrl]));
   const held = names.flatMap(name => {
     const id = holders.holderOf(name)?.id;
@@ -109,7 +104,7 @@ function replicasView(names: readonly string[], parts: Parts): AgentView['replic
     holders: Object.fromEntries(held),
     unheld: names.filter(name => !sharing?.holders.has(name)),
     databaseAway: isoTime(holding.unavailableSince()),
-    lastHandOver: last ? { at: isoTime(last.at) ?? '', gained: [...last.gained], lost: [...last.lost] } : null,
+    lastHandOver: handover(),
   };
 }
 
@@ -163,12 +158,12 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
   const stored = createStatusRows(store, clock);
   const explain = createAsking(holders, peerKey);
   /** Accounts that this replica held before, and the last handover. */
-  const was: { held: readonly string[]; handover: Handover | undefined } = { held: [], handover: undefined };
+  const was: { held: readonly string[]; handover: LastHandover } = { held: [], handover: null };
 
   /** Creates the views of a configuration. `held`: accounts that this replica has opened. `publicUrl`: its URL for browsers. */
   function over(accounts: readonly StatusSettings[], publicUrl: string | null, held: readonly string[]) {
     const own = new Set(held);
-    const builtAt = clock.now();
+    const builtAt = iso(clock.now());
     const settings = accounts.filter(({ name }) => !own.has(name));
     const others = createOtherAccounts({ stored, holders, settings, clock, isUnavailable: holding.isUnavailable });
     const here: Here = { replica: self.url, publicUrl, holder: self.id, asOf: null };

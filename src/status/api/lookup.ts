@@ -11,12 +11,10 @@ export function timeOrAge(text: string, now: number): number | undefined {
   return time === undefined ? undefined : Math.max(0, time);
 }
 
-export const isTimeFilter = (name: FilterName): boolean => name === 'since' || name === 'until';
-
 const MAX_LENGTH = 2000;
 
 function filter(list: 'dlq' | 'events', name: FilterName) {
-  const isTime = isTimeFilter(name);
+  const isTime = name === 'since' || name === 'until';
   const errorOf = (text: string) => {
     if (text.length > MAX_LENGTH) return `must have at most ${MAX_LENGTH} characters`;
     if (!isTime) return filterError(list, name, text);
