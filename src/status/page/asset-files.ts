@@ -4,11 +4,6 @@ import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-interface Asset {
-  readonly type: string;
-  readonly body: Buffer;
-}
-
 const FOLDER = new URL('./assets/', import.meta.url);
 
 /** Files of libraries. The package has copies next to its own files. */
@@ -30,9 +25,9 @@ export function assetFiles(): Map<string, string> {
 }
 
 /** Reads style sheets and scripts. `folder`: their path below the root, which changes with the content of any file. */
-export function readAssets(): { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } {
+export function readAssets() {
   const hash = createHash('sha256');
-  const files = new Map<string, Asset>();
+  const files = new Map<string, { readonly type: string; readonly body: Buffer }>();
   for (const [name, file] of assetFiles()) {
     const body = readFileSync(file);
     hash.update(body);

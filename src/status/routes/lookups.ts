@@ -4,32 +4,17 @@ import { FORWARDED } from '../../http/peer.ts';
 import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { holderUrl } from '../../http/routes/metrics.ts';
-import type { ServedReplicas } from '../../http/served.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import { DlqLookupQuery, EventLookupQuery, MessageLookupQuery } from '../api/lookup.ts';
-import { type Lookups, RequestError } from '../lookups.ts';
+import { RequestError } from '../lookups.ts';
 import type { Served } from '../served.ts';
 import { INVALID_ID, refuse, validQuery } from './query.ts';
-
-/** Redirects to the replica that holds the account, or responds with 503. */
-function redirect(replicas: ServedReplicas, account: string, path: string, response: Response): void {
-  const holder = holderUrl(replicas, account, path);
-  if ('why' in holder) refuse(response.set('Retry-After', '5'), 503, holder.why);
-  else refuse(response.set('Location', holder.url), 307, 'another replica holds the account');
-}
-
-interface Asked<T extends z.ZodObject> {
-  readonly query: z.output<T>;
-  readonly id: string;
-  /** Aborted when the response is complete or the client disconnects. */
-  readonly client: AbortSignal;
-}
 
 export function addLookups(router: Router, served: Served): void {
   function add<T extends z.ZodObject>(
     path: string,
     schema: T,
-    find: (lookups: Lookups, account: string, of: Asked<T>) => Promise<object>,
+    find: (account: string, query: z.output<T>, client: AbortSignal, id: string) => Promise<object>,
   ): void {
     async function respond(request: Request<{ id?: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
@@ -41,20 +26,22 @@ export function addLookups(router: Router, served: Served): void {
       const { account = more.length === 0 ? only : undefined, ...rest } = query;
       if (account === undefined) throw new RequestError(400, 'account is required, because several are configured');
       if (!served.accounts.includes(account)) throw new RequestError(404, 'no account with that name is configured');
-      if (served.replicas && !served.replicas.placeOf(account).isHere)
-        return redirect(served.replicas, account, request.originalUrl, response);
+      const { replicas } = served;
+      if (replicas && !replicas.placeOf(account).isHere) {
+        const holder = holderUrl(replicas, account, request.originalUrl);
+        if ('why' in holder) throw new RequestError(503, holder.why, 5000);
+        return refuse(response.set('Location', holder.url), 307, 'another replica holds the account');
+      }
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
-      response.json(await find(served.lookups, account, { query: rest as z.output<T>, id, client: gone.signal }));
+      response.json(await find(account, rest as z.output<T>, gone.signal, id));
     }
     router.route(path).get(respond).all(onlyAllow(READ));
   }
 
-  add('/api/v1/dlq', DlqLookupQuery, (lookups, account, { query, client }) => lookups.dlq(account, query, client));
-  add('/api/v1/events', EventLookupQuery, (lookups, account, { query, client }) =>
-    lookups.events(account, query, client),
-  );
-  add('/api/v1/messages/:id', MessageLookupQuery, (lookups, account, { id, client }) =>
-    lookups.message(account, id, client),
+  add('/api/v1/dlq', DlqLookupQuery, (account, query, client) => served.lookups.dlq(account, query, client));
+  add('/api/v1/events', EventLookupQuery, (account, query, client) => served.lookups.events(account, query, client));
+  add('/api/v1/messages/:id', MessageLookupQuery, (account, _query, client, id) =>
+    served.lookups.message(account, id, client),
   );
 }
