@@ -20,7 +20,7 @@ import { flowControlView } from './flow-control.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { problemsOf } from './problems.ts';
 import { type DataStatus, dataStatusOf, roundsOf } from './truth.ts';
-import { isoTime, orNull, wellFormed } from './values.ts';
+import { iso, isoTime, orNull, wellFormed } from './values.ts';
 
 type Schedule = AccountView['schedules'][number];
 
@@ -117,7 +117,7 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
   };
   const limits = { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) };
   const view: AccountViewBase = {
-    now: isoTime(now) ?? '',
+    now: iso(now),
     account: account.name,
     up: status.up,
     baseUrl: pathAddress(baseUrl),

@@ -6,6 +6,7 @@ import type { AccountHistory, RecordedSeries } from '../model/history.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { HistoryView } from './api/history.ts';
 import type { Served } from './served.ts';
+import { iso } from './values.ts';
 
 /** Selects evenly spaced samples including the last one, and the start of each gap, so that no line crosses a gap. */
 function chosen({ times, series }: RecordedSeries, points: number): number[] {
@@ -37,7 +38,7 @@ export function createHistoryView(
       await turns.pass();
     }
     return {
-      now: new Date(now).toISOString(),
+      now: iso(now),
       account,
       keptFor: formatDuration(keep),
       times: indices.map(index => (recorded.times[index] as number) / 1000),

@@ -12,7 +12,7 @@ import { byWeight, unheldProblems } from './problems.ts';
 import type { PlacedStatus } from './served.ts';
 import type { StatusRows } from './status-row.ts';
 import { dataStatusOf, roundsOf } from './truth.ts';
-import { isoTime, orNull } from './values.ts';
+import { iso, isoTime, orNull } from './values.ts';
 
 /** Configured accounts that this replica does not hold, built from their status rows. */
 export type OtherAccounts = ReturnType<typeof createOtherAccounts>;
@@ -120,7 +120,7 @@ function reducedView(settings: StatusSettings, standing: Standing, now: number):
   });
   return {
     complete: false,
-    now: isoTime(now) ?? '',
+    now: iso(now),
     account,
     ...place,
     state,

@@ -5,7 +5,7 @@ import type { Overview, OverviewQuery } from './api/overview.ts';
 import { ACCOUNT_STATES, type Problem } from './api/parts.ts';
 import type { OverviewRow } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
-import { isoTime, orNull, sum } from './values.ts';
+import { iso, orNull, sum } from './values.ts';
 
 /** Maximum number of listed problems or alerts. */
 const MAX_LISTED = 100;
@@ -71,7 +71,7 @@ export function overview(
   const page = Math.min(query.page, pages);
   const states = new Set([...rows.map(({ row }) => row.state), stateOf(agentProblems, ['fresh'])]);
   return {
-    now: isoTime(now) ?? '',
+    now: iso(now),
     version,
     state: ACCOUNT_STATES.find(state => states.has(state)) ?? 'ok',
     replicas: orNull(replicas),

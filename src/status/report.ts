@@ -4,7 +4,7 @@ import { type AccountReport, type HealthVerdict, type Report, VERDICTS } from '.
 import type { OverviewRow } from './overview-rows.ts';
 import type { PlacedStatus } from './served.ts';
 import { dataStatusOf } from './truth.ts';
-import { isoTime, wellFormed } from './values.ts';
+import { iso, isoTime, wellFormed } from './values.ts';
 
 /** Problems with reading data: the account's state is unknown instead of bad. */
 const OF_READING: ReadonlySet<Problem['kind']> = new Set<Problem['kind']>([
@@ -66,5 +66,5 @@ export function reportOf({ rows, statuses, agentProblems, now, ...rest }: Report
   const agent = { verdict: verdictOf(agentProblems, true), problems: [...agentProblems] };
   const verdicts = new Set([agent, ...accounts].map(({ verdict }) => verdict));
   const verdict = VERDICTS.find(each => verdicts.has(each)) ?? 'unknown';
-  return { now: isoTime(now) ?? '', ...rest, verdict, agent, accounts };
+  return { now: iso(now), ...rest, verdict, agent, accounts };
 }

@@ -21,12 +21,11 @@ const PLACES = {
 
 function head({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
-  const since = state === 'critical' || state === 'warning' ? newestOf(problems, now) : '';
   const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'No problems.';
   const quiet = state === 'unknown' ? 'Nothing has been read yet.' : up ? calm : 'The last read failed.';
   return verdict(
     state,
-    html`${named(account)}: ${STATE_WORDS[state]}${since}`,
+    html`${named(account)}: ${STATE_WORDS[state]}${newestOf(problems, now)}`,
     problems.length > 0 ? `${plural(problems.length, 'problem')} · ${plural(firing, 'alert')} firing` : quiet,
   );
 }

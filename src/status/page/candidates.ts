@@ -1,4 +1,5 @@
 import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
+import { sum } from '../values.ts';
 import { buttonFor } from './commands.ts';
 import { ago, at, count, plural } from './format.ts';
 import { type Html, html } from './html.ts';
@@ -83,7 +84,7 @@ export function candidates(view: AutoCancelView, context: PageContext): Html {
   const { candidates: shown } = view;
   const now = Date.parse(view.now);
   const elsewhere = view.accounts.filter(({ asOf, tracked }) => asOf !== null && tracked > 0);
-  const listed = view.tracked - elsewhere.reduce((sum, { tracked }) => sum + tracked, 0);
+  const listed = view.tracked - sum(elsewhere.map(({ tracked }) => tracked));
   const rest =
     shown.length < listed &&
     html`<p class="soft">The first ${shown.length} of ${plural(listed, 'tracked callback')}.</p>`;

@@ -63,10 +63,9 @@ const things = (number: number | null, one: string) => html`${count(number)} ${n
 function head(view: Overview, { now }: PageContext): Html {
   const { accounts, deadLetters, alertsFiring, replicas } = view;
   const state = view.state === 'ok' && (isAlarmed(view) || downOf(view) > 0) ? 'warning' : view.state;
-  const since = state === 'critical' || state === 'warning' ? newestOf(view.problems, now) : '';
   return verdict(
     state,
-    html`${verdictOf(view)}${since}`,
+    html`${verdictOf(view)}${newestOf(view.problems, now)}`,
     html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${things(alertsFiring, 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replica')}`}`,
   );
 }
