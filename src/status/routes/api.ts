@@ -10,7 +10,7 @@ import { RequestError } from '../lookups.ts';
 import { readDocument } from '../page/runbooks.ts';
 import type { Served } from '../served.ts';
 import { addLookups } from './lookups.ts';
-import { refuse, validQuery } from './query.ts';
+import { noView, refuse, validQuery } from './query.ts';
 
 const NO_QUERY = z.object({});
 
@@ -28,7 +28,7 @@ export function apiRoutes(served: Served): Router {
   const router = Router();
   const isConfigured = (account: string) => served.accounts.includes(account);
 
-  /** Adds a route that responds with the result of `find`, or with 404 if it returns undefined. */
+  /** Adds a route that responds with the result of `find`, or with 404 or 503 if it returns undefined. */
   function add<T extends z.ZodObject>(path: string, schema: T, find: (query: z.output<T>, name: string) => unknown) {
     async function respond(request: Request<{ name: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
@@ -37,8 +37,8 @@ export function apiRoutes(served: Served): Router {
       await serially(async () => {
         if (response.destroyed) return;
         const found = await find(query, request.params.name);
-        if (found === undefined) refuse(response, 404, 'no account with that name is configured');
-        else response.json(found);
+        if (found === undefined) throw noView(served, request.params.name);
+        response.json(found);
       });
     }
     router.route(path).get(respond).all(onlyAllow(READ));

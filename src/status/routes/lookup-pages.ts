@@ -17,7 +17,7 @@ export type PathRequest = Request<{ name: string; hash: string; id: string }>;
 interface Pages {
   add(path: string, handle: (request: PathRequest, response: Response) => unknown): void;
   contextOf(request: Request): PageContext;
-  noAccount(request: Request, response: Response): Promise<void>;
+  noAccount(request: PathRequest, response: Response): Promise<void>;
   send(response: Response, page: Html, status?: number): Promise<void>;
   readonly serially: Serially;
 }

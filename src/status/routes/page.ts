@@ -13,8 +13,10 @@ import { type Html, html } from '../page/html.ts';
 import { layout, type PageContext } from '../page/layout.ts';
 import { overviewPage } from '../page/overview.ts';
 import { readRunbook, runbookHtml } from '../page/runbooks.ts';
+import { capital } from '../page/tile.ts';
 import type { Served } from '../served.ts';
 import { addLookupPages, type PathRequest } from './lookup-pages.ts';
+import { noView } from './query.ts';
 
 /** Allows only the page's own origin. Saving a chart as a picture needs `data:`. */
 const POLICY = [
@@ -59,12 +61,12 @@ function queryOf(given: Request['query']): OverviewQuery {
 
 const rootOf = ({ path }: Request) => '../'.repeat(path.split('/').length - 2);
 
-const missing = (what: Html, context: PageContext) =>
+const missing = (title: string, what: string, context: PageContext) =>
   layout({
-    title: 'Not found',
+    title,
     context,
     nav: 'overview',
-    body: html`<div class="verdict unknown"><h1>Not found</h1><p>${what}</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
+    body: html`<div class="verdict unknown"><h1>${title}</h1><p>${what}.</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
   });
 
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
@@ -102,8 +104,11 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     );
   }
 
-  function noAccount(request: Request, response: Response): Promise<void> {
-    return send(response, missing(html`No account with that name is configured.`, contextOf(request)), 404);
+  function noAccount(request: PathRequest, response: Response): Promise<void> {
+    const { status, message, retryAfter } = noView(served, request.params.name);
+    if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
+    const title = status === 404 ? 'Not found' : 'Not available';
+    return send(response, missing(title, capital(message), contextOf(request)), status);
   }
 
   addPage('/', async (context, request) => {
@@ -123,7 +128,8 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     const { name } = request.params;
     const context = contextOf(request);
     const text = readRunbook(name);
-    if (text === undefined) return send(response, missing(html`There is no runbook with that name.`, context), 404);
+    if (text === undefined)
+      return send(response, missing('Not found', 'There is no runbook with that name', context), 404);
     return send(response, layout({ title: name, context, nav: 'overview', body: runbookHtml(text) }));
   });
   add('/assets/:hash/:name', (request, response) => {
@@ -138,7 +144,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   });
   return router.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
     // No account has a name that cannot be decoded.
-    if (error instanceof URIError) return noAccount(request, response);
+    if (error instanceof URIError) return noAccount(request as PathRequest, response);
     next(error);
   });
 }

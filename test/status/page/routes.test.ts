@@ -89,6 +89,15 @@ describe('page routes', () => {
     expect(log.lines).toEqual([]);
   });
 
+  it('pages of an account that is not open yet show this instead of an unknown name', async () => {
+    const { get } = await serve({ accounts: ['new'], account: () => undefined });
+    for (const path of ['/accounts/new', '/accounts/new/dlq']) {
+      const { status, text } = await get(path);
+      expect([path, status]).toEqual([path, 503]);
+      expect(text).toContain('The account is not open yet.');
+    }
+  });
+
   it('pages apply query parameters, with defaults for invalid ones', async () => {
     const asked: unknown[] = [];
     const { get } = await serve({

@@ -84,6 +84,17 @@ describe('the JSON API of the pages', () => {
     }
   });
 
+  it('returns 503 for a configured account that is not open yet', async () => {
+    const { ask } = await start({ ...ALL, account: () => undefined, history: async () => undefined });
+    for (const path of ['accounts/a', 'accounts/a/history?family=x']) {
+      expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({
+        status: 503,
+        headers: { 'retry-after': '5' },
+        text: '{"error":"the account is not open yet"}',
+      });
+    }
+  });
+
   it('computes responses sequentially, and continues after a failed one', async () => {
     let [atOnce, most] = [0, 0];
     const overview: Served['overview'] = async () => {
