@@ -8,7 +8,7 @@ import { isSaneId } from '../../upstream/api.ts';
 import { DlqLookupQuery, EventLookupQuery, MessageLookupQuery } from '../api/lookup.ts';
 import { RequestError } from '../lookups.ts';
 import type { Served } from '../served.ts';
-import { INVALID_ID, refuse, validQuery } from './query.ts';
+import { INVALID_ID, noView, refuse, validQuery } from './query.ts';
 
 export function addLookups(router: Router, served: Served): void {
   function add<T extends z.ZodObject>(
@@ -25,7 +25,7 @@ export function addLookups(router: Router, served: Served): void {
       const [only, ...more] = served.accounts;
       const { account = more.length === 0 ? only : undefined, ...rest } = query;
       if (account === undefined) throw new RequestError(400, 'account is required, because several are configured');
-      if (!served.accounts.includes(account)) throw new RequestError(404, 'no account with that name is configured');
+      if (!served.accounts.includes(account)) throw noView(served, account);
       const { replicas } = served;
       if (replicas && !replicas.placeOf(account).isHere) {
         const holder = holderUrl(replicas, account, request.originalUrl);

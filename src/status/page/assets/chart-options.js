@@ -46,19 +46,11 @@ export function options(chart, { times, lines }) {
     ticks: { show: false },
   };
   const isTime = spec.unit === 'seconds';
-  const bars = uPlot.paths.bars({ size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 1 });
-  const paths = {
-    level: undefined,
-    rate: uPlot.paths.stepped({ align: 1, alignGaps: 1 }),
-    quantile: uPlot.paths.stepped({ align: 1, alignGaps: 1 }),
-    stack: bars,
-  };
+  const stepped = uPlot.paths.stepped({ align: 1, alignGaps: 1 });
+  const stack = uPlot.paths.bars({ size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 1 });
+  const paths = { level: undefined, rate: stepped, quantile: stepped, stack };
   const most = Math.max(0, ...lines.flatMap(({ values }) => values));
-  const whole = {
-    incrs: [1, 2, 5, 10, 20, 50].concat(
-      [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].flatMap(power => [1, 2, 5].map(each => each * 10 ** power)),
-    ),
-  };
+  const whole = { incrs: Array.from({ length: 15 }, (_, power) => [1, 2, 5].map(each => each * 10 ** power)).flat() };
   return {
     width: plot.clientWidth,
     height: HEIGHT,
