@@ -26,7 +26,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['http', 2110, 'kit model'],
   [
     'status',
-    6890,
+    6880,
     'kit model upstream lookup store metrics scheduler replicas history collectors notify rules auto-cancel http',
   ],
   ['config', 2820, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],

@@ -58,7 +58,7 @@ export async function readMessage(
   return { account, messageId, events: events.rows, entry, callbackEvents, hasMore: events.hasMore, traceId };
 }
 
-/** A value of the JSON form: if it is unknown, the API has null, and the command line omits it. */
+/** A value that may be unknown: null in the API, omitted by the command line. */
 export type Optional<T> = T | null | undefined;
 
 /** One event of a timeline, in its JSON form. Times are ISO 8601, UTC. */
@@ -147,7 +147,7 @@ export function timelineOf(events: readonly DeliveryEvent[], isDead: boolean, ha
   };
 }
 
-/** Properties come from the events, else from the dead letter. */
+/** Returns properties from the events, else from the dead letter. */
 function messageFields({ messageId, account, events, entry, traceId }: Message) {
   const first = <K extends keyof DeliveryEvent>(key: K) => events.find(event => event[key] !== undefined)?.[key];
   return {
@@ -165,7 +165,7 @@ function messageFields({ messageId, account, events, entry, traceId }: Message) 
   };
 }
 
-/** In display order. */
+/** Properties of a message in display order. */
 export const MESSAGE_FIELDS = [
   'messageId',
   'account',

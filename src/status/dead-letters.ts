@@ -17,7 +17,7 @@ import { isoTime, orNull, wellFormed } from './values.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 
-/** Largest first, `__other__` last. */
+/** Sorts the largest first and `__other__` last. */
 const bySize = (a: { value: string; messages: number }, b: { value: string; messages: number }) =>
   Number(a.value === OTHER) - Number(b.value === OTHER) || b.messages - a.messages || (a.value < b.value ? -1 : 1);
 

@@ -16,7 +16,7 @@ export interface ShownAccount extends ShownSource {
   readonly history: AccountHistory;
 }
 
-/** Store errors contain their remedy. A SyntaxError or TypeError means that a row is damaged. */
+/** Adds advice if a row is damaged, which causes a SyntaxError or TypeError. Store errors contain their remedy. */
 function messageOf(error: unknown): string {
   const damaged = error instanceof SyntaxError || error instanceof TypeError;
   const advice = damaged ? '; a row of the account in the store is damaged: restore a backup of the store' : '';

@@ -29,13 +29,14 @@ export type Lookups = ReturnType<typeof createLookups>;
 
 type QueryOf<T extends z.ZodType> = Omit<z.output<T>, 'account'>;
 
-/** A request without a result. The message is one sentence without text from the service. */
+/** A rejected or failed request. The message is one sentence without text from the service. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   readonly status: number;
-  /** Seconds until another attempt may succeed; undefined if unknown. */
+  /** Value of the header `Retry-After` (s); undefined if unknown. */
   readonly retryAfter: number | undefined;
 
+  /** `retryAfter`: time until another attempt may succeed (ms). */
   constructor(status: number, message: string, retryAfter?: number) {
     super(message);
     this.status = status;
@@ -119,7 +120,7 @@ interface Entry {
   readonly abandoned: AbortController;
 }
 
-/** Runs an account's look-ups sequentially. Identical ones share a result, which is then reused for `CACHED_FOR`. */
+/** Runs the look-ups of each account sequentially. Identical ones share a result, which is then reused for `CACHED_FOR`. */
 function createQueue(clock: LookupDeps['clock']) {
   const results = new BoundedMap<string, Entry>(MAX_CACHED);
   const queues = new Map<string, { readonly serially: Serially; waiting: number }>();

@@ -116,7 +116,7 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
   };
 }
 
-/** The returned function yields to the event loop. Concurrent calls share one result. */
+/** Returns a function that builds the rows. It yields to the event loop; concurrent calls share one result. */
 export function createOverviewRows(
   accounts: readonly Viewed[],
   kept: KeptRows,

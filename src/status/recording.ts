@@ -85,13 +85,13 @@ interface SamplingDeps {
 
 const MEGABYTE = 1_000_000;
 
-/** All accounts have equal shares of `store.history.maxMB`. */
+/** Returns the limits of an account's history. All accounts have equal shares of `store.history.maxMB`. */
 export const historyLimits = ({ keep, maxMB }: StoreOptions['history'], accounts: number) => ({
   keep,
   maxBytes: (maxMB * MEGABYTE) / accounts,
 });
 
-/** The returned function adds a sample to the account's history and records its problems. It never rejects. */
+/** Returns a function that adds a sample to the account's history and records its problems. It never rejects. */
 export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
   const { config, sources, log } = deps;
   const { name, history } = account;

@@ -108,7 +108,7 @@ function replicasView(names: readonly string[], parts: Parts): AgentView['replic
   };
 }
 
-/** `own` serves accounts of this replica, `others` the remaining ones. */
+/** Serves all accounts: `own` those of this replica, `others` the remaining ones. */
 function serveAll(own: StateServed, parts: Parts): StateServed {
   const { others, here, held, holders, stored, explain, holding } = parts;
   return {

@@ -11,7 +11,7 @@ export const STATUS_VERSION = 1;
 /** Members that the reader of a row adds. */
 const OF_READER = { account: true, replica: true, publicUrl: true, holder: true, asOf: true } as const;
 
-/** A list that drops entries with an unknown shape. */
+/** Returns the schema of a list that drops entries with an unknown shape. */
 const known = <T extends z.ZodType>(entry: T) =>
   z.array(z.unknown()).transform(list => list.flatMap(each => entry.safeParse(each).data ?? []) as z.output<T>[]);
 

@@ -23,7 +23,7 @@ export interface ChartLine {
 /** CSS classes in assets/pages.css. */
 type Look = 'calm' | 'bad' | 'odd' | 'muted' | 'whole';
 
-/** A line that sums the series with the labels `where`. */
+/** Returns a line that sums the series with the labels `where`. */
 export const line = (family: string, name: string, look: Look, where?: ChartLine['where']): ChartLine => ({
   family,
   where,

@@ -8,7 +8,7 @@ import { name } from './tile.ts';
 
 export type Round = AccountView['rounds'][number];
 
-/** By failure reason. */
+/** Remedies by failure reason. */
 const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: string]>> = {
   unauthorized: ['Renew the token: the service rejects it.', 'DeliveryTokenRejected'],
   forbidden: ['Allow the token to read this.', 'DeliveryTokenRejected'],

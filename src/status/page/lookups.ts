@@ -167,7 +167,7 @@ function properties(values: Readonly<Record<string, Property>>): Html {
   return html`<div class="panel"><dl class="facts">${rows}</dl></div>`;
 }
 
-/** Omits properties that `describeMessage` already contains. */
+/** Omits properties that `describeMessage` already describes. */
 function messageBody(view: MessageLookup): Html {
   const { deadLetter, callback, events } = view;
   const { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries } = deadLetter ?? {};

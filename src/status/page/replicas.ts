@@ -14,7 +14,7 @@ export function replicaLink(url: string, publicUrl: string | null, path = ''): H
   return publicUrl === null ? host : html`<a href="${publicUrl}/${path}" rel="noreferrer">${host}</a>`;
 }
 
-/** For pages that do not show the agent's problems. */
+/** Warns of an unavailable database, on pages that do not show the agent's problems. */
 export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
   html`<p class="note critical"><span class="tag down">database unavailable</span> since ${utc(new Date(databaseAway).toISOString())}: counters are frozen, and auto-cancel is suspended. Accounts of other replicas show their last known state.</p>`;

@@ -4,7 +4,7 @@ import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import type { ReplicaAddress } from '../../http/served.ts';
 import type { Served } from '../served.ts';
 
-/** A target of Prometheus' HTTP service discovery. */
+/** Returns a target of Prometheus' HTTP service discovery. */
 const targetOf = (account: string, url: URL, labels: Readonly<Record<string, string>>) => ({
   targets: [url.host],
   labels: {
@@ -17,8 +17,8 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
 });
 
 /**
- * The target of an account is its current or last holder, so that scrapes fail while no replica holds it. No label of its
- * series names the replica, so the series continue after a handover.
+ * Returns the target of an account at its current or last holder, so that scrapes fail while no replica holds it. No label of
+ * its series names the replica, so the series continue after a handover.
  */
 const sharedTarget = (account: string, { id, url }: ReplicaAddress) =>
   targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });
