@@ -15,7 +15,7 @@ const answering = (
 ): HostileService => ({ name, outcome, ...more, start: site => listenHttp(site, answer) });
 
 /** A service that responds with valid JSON of unexpected content. Its requests may count as successful. */
-const meaning = (name: string, body: unknown, outcome: HostileService['outcome'] = 'invalid_response') =>
+const respondingJson = (name: string, body: unknown, outcome: HostileService['outcome'] = 'invalid_response') =>
   answering(name, outcome, (_listRequest, response) => json(response, body), { counted: 'none' });
 
 /** Name of the list field in each response. */
@@ -24,8 +24,8 @@ export const FIELD: Readonly<Record<List, string>> = {
   events: 'events',
   flow_control: 'flowControls',
 };
-/** Like `meaning`, with a body that depends on the requested list. */
-const meaningOfEach = (
+/** Like `respondingJson`, with a body that depends on the requested list. */
+const respondingJsonPerList = (
   name: string,
   bodyOf: (field: string, listRequest: ListRequest) => unknown,
   outcome: HostileService['outcome'] = 'invalid_response',
@@ -80,46 +80,46 @@ export const answerServices: readonly HostileService[] = [
   responding('unknown-encoding', '[]', { 'content-encoding': 'constructor' }),
   responding('packed-twice', gzipSync(gzipSync('[]')), { 'content-encoding': 'gzip, gzip' }),
 
-  meaning('null', null, 'ok'),
-  meaning('number', 42),
-  meaning('text', 'messages'),
-  meaning('array', [], paged('invalid_response')),
-  meaning('error-with-200', { error: 'no such user' }),
-  meaning('no-list', {}, 'ok'),
-  meaning('list-is-text', inEachField('none')),
-  meaning('list-is-number', inEachField(0)),
-  meaning('list-is-object', inEachField({ length: 3 })),
-  meaning('cursor-is-object', { ...inEachField([]), cursor: { next: 1 } }),
-  meaningOfEach('list-is-null', field => ({ [field]: null }), 'ok'),
-  meaningOfEach('list-is-null-beside-another-member', field => ({ [field]: null, total: 0 })),
-  meaningOfEach('error-beside-an-empty-list', field => ({ [field]: [], error: 'upstream is not available' })),
-  meaningOfEach('error-next-to-the-correct-list', (_field, listRequest) => ({
+  respondingJson('null', null, 'ok'),
+  respondingJson('number', 42),
+  respondingJson('text', 'messages'),
+  respondingJson('array', [], paged('invalid_response')),
+  respondingJson('error-with-200', { error: 'no such user' }),
+  respondingJson('no-list', {}, 'ok'),
+  respondingJson('list-is-text', inEachField('none')),
+  respondingJson('list-is-number', inEachField(0)),
+  respondingJson('list-is-object', inEachField({ length: 3 })),
+  respondingJson('cursor-is-object', { ...inEachField([]), cursor: { next: 1 } }),
+  respondingJsonPerList('list-is-null', field => ({ [field]: null }), 'ok'),
+  respondingJsonPerList('list-is-null-beside-another-member', field => ({ [field]: null, total: 0 })),
+  respondingJsonPerList('error-beside-an-empty-list', field => ({ [field]: [], error: 'upstream is not available' })),
+  respondingJsonPerList('error-next-to-the-correct-list', (_field, listRequest) => ({
     ...healthyResponse(listRequest),
     error: { code: 7 },
   })),
-  meaning('maintenance', { message: 'maintenance' }),
-  meaning('rows-are-null', inEachField([null])),
-  meaning('rows-are-none', inEachField([null, 1, 'x', true, [], [[]], {}, { messageId: {} }])),
-  meaningOfEach('fields-are-renamed', (field, listRequest) => withRows(field, listRequest, renamed)),
-  meaningOfEach('list-is-renamed', (_field, listRequest) => ({
+  respondingJson('maintenance', { message: 'maintenance' }),
+  respondingJson('rows-are-null', inEachField([null])),
+  respondingJson('rows-are-none', inEachField([null, 1, 'x', true, [], [[]], {}, { messageId: {} }])),
+  respondingJsonPerList('fields-are-renamed', (field, listRequest) => withRows(field, listRequest, renamed)),
+  respondingJsonPerList('list-is-renamed', (_field, listRequest) => ({
     items: Object.values(healthyResponse(listRequest))[0],
   })),
-  meaningOfEach(
+  respondingJsonPerList(
     'some-rows-are-renamed',
     (field, listRequest) => withRows(field, listRequest, (row, index) => (index % 2 > 0 ? renamed(row) : row)),
     'ok',
     { shows: { delivery_dlq_messages: HEALTHY.deadLetters, delivery_flow_control_keys: 3 } },
   ),
-  meaningOfEach(
+  respondingJsonPerList(
     'words-of-prototypes',
     (field, listRequest) =>
       withRows(field, listRequest, row => ({ ...row, state: 'constructor', failureFunctionState: '__proto__' })),
     'ok',
     { shows: { delivery_dlq_messages: HEALTHY.deadLetters } },
   ),
-  meaning('names-of-prototypes', JSON.parse('{"__proto__":{"messages":[]},"constructor":[],"toString":1}')),
+  respondingJson('names-of-prototypes', JSON.parse('{"__proto__":{"messages":[]},"constructor":[],"toString":1}')),
 
-  meaning('same-cursor', { ...inEachField([]), cursor: 'again' }, paged('invalid_response')),
+  respondingJson('same-cursor', { ...inEachField([]), cursor: 'again' }, paged('invalid_response')),
   answering(
     'cursors-in-a-circle',
     paged('invalid_response'),

@@ -32,7 +32,7 @@ async function check(): Promise<void> {
   faults.push(...healthyWatch.faults(shown), ...bugsOf(shown));
   const path = PATHS[checks % PATHS.length] as string;
   for (const { headers, text } of [shown, status, await read(agent.url + path)]) {
-    if ((headers + text).includes(CANARY)) faults.push(`a token at ${path} or beside it`);
+    if ((headers + text).includes(CANARY)) faults.push(`a token on /metrics, /api/v1/status or ${path}`);
   }
   checks += 1;
 }

@@ -12,7 +12,7 @@ const GZIP = { 'content-encoding': 'gzip' };
 const RARE = { requestsPerSecond: 0.1, burst: 8 };
 
 /** The response is well-formed JSON with invalid content, so its request may count as successful. */
-const ONLY_MEANT = { counted: 'none', budget: { requestsPerSecond: 0.1, burst: 5 } } as const;
+const INVALID_CONTENT = { counted: 'none', budget: { requestsPerSecond: 0.1, burst: 5 } } as const;
 
 /** Sends `mib` MiB of blanks. */
 function sendBlanks(response: ServerResponse, mib: number): void {
@@ -156,7 +156,7 @@ export const sizeServices: readonly HostileService[] = [
     'a-million-rows',
     list => packed(`{"${FIELD[list]}":[`, '{},', 1_000_001, '{}]}'),
     'invalid_response',
-    ONLY_MEANT,
+    INVALID_CONTENT,
   ),
   {
     name: 'eleven-times-the-rows',
@@ -245,12 +245,12 @@ export const severeServices: readonly HostileService[] = [
     'eleven-million-objects',
     list => packed(`{"${FIELD[list]}":[`, '{},', 11_000_000, '{}]}'),
     'invalid_response',
-    ONLY_MEANT,
+    INVALID_CONTENT,
   ),
-  bomb('forty-million-keys', () => packed('[', '{},', 40_000_000, '{}]'), 'invalid_response', ONLY_MEANT),
+  bomb('forty-million-keys', () => packed('[', '{},', 40_000_000, '{}]'), 'invalid_response', INVALID_CONTENT),
   bomb('nested-sixty-million-deep', () => packed('', '[', 60_000_000, ''), 'invalid_response', { budget: RARE }),
   {
-    ...bomb('a-million-names', () => Buffer.alloc(0), 'invalid_response', ONLY_MEANT),
+    ...bomb('a-million-names', () => Buffer.alloc(0), 'invalid_response', INVALID_CONTENT),
     start(site) {
       const names = Array.from({ length: 1_000_000 }, (_, index) => `"${index.toString(36)}":0`);
       const body = gzipSync(`{"messages":[],"events":[],"flowControls":[],${names}}`);

@@ -77,7 +77,7 @@ export function createTally(): Tally {
 
   function flatness(): string {
     const rise = risen();
-    if (rise === undefined) return 'too short to say';
+    if (rise === undefined) return 'run too short to evaluate';
     return `${rise <= TOLERATED_GROWTH ? 'flat' : 'GROWING'}: later half ${rise < 0 ? '' : '+'}${(rise * 100).toFixed(1)} % of the earlier`;
   }
 

@@ -42,7 +42,7 @@ export function soakSettings(args: readonly string[]) {
   const names = values.only?.split(',') ?? hostileServices.map(({ name }) => name);
   const unknown = names.filter(name => !known.some(service => service.name === name));
   if (!(minutes > 0 && minutes <= 1440) || !Number.isInteger(seed))
-    throw new Error('minutes from 0 to 1440, a whole seed');
+    throw new Error('--minutes must be above 0 and at most 1440, --seed an integer');
   if (unknown.length > 0) throw new Error(`no service is called ${unknown}`);
   return {
     minutes,

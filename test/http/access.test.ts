@@ -56,7 +56,7 @@ describe('users', () => {
     expect((await ask('/-/healthy', { headers: { Host: 'dw.example.com' }, ...ALICE })).status).toBe(200);
   });
 
-  it('rejects users that are not in the file, and wrong passwords', async () => {
+  it('authentication rejects users that are not in the file, and wrong passwords', async () => {
     const { status, logText } = await serve(USERS);
     for (const auth of [
       'alice:wrong',
@@ -281,7 +281,7 @@ describe('unusable web-config files', () => {
     ['missing', 'web.yaml', undefined],
     ['a missing key', 'server.key', undefined],
   ])(
-    'rejects all requests while the web-config or TLS files are unusable, logs it once, and recovers when they are fixed: %s',
+    'the port rejects all requests while the web-config or TLS files are unusable, logs it once, and recovers when they are fixed: %s',
     async (_name, name, content) => {
       const { ask, status, put, later, log, folder, logText } = await serve(GOOD);
       expect(await status('/metrics', ALICE)).toBe(200);
@@ -364,7 +364,7 @@ it('every response has the headers of the web-config file; its Content-Security-
 it('a rate limit is shared by all requests and recovers over time', async () => {
   const { status, ask, later } = await serve({ rate_limit: { interval: '1s', burst: 3 } });
   const statuses = [];
-  for (let count = 0; count < 5; count += 1) statuses.push(await status('/-/healthy'));
+  for (const path of PATHS.slice(0, 5)) statuses.push(await status(path));
   expect(statuses.slice(0, 3)).toEqual([200, 200, 200]);
   expect(statuses).toContain(429);
   later();

@@ -63,8 +63,8 @@ describe('signed requests', () => {
   });
 });
 
-describe('askPeer', () => {
-  it('askPeer returns the explanations, or an empty list if the agent does not track the callback', async () => {
+describe('requestPeer', () => {
+  it('requestPeer returns the explanations, or an empty list if the agent does not track the callback', async () => {
     let found: readonly unknown[] = [{ account: 'a' }];
     const explain = vi.fn<Served['explain']>(async () => found);
     const { server } = await serve(USERS, { peerKey: KEY, explain });
@@ -77,7 +77,7 @@ describe('askPeer', () => {
     ]);
   });
 
-  it('askPeer verifies the certificate of an agent on another machine', async () => {
+  it('requestPeer verifies the certificate of an agent on another machine', async () => {
     const { server } = await serve(tlsWith(), { peerKey: KEY, explain: async () => [1] });
     await expect(ask(server.url)).rejects.toThrow(/certificate/);
     expect(await ask(server.url, { isLocal: true })).toEqual([1]);
@@ -91,11 +91,11 @@ describe('askPeer', () => {
     ['sends an object', (_, response) => response.end('{}'), /invalid response/],
     ['sends more than 16 MiB', (_, response) => response.end('x'.repeat(2 ** 24 + 1)), /more than 16777216 bytes/],
     ['closes the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
-  ])('askPeer rejects if the other agent %s', async (_what, listener, message) => {
+  ])('requestPeer rejects if the other agent %s', async (_what, listener, message) => {
     await expect(ask(await openPort(listener))).rejects.toThrow(message);
   });
 
-  it('askPeer aborts its request when its signal is aborted', async () => {
+  it('requestPeer aborts its request when its signal is aborted', async () => {
     let [open, closed] = [0, 0];
     const url = await openPort(request => {
       open += 1;

@@ -19,31 +19,31 @@ async function open(server: Server): Promise<string> {
 }
 
 describe('requestHealth', () => {
-  it.each([200, 401, 421, 503])('treats status %i as healthy', async status => {
+  it.each([200, 401, 421, 503])('requestHealth treats status %i as healthy', async status => {
     const at = await open(createPlain((_request, response) => response.writeHead(status).end()));
     await expect(requestHealth(`http://${at}`)).resolves.toBeUndefined();
   });
 
-  it('rejects if nothing listens on the port', async () => {
+  it('requestHealth rejects if nothing listens on the port', async () => {
     const port = await freePort();
     await expect(requestHealth(`http://127.0.0.1:${port}/-/healthy`)).rejects.toThrow(
       `http://127.0.0.1:${port}/-/healthy: connect ECONNREFUSED`,
     );
   });
 
-  it('rejects if a process accepts connections but never responds', async () => {
+  it('requestHealth rejects if a process accepts connections but never responds', async () => {
     const at = await open(createTcp(socket => socket.resume()));
     await expect(requestHealth(`http://${at}`)).rejects.toThrow(`http://${at}: no response within 4 s`);
   });
 
   describe.skipIf(!requireProgram('openssl'))('with TLS', () => {
-    it("ignores the name and issuer of the server's certificate", async () => {
+    it("requestHealth ignores the name and issuer of the server's certificate", async () => {
       const at = await open(createSecure(createCertificate(), (_request, response) => response.end()));
       await expect(requestHealth(`https://${at}`)).resolves.toBeUndefined();
     });
 
     it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-      'treats a server that requires a client certificate as healthy with %s',
+      'requestHealth treats a server that requires a client certificate as healthy with %s',
       async version => {
         const asking = { ...createCertificate(), requestCert: true, rejectUnauthorized: true, maxVersion: version };
         const at = await open(createSecure(asking, (_request, response) => response.end()));
@@ -51,7 +51,7 @@ describe('requestHealth', () => {
       },
     );
 
-    it('rejects if the process on the port does not use TLS', async () => {
+    it('requestHealth rejects if the process on an HTTPS port does not use TLS', async () => {
       const at = await open(createPlain((_request, response) => response.end()));
       await expect(requestHealth(`https://${at}`)).rejects.toThrow(`https://${at}: `);
     });

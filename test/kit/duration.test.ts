@@ -11,7 +11,7 @@ it.each([
   ['2026-11-18T14:00+09:00', '2026-11-18T05:00:00.000Z'],
   ['2026-11-18T14:00:00-0130', '2026-11-18T15:30:00.000Z'],
   ['1960-01-01', '1960-01-01T00:00:00.000Z'],
-])('parses %s as %s in any time zone', (text, iso) => {
+])('parseInstant parses %s as %s in any time zone of the process', (text, iso) => {
   for (const zone of ['UTC', 'Asia/Tokyo', 'America/New_York']) {
     vi.stubEnv('TZ', zone);
     expect(new Date(parseInstant(text) ?? Number.NaN).toISOString()).toBe(iso);
@@ -21,4 +21,4 @@ it.each([
 it.each([
   ...['', '0', '1', '-1', 'x 1', 'Infinity', '1795489842063', '2026', '2026-11', '2026-02-31', '2026-13-01'],
   ...['2026-11-18x', '2026-11-18T25:00', '2026-11-18T14', '2026-11-18T14:00 PST', '+275760-09-13', ' 2026-11-18'],
-])('rejects %j', text => expect(parseInstant(text)).toBeUndefined());
+])('parseInstant rejects %j', text => expect(parseInstant(text)).toBeUndefined());

@@ -16,13 +16,13 @@ describe('duration', () => {
     ['5m', 300_000],
     ['4h', 14_400_000],
     ['7d', 604_800_000],
-  ])('parses the duration %s', (text, ms) => expect(parseDuration(text)).toBe(ms));
+  ])('parseDuration parses %s', (text, ms) => expect(parseDuration(text)).toBe(ms));
 
-  it.each(['', '15', 's', '1.5s', '-1s', ' 1s', '1 s', '1w', '1S', '999999999999s'])('rejects %j as a duration', text =>
+  it.each(['', '15', 's', '1.5s', '-1s', ' 1s', '1 s', '1w', '1S', '999999999999s'])('parseDuration rejects %j', text =>
     expect(parseDuration(text)).toBeUndefined(),
   );
 
-  it('formats a duration as text that parses to the same value', () => {
+  it('formatDuration returns text that parses to the same value', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 366 * 86_400_000 }), ms => parseDuration(formatDuration(ms)) === ms),
     );
@@ -30,13 +30,13 @@ describe('duration', () => {
     expect(formatDuration(3_600_000)).toBe('1h');
   });
 
-  it.each(['0s', '367d', 'soon', 15])('rejects %j as a duration in a configuration', value =>
+  it.each(['0s', '367d', 'soon', 15])('a configuration rejects the duration %j', value =>
     expect(Duration.safeParse(value).error?.issues[0]?.message).toContain('must be a duration'),
   );
 });
 
 describe('clock', () => {
-  it('ends a sleep immediately with the reason when it is aborted', async () => {
+  it('a sleep rejects immediately with the reason of its abort', async () => {
     const controller = new AbortController();
     const sleep = systemClock.sleep(60_000, controller.signal);
     controller.abort(new Error('stop'));
@@ -44,7 +44,7 @@ describe('clock', () => {
     await expect(systemClock.sleep(1, controller.signal)).rejects.toThrow('stop');
   });
 
-  it('does not wake early from a sleep that exceeds the maximum timer delay', async () => {
+  it('a sleep longer than the maximum timer delay does not end early', async () => {
     const controller = new AbortController();
     let woken = false;
     const sleep = systemClock.sleep(2 ** 31 + 5, controller.signal).then(() => {
@@ -69,7 +69,7 @@ describe('clock', () => {
 });
 
 describe('closing', () => {
-  it('closes parts in reverse order, continues after a failure, and reports every failure', async () => {
+  it('closing closes parts in reverse order, continues after a failure, and reports every failure', async () => {
     const closed: string[] = [];
     const closing = createClosing();
     closing.add('first', () => closed.push('first'));

@@ -98,7 +98,7 @@ describe('a URL without its secrets', () => {
   });
 });
 
-it('serializes control and formatting characters as escapes', () => {
+it('printableJson serializes control and formatting characters as escapes', () => {
   const value = { text: 'a\u001b[2J\u009b2J\u202e\u2066\u2028\u007f\u{e0001}\n\ud800 漢 😀' };
   for (const indent of [undefined, 2]) {
     const json = printableJson(value, indent);

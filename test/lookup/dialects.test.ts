@@ -65,10 +65,13 @@ describe.each(['ignored', 'prefix'] as const)('if the filter mode of the service
   it.each([
     ['queueName', { queueName: 'od' }],
     ['messageId', { messageId: 'dead' }],
-  ] as const)('rejects rows that contradict the filter %s', async (parameter, match) => {
-    const { reader } = await start({ [`${parameter}Filter`]: way });
-    await expect(readNewest(dlqList(match), reader, { limit: 3, signal })).rejects.toThrow(
-      `the service ${way === 'ignored' ? 'ignores the parameter' : 'matches the parameter'} ${parameter}`,
-    );
-  });
+  ] as const)(
+    'look-ups reject rows that contradict the filter %s, which the service ignores or matches as a prefix',
+    async (parameter, match) => {
+      const { reader } = await start({ [`${parameter}Filter`]: way });
+      await expect(readNewest(dlqList(match), reader, { limit: 3, signal })).rejects.toThrow(
+        `the service ${way === 'ignored' ? 'ignores the parameter' : 'matches the parameter'} ${parameter}`,
+      );
+    },
+  );
 });

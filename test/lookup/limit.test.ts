@@ -23,7 +23,7 @@ function start(requestsPerDay: number, spent = 0) {
   return { clock, runs, many };
 }
 
-it('limits the requests of look-ups per minute, but no other requests', async () => {
+it('limitLookups limits the requests of look-ups per minute, but no other requests', async () => {
   const { clock, runs, many } = start(1_000_000);
   await runs('browser');
   await clock.advance(10_000);
@@ -38,7 +38,7 @@ it('limits the requests of look-ups per minute, but no other requests', async ()
   await expect(runs('browser')).rejects.toMatchObject({ retryAfter: 10_000 });
 });
 
-it('limits look-ups to a tenth of the daily budget', async () => {
+it('limitLookups limits look-ups to a tenth of the daily budget', async () => {
   const { clock, runs, many } = start(50);
   await many(5);
   const error = { message: 'look-ups may use 5 requests per day, until 00:00 UTC', retryAfter: HALF_DAY };
@@ -48,7 +48,7 @@ it('limits look-ups to a tenth of the daily budget', async () => {
   expect(await runs('browser')).toBe('sent');
 });
 
-it('rejects look-ups if only the part of the daily budget reserved for actions is left', async () => {
+it('limitLookups rejects look-ups if only the part of the daily budget reserved for actions is left', async () => {
   const { runs } = start(1000, 900);
   await expect(runs('browser')).rejects.toMatchObject({
     message: 'the daily request budget is used up until 00:00 UTC',

@@ -29,7 +29,7 @@ const ENTRY: DlqEntry = {
 
 const jsonOf = (value: object) => JSON.parse(JSON.stringify(value));
 
-it('converts a dead letter to JSON without secrets or unreported fields', () => {
+it('dlqList converts a dead letter to JSON without secrets or unreported fields', () => {
   expect(jsonOf(dlqList({}, { of: () => 'a1b2' }).json(ENTRY))).toEqual({
     dlqId: '1763650000000-7',
     messageId: 'msg_1',
@@ -48,7 +48,7 @@ it('converts a dead letter to JSON without secrets or unreported fields', () => 
   });
 });
 
-it('converts an event and a flow-control key to JSON', () => {
+it('eventList and KEY_LIST convert their rows to JSON without secrets', () => {
   const event = { messageId: 'm', state: 'retry', time: 0, dueAt: 60_000, status: 500, url: 'https://a.example/?k=v' };
   expect(jsonOf(eventList({}).json({ ...event, state: 'retry' }))).toEqual({
     time: '1970-01-01T00:00:00.000Z',
@@ -75,7 +75,7 @@ it('FILTERS contains every filter of the dead-letter queue', () => {
   expect(ofDlq.map(({ parameter }) => parameter).sort()).toEqual([...DLQ_FILTERS].sort());
 });
 
-it('converts filters to query parameters', () => {
+it('queryOf converts filters to query parameters', () => {
   expect(queryOf({ message: 'm', status: '500', since: 1000, until: undefined })).toEqual({
     messageId: 'm',
     responseStatus: '500',
@@ -93,6 +93,6 @@ it.each([
   ['dlq', 'url', 'a.example/x', 'must be a complete URL such as https://app.example.com/api/onboarding'],
   ['dlq', 'url', 'https://a.example/x', undefined],
   ['dlq', 'since', 1000, undefined],
-] as const)('filterError of the list %s returns the error of the filter %s=%s, if any', (list, name, value, fault) => {
+] as const)('filterError for the list %s returns the error of the filter %s=%s, if any', (list, name, value, fault) => {
   expect(filterError(list, name, value)).toEqual(fault);
 });

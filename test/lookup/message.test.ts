@@ -79,7 +79,7 @@ const { signal } = new AbortController();
 
 describe('readMessage', () => {
   it.each(['included', 'separate'] as const)(
-    'finds a failed workflow run with the dialect dlqWorkflows=%s',
+    'readMessage finds a failed workflow run with the dialect dlqWorkflows=%s',
     async way => {
       const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { dlqWorkflows: way } });
       state.addFailedRun({ messageId: 'run' });
@@ -95,7 +95,7 @@ describe('readMessage', () => {
     },
   );
 
-  it('reads the events of the failure callback if the service reports the message id of the callback', async () => {
+  it('readMessage reads the events of the failure callback if the service reports the message id of the callback', async () => {
     const entry = { messageId: 'm', callbackMessageId: 'callback', labels: [] } as unknown as DlqEntry;
     const reader = {
       async *dlqPages() {
@@ -112,7 +112,7 @@ describe('readMessage', () => {
     });
   });
 
-  it('omits the failure callback if its message id is invalid', async () => {
+  it('readMessage omits the failure callback if its message id is invalid', async () => {
     const entry = { messageId: 'm', callbackMessageId: 'c'.repeat(100_000), labels: [] } as unknown as DlqEntry;
     const asked: (string | undefined)[] = [];
     const reader = {
@@ -129,7 +129,7 @@ describe('readMessage', () => {
     expect(messageJson(message as Message)).toMatchObject({ messageId: 'm', callback: null });
   });
 
-  it('rejects if the service ignores the filter messageId', async () => {
+  it('readMessage rejects if the service ignores the filter messageId', async () => {
     const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { messageIdFilter: 'ignored' } });
     state.addEvent({ messageId: 'other' });
     const source = { account: 'a', reader: createTestClient(url).reader, isTraced: false };
@@ -137,7 +137,7 @@ describe('readMessage', () => {
   });
 });
 
-it('converts a message to JSON without secrets', () => {
+it('messageJson converts a message to JSON without secrets', () => {
   const json = messageJson({
     account: 'a',
     messageId: 'm',

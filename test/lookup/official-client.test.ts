@@ -5,7 +5,7 @@ import { readNewest } from '../../src/lookup/read.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 
-/** Starts a service with 130 dead letters and events. Returns the official client, and a function that reads a list as commands do. */
+/** Starts a service with 130 dead letters and events. Returns the official client, and a function that reads a list like the CLI commands. */
 async function start() {
   const { url, state } = await emulateEmpty({ token: TOKEN });
   const now = Date.now();
@@ -33,7 +33,7 @@ it.each([
   { queueName: 'a', responseStatus: 404 },
   { label: 'l3' },
   { fromDate: Date.now() - 30 * 60_000, toDate: Date.now() - 10 * 60_000 },
-])('finds the same dead letters as the official client with %j', async filter => {
+])('look-ups find the same dead letters as the official client with %j', async filter => {
   const { client, read } = await start();
   const found: string[] = [];
   for (let cursor: string | undefined, first = true; first || cursor; first = false) {
@@ -47,7 +47,7 @@ it.each([
   expect((await read(dlqList(filter))).toSorted()).toEqual(found.toSorted());
 });
 
-it('finds the same events as the official client', async () => {
+it('look-ups find the same events as the official client', async () => {
   const { client, read } = await start();
   const found = (await client.logs({ filter: { messageId: 'm3' } })).logs;
   expect(found.length).toBeGreaterThan(10);

@@ -14,14 +14,14 @@ it.each([
   ['queueName', { queueName: 'q' }, { queue: 'other' }],
   ['messageId', { messageId: 'm1' }, { messageId: 'm2' }],
   ['fromDate', { fromDate: 900 }, { time: 800 }],
-])('rejects events that do not match the filter %s', (parameter, filters, other) => {
+])('proveEvents rejects events that do not match the filter %s', (parameter, filters, other) => {
   const proof = proveEvents(filters);
   proof.add(page({}));
   expect(proof.isProven()).toBe(true);
   expect(() => proof.add(page(other))).toThrow(`the service ignores the parameter ${parameter}: `);
 });
 
-it('accepts events in the states active, retry and error for the filter IN_PROGRESS', () => {
+it('proveEvents accepts events in the states active, retry and error for the filter IN_PROGRESS', () => {
   const proof = proveEvents({ state: 'IN_PROGRESS' });
   proof.add(page({ state: 'active' }, { state: 'retry' }, { state: 'error' }));
   expect(proof.isProven()).toBe(true);
@@ -30,20 +30,20 @@ it('accepts events in the states active, retry and error for the filter IN_PROGR
 it.each([
   ['lack the field', { scheduleId: 's' }, {}],
   ['have an unknown state', { state: 'FAILED' }, { state: 'unknown' } as const],
-])('does not treat a filter as proven if the rows %s', (_, filters, row) => {
+])('a filter is not proven if the rows %s', (_, filters, row) => {
   const proof = proveEvents(filters);
   proof.add(page(row));
   expect(proof.isProven()).toBe(false);
 });
 
-it('does not treat a filter as proven if a row is unreadable', () => {
+it('a filter is not proven if a row is unreadable', () => {
   for (const proof of [proveEntries({ queueName: 'q' }), proveEvents({ state: 'FAILED' })]) {
     proof.add({ rows: [], rejected: 1 });
     expect(proof.isProven()).toBe(false);
   }
 });
 
-it('treats a list without filters as proven regardless of its rows', () => {
+it('a list without filters is proven regardless of its rows', () => {
   const proof = proveEntries({});
   proof.add({ rows: [{}], rejected: 1 });
   expect(proof.isProven()).toBe(true);

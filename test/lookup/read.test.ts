@@ -9,8 +9,8 @@ import { runs } from '../support/runs.ts';
 const NO_READER = {} as Reader;
 const { signal } = new AbortController();
 
-/** Creates a list of times. If `isHalf`, `isWanted` accepts only even times. */
-function listOf(times: readonly number[], pageSize: number, isHalf = false) {
+/** Creates a list of times. If `onlyEven`, `isWanted` accepts only even times. */
+function listOf(times: readonly number[], pageSize: number, onlyEven = false) {
   let read = 0;
   const list: List<number> = {
     async *pages(): AsyncGenerator<ListPage<number>> {
@@ -21,7 +21,7 @@ function listOf(times: readonly number[], pageSize: number, isHalf = false) {
       }
     },
     createProof: () => NO_PROOF,
-    isWanted: time => !isHalf || time % 2 === 0,
+    isWanted: time => !onlyEven || time % 2 === 0,
     rank: time => time,
     id: String,
     json: time => ({ time }),
@@ -31,7 +31,7 @@ function listOf(times: readonly number[], pageSize: number, isHalf = false) {
 
 const newestFirst = (times: readonly number[]) => times.toSorted((a, b) => b - a);
 
-it('finds the newest matching rows, whether or not the service obeys the requested order', async () => {
+it('readNewest finds the newest matching rows, whether or not the service obeys the requested order', async () => {
   await fc.assert(
     fc.asyncProperty(
       // All times differ, because rows with the same time may be listed in any order.
@@ -40,15 +40,15 @@ it('finds the newest matching rows, whether or not the service obeys the request
       fc.integer({ min: 1, max: 40 }),
       fc.boolean(),
       fc.boolean(),
-      async (times, pageSize, limit, isObeyed, isHalf) => {
+      async (times, pageSize, limit, isObeyed, onlyEven) => {
         const sorted = newestFirst(times);
-        const { list } = listOf(isObeyed ? sorted : sorted.toReversed(), pageSize, isHalf);
+        const { list } = listOf(isObeyed ? sorted : sorted.toReversed(), pageSize, onlyEven);
         const found = await readNewest(list, NO_READER, { limit, signal });
         const wanted = sorted.filter(list.isWanted);
         expect(found.rows).toEqual(wanted.slice(0, limit));
         expect(found.mayMissNewer).toBe(false);
         // `hasMore` may be true although no unread page contains a wanted row.
-        if (isHalf) expect(found.hasMore || wanted.length <= limit).toBe(true);
+        if (onlyEven) expect(found.hasMore || wanted.length <= limit).toBe(true);
         else expect(found.hasMore).toBe(times.length > limit);
       },
     ),
@@ -56,14 +56,14 @@ it('finds the newest matching rows, whether or not the service obeys the request
   );
 });
 
-it('reads no more pages than necessary', async () => {
+it('readNewest reads no more pages than necessary', async () => {
   const { list, pagesRead } = listOf(newestFirst(Array.from({ length: 100 }, (_, index) => index)), 10);
   const { rows } = await readNewest(list, NO_READER, { limit: 15, signal });
   expect(rows).toHaveLength(15);
   expect(pagesRead()).toBe(2);
 });
 
-it('stops at maxPages and reports that newer rows may be missing if the service ignores the order', async () => {
+it('readNewest stops at maxPages and reports that newer rows may be missing if the service ignores the order', async () => {
   const times = Array.from({ length: 100 }, (_, index) => index);
   const { list, pagesRead } = listOf(times, 10);
   const found = await readNewest(list, NO_READER, { limit: 5, maxPages: 3, signal });
@@ -71,24 +71,24 @@ it('stops at maxPages and reports that newer rows may be missing if the service 
   expect(pagesRead()).toBe(3);
 });
 
-it('continues while all rows have the same time, because the order is unknown', async () => {
+it('readNewest continues while all rows have the same time, because the order is unknown', async () => {
   const { list } = listOf([5, 5, 5, 5, 6, 7], 2);
   expect((await readNewest(list, NO_READER, { limit: 2, signal })).rows).toEqual([7, 6]);
 });
 
-it('reads all pages of an older-first list that contains rows without a time', async () => {
+it('readNewest reads all pages of an oldest-first list that contains rows without a time', async () => {
   const { list } = listOf([1, 2, 0, 3, 4, 0, 5, 6, 0], 3);
   expect((await readNewest(list, NO_READER, { limit: 2, signal })).rows).toEqual([6, 5]);
 });
 
-it('keeps only the newest rows of a long list in memory', async () => {
+it('readNewest finds the newest rows of a list of 20,000 rows with the oldest first', async () => {
   const times = Array.from({ length: 20_000 }, (_, index) => index);
   const { list } = listOf(times, 100);
   const found = await readNewest(list, NO_READER, { limit: 3, signal });
   expect(found.rows).toEqual([19_999, 19_998, 19_997]);
 });
 
-it('returns all matching rows in the order of the service', async () => {
+it('readAll passes on all matching rows in the order of the service', async () => {
   const { list } = listOf([5, 4, 3, 2, 1], 2, true);
   const rows: number[] = [];
   const quality = await readAll(list, NO_READER, signal, async page => void rows.push(...page));

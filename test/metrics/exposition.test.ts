@@ -53,19 +53,19 @@ function text(scope: Scope, format: Format, sources = createSources().all): stri
 }
 
 describe('exposition', () => {
-  test('renders all sources in text format 0.0.4', async () => {
+  test('the exposition renders all sources in text format 0.0.4', async () => {
     expect(CONTENT_TYPES.text).toBe('text/plain; version=0.0.4; charset=utf-8');
     await expect(text('everything', 'text')).toMatchFileSnapshot('exposition.prom');
   });
 
-  test('renders all sources in OpenMetrics 1.0.0', async () => {
+  test('the exposition renders all sources in OpenMetrics 1.0.0', async () => {
     expect(CONTENT_TYPES.openmetrics).toBe(
       'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
     );
     await expect(text('everything', 'openmetrics')).toMatchFileSnapshot('exposition.openmetrics');
   });
 
-  test('has the same content in both formats for a strict parser', () => {
+  test('the exposition has the same content in both formats for a strict parser', () => {
     const of = (format: 'text' | 'openmetrics') =>
       parseExposition(text('everything', format), format).flatMap(({ samples }) => samples);
     expect(of('text')).toHaveLength(11);
@@ -73,7 +73,7 @@ describe('exposition', () => {
   });
 
   test.each(['text', 'openmetrics'] as const)(
-    'renders a single account, the agent alone or an unknown account in %s',
+    'the exposition renders a single account, the agent alone or an unknown account in %s',
     format => {
       const end = format === 'openmetrics' ? '# EOF\n' : '';
       const names = (scope: Scope) => parseExposition(text(scope, format), format).map(({ name }) => name);
@@ -87,7 +87,7 @@ describe('exposition', () => {
     },
   );
 
-  test('contains a family only while at least one source has samples of it', () => {
+  test('the exposition contains a family only while at least one source has samples of it', () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
     const families = (gzip: boolean) => {
@@ -102,7 +102,7 @@ describe('exposition', () => {
     expect(families(false)).toEqual(families(true));
   });
 
-  test('reads a source again only when its revision changes', () => {
+  test('the exposition reads a source again only when its revision changes', () => {
     const { first, second, all } = createSources();
     const exposition = createExposition(all);
     const render = (scope: Scope, format: Format, gzip: boolean) => exposition.render({ scope, format, gzip });
@@ -118,7 +118,7 @@ describe('exposition', () => {
     expect([first.reads(), second.reads()]).toEqual([2, 1]);
   });
 
-  test('after the sources are replaced, renders the new ones and omits the removed ones', () => {
+  test('after the sources are replaced, the exposition renders the new ones and omits the removed ones', () => {
     const { first, second, agent } = createSources();
     const exposition = createExposition([first, agent]);
     const body = (gzip: boolean) => {
@@ -137,7 +137,7 @@ describe('exposition', () => {
     expect(body(false)).toBe(text('everything', 'text', [createSources().second, agent]));
   });
 
-  test('contains all other sources if one source throws and an error handler is given', () => {
+  test('the exposition contains all other sources if one source throws and an error handler is given', () => {
     const { first, all } = createSources();
     const errors: [string | undefined, string][] = [];
     const exposition = createExposition(all, ({ account }, error) => errors.push([account, String(error)]));
@@ -154,7 +154,7 @@ describe('exposition', () => {
     expect(errors).toEqual([['one', 'Error: samples of delivery_else, which their source does not list']]);
   });
 
-  test('reads a source again after it failed to return samples', () => {
+  test('the exposition reads a source again after it failed to return samples', () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
     const render = () => exposition.render({ scope: 'everything', format: 'text', gzip: true });
@@ -180,7 +180,7 @@ describe('conflicting families', () => {
     ['family delivery_a has the label a-b, which is no', [gauge('delivery_a', 'x', ['a-b'])]],
     ['family delivery_a has the label le', [histogram('delivery_a', 'x', ['le'])]],
     ['family delivery_a has the label account', [gauge('delivery_a', 'x', ['account'])]],
-  ])('rejects invalid or conflicting families at creation: %s', (message, ...families) => {
+  ])('createExposition rejects invalid or conflicting families: %s', (message, ...families) => {
     expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
   });
 

@@ -12,7 +12,7 @@ function linesOf(bounds: readonly number[], values: readonly number[]): Record<s
   );
 }
 
-it('counts a value that equals a bound in the bucket of that bound', () => {
+it('a histogram counts a value that equals a bound in the bucket of that bound', () => {
   expect(linesOf([0.1, 1, 10], [0, 0.1, 0.100001, 1, 10, 10.5])).toEqual({
     '_bucket 0.1': 2,
     '_bucket 1.0': 4,
@@ -23,11 +23,11 @@ it('counts a value that equals a bound in the bucket of that bound', () => {
   });
 });
 
-it('lists all buckets, sum and count before the first observation', () => {
+it('a histogram lists all buckets, sum and count before the first observation', () => {
   expect(linesOf([1, 2], [])).toEqual({ '_bucket 1.0': 0, '_bucket 2.0': 0, '_bucket +Inf': 0, _sum: 0, _count: 0 });
 });
 
-it('lists the labels on every line, and the buckets in order before sum and count', () => {
+it('a histogram lists the labels on every line, and the buckets in order before sum and count', () => {
   const lines = histogramSamples({ result: 'error' }, [1, 2], createHistogram([1, 2]));
   expect(lines.map(({ labels }) => labels)).toEqual([
     { result: 'error', le: '1.0' },
@@ -39,7 +39,7 @@ it('lists the labels on every line, and the buckets in order before sum and coun
   expect(lines.map(({ suffix }) => suffix)).toEqual(['_bucket', '_bucket', '_bucket', '_sum', '_count']);
 });
 
-it('adds decimal values to the sum without binary rounding errors', () => {
+it('a histogram adds decimal values to the sum without binary rounding errors', () => {
   expect(linesOf([1], [0.1, 0.2])._sum).toBe(0.3);
   expect(linesOf([1], Array(1000).fill(0.001))._sum).toBe(1);
 });

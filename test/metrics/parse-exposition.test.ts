@@ -5,7 +5,7 @@ const head = (name: string, type: string) => `# HELP ${name} x\n# TYPE ${name} $
 const gauge = head('a', 'gauge');
 const buckets = (...lines: string[]) => lines.map(line => `h_bucket{le=${line}\n`).join('');
 
-test('parses valid expositions', () => {
+test('parseExposition parses valid expositions', () => {
   const text = `# HELP a_seconds "x" \\\\ \\n\n# TYPE a_seconds gauge\na_seconds{b="\\"\\\\\\n",c=""} -1.5e-07\na_seconds +Inf\n`;
   const samples = [
     { name: 'a_seconds', labels: { b: '"\\\n', c: '' }, value: -1.5e-7 },
@@ -54,7 +54,7 @@ test.each([
   ['the count of', `${head('h', 'histogram')}${buckets('"+Inf"} 1')}h_sum 1\nh_count 2\n`],
   ['has no sum', `${head('h', 'histogram')}${buckets('"+Inf"} 1')}h_count 1\n`],
   ['is interleaved', `${head('h', 'histogram')}h_sum 1\nh_sum{a="1"} 1\nh_count 1\n`],
-])('rejects invalid text format: %s', (message, text) => {
+])('parseExposition rejects invalid text format: %s', (message, text) => {
   expect(() => parseExposition(text, 'text')).toThrow(message);
 });
 
@@ -68,10 +68,10 @@ test.each([
   ['info i is 2', `${head('i', 'info')}i_info 2\n# EOF\n`],
   ['a does not end in its unit seconds', `${gauge}# UNIT a seconds\na 1\n# EOF\n`],
   ['bare quote in HELP', `# HELP a "x"\n# TYPE a gauge\na 1\n# EOF\n`],
-])('rejects invalid OpenMetrics: %s', (message, text) => {
+])('parseExposition rejects invalid OpenMetrics: %s', (message, text) => {
   expect(() => parseExposition(text, 'openmetrics')).toThrow(message);
 });
 
-test('names the line in the error', () => {
+test('parseExposition names the line in the error', () => {
   expect(() => parseExposition(`${gauge}a 1\na 1\n`, 'text')).toThrow(/^line 4: duplicate series/);
 });

@@ -9,7 +9,7 @@ const account = (name: string, exclude: string[]) => ({ name, collect: { familie
 const source = (name?: string) =>
   createFakeSource([size, rate, left], { d_size: one(1), d_rate_used: one(2), d_left_total: one(3) }, name);
 
-it('omits exactly the families that the configuration of the account excludes', () => {
+it('shown sources omit exactly the families that the configuration of the account excludes', () => {
   const sources = [source('a'), source('b'), source()];
   const [a, b, agent] = createShownSources()(sources, [account('a', ['d_rate_*', 'd_left_total']), account('b', [])]);
   expect(a?.account).toBe('a');
@@ -28,7 +28,7 @@ it('a filtered source has the revision and the current samples of its original',
   expect(shown?.samples()).toEqual(new Map([['d_size', one(7)]]));
 });
 
-it('returns the same filtered source while the excluded families are unchanged, so that rendered text is reused', () => {
+it('createShownSources returns the same filtered source while the excluded families are unchanged, so that rendered text is reused', () => {
   const shownSources = createShownSources();
   const a = source('a');
   const shown = (...exclude: string[]) => shownSources([a], [account('a', exclude)])[0];

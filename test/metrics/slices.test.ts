@@ -34,9 +34,9 @@ it.each([
   ['text', false],
   ['protobuf', true],
 ] as const)(
-  'rendering in slices produces the same %s (gzip: %s) and yields to the event loop between slices',
+  'rendering %s (gzip: %s) in slices yields to the event loop and produces the same bytes as rendering at once',
   async (format, gzip) => {
-    // Rendering takes at least 15 ms.
+    // Rendering must take longer than one slice.
     const { sources, change } = createAccounts(1000);
     const exposition = createExposition(sources);
     const options = { scope: 'everything', format, gzip } as const;
@@ -77,7 +77,7 @@ it('the sliced exposition is complete and current even if values change during c
 });
 
 it.each(['gzip', 'plain'] as const)(
-  'the sliced exposition contains the fragments that existed when it started, and no header without its samples: %s',
+  'a body rendered in slices contains the fragments that existed when it started, and reuses unchanged ones: %s',
   form => {
     const fragments = Array.from({ length: 300 }, createFragment);
     const fill = (word: string, version: number) => {

@@ -133,7 +133,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
   ],
   DeliveryDatabaseAway: [
     {
-      name: 'fires once for three replicas, one of which holds no lease',
+      name: 'fires once while the lease renewals of all three replicas fail',
       input: { ...renewing('one', 20, 60), ...renewing('two', 20, 60), ...renewing('three', 20, 60) },
       queries: [
         isQuiet('DeliveryDatabaseAway', 22),
@@ -143,7 +143,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
-      name: 'is quiet if one of two is cut off (another alert), both for a minute, or one that is then killed',
+      name: 'is quiet if two of three replicas lose the database for hours (another alert) and the third for a minute',
       input: { ...renewing('one', 20), ...renewing('two', 40, 41), ...renewing('three', 20) },
       queries: [neverFired('DeliveryDatabaseAway', minutes)],
     },

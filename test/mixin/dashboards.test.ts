@@ -56,7 +56,7 @@ describe('expression checks', () => {
     ['delivery_messages_finished_total_bucket', ['there is no series delivery_messages_finished_total_bucket']],
     ['rate(delivery_events_total[5m]', ['rate(delivery_events_total[5m]: at 30']],
     ['1 + 1', ['1 + 1: no series']],
-  ])('reports the errors of the expression %s', (expr, faults) => expect(faultsOf(expr)).toEqual(faults));
+  ])('faultsOf reports the errors of the expression %s', (expr, faults) => expect(faultsOf(expr)).toEqual(faults));
 });
 
 describe.each(dashboards)('the dashboard %s', (_name, dashboard) => {

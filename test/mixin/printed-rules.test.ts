@@ -38,7 +38,7 @@ describe('printed rules', () => {
     expect(groupsIn(stdout)).toEqual(files.flatMap(groupsIn));
   });
 
-  it('prints the alerts of the selected sets, and only the recording rules that they or the dashboards use', async () => {
+  it('rules print outputs the alerts of the selected sets, and only the recording rules that they or the dashboards use', async () => {
     const { code, stdout } = await runCli(['rules', 'print', '--set', 'schedules, core']);
     expect(code).toBe(0);
     const printed = groupsIn(stdout);
@@ -52,27 +52,30 @@ describe('printed rules', () => {
     expect(recorded).not.toContain('account_key:delivery_limited:max');
   });
 
-  it.each(ALERT_SETS)('prints every recording rule that the alerts of the set %s and the dashboards use', async set => {
-    const { stdout } = await runCli(['rules', 'print', '--set', set]);
-    const rules = rulesIn(stdout);
-    const names = new Set(rules.flatMap(({ record }) => record ?? []));
-    const dashboards = JSON.stringify(shippedDashboards({ objectives: DEFAULT_OBJECTIVES }));
-    const read = [dashboards, ...rules.map(({ expr, annotations }) => `${expr} ${JSON.stringify(annotations)}`)]
-      .flatMap(text => text.match(/(?:replica|account|account_key):delivery[\w:]+/g) ?? [])
-      .filter(name => !names.has(name));
-    expect(read).toEqual([]);
-    if (!requireProgram('promtool')) return;
-    const file = join(newFolder(), 'rules.yaml');
-    writeFileSync(file, stdout);
-    expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS');
-  });
+  it.each(ALERT_SETS)(
+    'rules print outputs every recording rule that the alerts of the set %s and the dashboards use',
+    async set => {
+      const { stdout } = await runCli(['rules', 'print', '--set', set]);
+      const rules = rulesIn(stdout);
+      const names = new Set(rules.flatMap(({ record }) => record ?? []));
+      const dashboards = JSON.stringify(shippedDashboards({ objectives: DEFAULT_OBJECTIVES }));
+      const read = [dashboards, ...rules.map(({ expr, annotations }) => `${expr} ${JSON.stringify(annotations)}`)]
+        .flatMap(text => text.match(/(?:replica|account|account_key):delivery[\w:]+/g) ?? [])
+        .filter(name => !names.has(name));
+      expect(read).toEqual([]);
+      if (!requireProgram('promtool')) return;
+      const file = join(newFolder(), 'rules.yaml');
+      writeFileSync(file, stdout);
+      expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS');
+    },
+  );
 
-  it.each(['cores', 'core,', ''])('rejects the sets "%s" and names the allowed ones', async sets => {
+  it.each(['cores', 'core,', ''])('rules print rejects the sets "%s" and names the allowed ones', async sets => {
     const { code, stderr } = await runCli(['rules', 'print', '--set', sets]);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown: "(cores)?"\. Allowed: core, postgresql, /)]);
   });
 
-  it('inserts configured alerts, the job and the addresses of links', async () => {
+  it('rules print inserts configured alerts, the job and the addresses of links', async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify(config));
     const places = ['--job', 'dw', '--runbooks', 'https://wiki.example/r/', '--grafana', 'https://g.example'];
@@ -97,7 +100,7 @@ describe('printed rules', () => {
     expect(execFileSync('promtool', ['check', 'rules', `${file}.rules`], { encoding: 'utf8' })).toContain('SUCCESS');
   });
 
-  it("links to the agent's runbooks if externalUrl is configured", async () => {
+  it("rules print links to the agent's runbooks if externalUrl is configured", async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify({ ...config, server: { externalUrl: 'https://dw.example.com/' } }));
     const { stdout } = await runCli(['rules', 'print', '--config', file]);
@@ -105,12 +108,12 @@ describe('printed rules', () => {
     expect(blind?.annotations?.runbook_url).toBe('https://dw.example.com/runbooks/DeliveryBlind.md');
   });
 
-  it('omits links without a configured address', async () => {
+  it('rules print omits links without a configured address', async () => {
     const { stdout } = await runCli(['rules', 'print']);
     expect(stdout).not.toMatch(/_url:|example\.com/);
   });
 
-  it('warns if a configured alert has the same name as a shipped one', async () => {
+  it('rules print warns if a configured alert has the same name as a shipped one', async () => {
     const file = join(newFolder(), 'config.yaml');
     const rules = config.alerts.rules.map(rule => ({ ...rule, name: 'DeliveryAgentDown' }));
     writeFileSync(file, JSON.stringify({ ...config, alerts: { rules } }));
@@ -118,13 +121,16 @@ describe('printed rules', () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining('warning: the alert DeliveryAgentDown')]);
   });
 
-  it.each(['{{ .Labels }}', ''])('rejects the job "%s"', async job => {
+  it.each(['{{ .Labels }}', ''])('rules print rejects the job "%s"', async job => {
     const { code, stderr } = await runCli(['rules', 'print', '--job', job]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('must be the name of a scrape job')]);
   });
 
-  it.each(['ftp://x', 'wiki', 'https://x/{{ .Labels }}', 'https://x/?a=b'])('rejects the link %s', async link => {
-    const { code, stderr } = await runCli(['rules', 'print', '--runbooks', link]);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('must be an http or https address')]);
-  });
+  it.each(['ftp://x', 'wiki', 'https://x/{{ .Labels }}', 'https://x/?a=b'])(
+    'rules print rejects the link %s',
+    async link => {
+      const { code, stderr } = await runCli(['rules', 'print', '--runbooks', link]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('must be an http or https address')]);
+    },
+  );
 });

@@ -5,12 +5,12 @@ import { allGroups, records } from '../../mixin/rules.ts';
 const rules = allGroups.flatMap(({ rules }) => rules);
 const bytes = (text: string) => Buffer.byteLength(text);
 
-it('no expression has more than 400 characters', () => {
+it('no expression of a shipped rule has more than 400 characters', () => {
   const long = rules.filter(({ expr }) => expr.length > 400);
   expect(long.map(({ alert, record, expr }) => `${alert ?? record}: ${expr.length}`)).toEqual([]);
 });
 
-it('all expressions together have at most 20,000 bytes', () => {
+it('all expressions of the shipped rules together have at most 20,000 bytes', () => {
   expect(rules.reduce((sum, { expr }) => sum + bytes(expr), 0)).toBeLessThanOrEqual(20_000);
 });
 
@@ -18,7 +18,7 @@ it('there are at most 40 recording rules', () => {
   expect(records.length).toBeLessThanOrEqual(40);
 });
 
-it('every record is used by a rule or a dashboard', () => {
+it('every recording rule is used by another rule or a dashboard', () => {
   const unread = records.filter(
     ({ record }) => !rules.some(({ expr }) => expr.includes(record)) && !dashboardsTemplate.includes(record),
   );

@@ -59,11 +59,11 @@ function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, 
   const states = new Set(rows.flatMap(({ state }) => state ?? []));
   const isMeant = wanted === undefined ? states.size === 0 : states.size === 1 && states.has(wanted);
   const runs = new Set(rows.map(({ run }) => run));
-  const tells = reportsMessage && field === 'failureCallbackInfo' && wanted !== undefined;
+  const isReported = reportsMessage && field === 'failureCallbackInfo' && wanted !== undefined;
   return {
-    isMeant: isMeant && (!tells || runs.size === 1),
+    isMeant: isMeant && (!isReported || runs.size === 1),
     hasState: states.size > 0,
-    run: tells ? rows[0]?.run : undefined,
+    run: isReported ? rows[0]?.run : undefined,
   };
 }
 
@@ -198,8 +198,8 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
   // A walk that was read completely counts even if its commit failed.
   const isComplete = ({ success, isCommitting, reason, parts }: Round) =>
     success || isCommitting || (reason === 'store' && parts.get('all')?.hasEnd && parts.get('errors')?.hasEnd);
-  const told = own.filter(walk => isComplete(walk) && (walk.endedAt ?? now) >= lastStep && isRead(walk));
-  fault(told.length < 3, `only ${told.length} walks since the start or since the clock was set`);
+  const usable = own.filter(walk => isComplete(walk) && (walk.endedAt ?? now) >= lastStep && isRead(walk));
+  fault(usable.length < 3, `only ${usable.length} walks since the start or since the clock was set`);
   const chain = evidenceOf(world, entry, rule, wanted);
   fault(chain[0]?.begunAt !== newest.begunAt, 'the callback did not match in the newest walk');
   const first = chain.at(-1) ?? newest;
@@ -216,8 +216,8 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
 
   // Check that the callback was looked up before the cancel.
   const run = runAt(entry, first.begunAt);
-  const now_ = runAt(entry, now);
-  const messages = [entry.messageId, ...(run ? [run.messageId] : []), ...(now_ ? [now_.messageId] : [])];
+  const current = runAt(entry, now);
+  const messages = [entry.messageId, ...(run ? [run.messageId] : []), ...(current ? [current.messageId] : [])];
   const attempt = attemptOf(world, process, messages);
   const looks = attempt.filter(({ question }) => question === 'look' || question === 'workflows');
   const rows = looks
@@ -231,8 +231,8 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
   fault(last?.state !== wanted || last === undefined, `the last look-up returned ${last?.state}`);
   if (stuckWhen.idleFor !== undefined) {
     const known =
-      shape.reportsMessage && shape.field === 'failureCallbackInfo' && now_
-        ? [entry.messageId, now_.messageId]
+      shape.reportsMessage && shape.field === 'failureCallbackInfo' && current
+        ? [entry.messageId, current.messageId]
         : [entry.messageId];
     const times: number[] = [];
     let askedAt = Number.POSITIVE_INFINITY;
@@ -318,7 +318,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
   // Check the true state of the callback.
   const dark = world.darkSteps.some(({ at, by }) => by > 0 && at >= first.begunAt);
   const isKnown = (shape.reportsMessage && shape.field === 'failureCallbackInfo') || entry.runs.length === 1;
-  const isHealthy = now_?.to !== undefined && now_.to - now_.from <= MAX_HEALTHY;
+  const isHealthy = current?.to !== undefined && current.to - current.from <= MAX_HEALTHY;
   fault(wanted !== undefined && isHealthy && isKnown && !dark, 'the callback is healthy');
   return wrong;
 }

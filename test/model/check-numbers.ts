@@ -298,7 +298,7 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
       into.wrong.push(`${series} is ${value}, and no log was read`);
       continue;
     }
-    // If the newest event is later than the agent's clock, the agent uses the event's time instead.
+    // If the newest event is later than the agent's clock, the window ends at that event. It then contains fewer events.
     const until = tail.wallAt - START;
     const of = truth.events.filter(
       event => event.state.toLowerCase() === state && happened(event) && event.listedAt <= world.now,

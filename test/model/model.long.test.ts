@@ -17,7 +17,6 @@ const OFTEN: Readonly<Record<string, number>> = {
   'journal approved': 20,
   'journal ended confirmed': 50,
   'journal ended planned': 10,
-  'journal ended superseded': 0,
   'journal breaker_opened': 3,
   'journal cleared': 20,
   stopped: 200,

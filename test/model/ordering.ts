@@ -10,7 +10,7 @@ type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 export type OrderStep = StepOf<'pause' | 'resume' | 'reset' | 'approve'>;
 
 export interface Ordering {
-  take(step: OrderStep): void;
+  add(step: OrderStep): void;
   /** Called after a journal line was committed. */
   committed(line: Line): void;
 }
@@ -34,7 +34,7 @@ export function createOrdering(time: Time, lines: readonly Line[], give: (given:
   }
 
   return {
-    take(step) {
+    add(step) {
       switch (step.kind) {
         case 'approve':
           if (asking === undefined) approvals.push(step);

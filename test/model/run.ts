@@ -103,10 +103,10 @@ async function main(): Promise<number> {
   });
   const runs = Number(values.runs);
   const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
-  if (!Number.isInteger(runs) || !Number.isInteger(seed)) throw new Error('whole numbers: --runs 200000 --seed 1');
+  if (!Number.isInteger(runs) || !Number.isInteger(seed)) throw new Error('--runs and --seed must be integers');
   const { lives } = values;
   if (lives !== 'ordinary' && lives !== 'operated' && lives !== 'both')
-    throw new Error('--lives ordinary|operated|both');
+    throw new Error('--lives must be ordinary, operated or both');
   const say = (text: string) => void process.stdout.write(`${text}\n`);
   say(`seed ${seed}, ${runs} runs`);
   if (values.survey) {
@@ -127,7 +127,7 @@ async function main(): Promise<number> {
   const took = performance.now() - start;
   say(
     failure ??
-      `all ${runs} runs are as they must be; seed ${seed}, ${(took / 1000).toFixed(1)} s, ${(took / runs).toFixed(2)} ms a run`,
+      `all ${runs} runs passed; seed ${seed}, ${(took / 1000).toFixed(1)} s, ${(took / runs).toFixed(2)} ms a run`,
   );
   return failure === undefined ? 0 : 1;
 }

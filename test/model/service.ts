@@ -68,7 +68,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
   const met = new Map<string, number>();
   let salt = 0;
 
-  function take<T extends string>(list: Armed<T>[], question: Question | 'cancel'): T | undefined {
+  function nextFault<T extends string>(list: Armed<T>[], question: Question | 'cancel'): T | undefined {
     const index = list.findIndex(each => each.question === 'any' || each.question === question);
     const found = list[index];
     if (!found) return undefined;
@@ -107,8 +107,8 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     });
     const body = fault && bodyOf(fault, list, written);
     if (body !== undefined) return { status: 200, body, answered: answer('broken', false) };
-    const goesOn = next === undefined ? {} : { cursor: cursor(next) };
-    const whole = { [list]: written, ...goesOn };
+    const nextCursor = next === undefined ? {} : { cursor: cursor(next) };
+    const whole = { [list]: written, ...nextCursor };
     if (fault === 'some_unreadable' && rows.length > 0) {
       const [, ...others] = written;
       const quality = rows.length === 1 ? 'broken' : 'partial';
@@ -129,11 +129,11 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     }
     if (list !== 'flowControls' && (fault === 'page_twice' || fault === 'empty_page')) {
       const again = fault === 'page_twice' ? written : [];
-      const told = fault === 'page_twice' ? shown(rows) : {};
+      const listed = fault === 'page_twice' ? shown(rows) : {};
       return {
         status: 200,
         body: JSON.stringify({ [list]: again, cursor: cursor(place) }),
-        answered: answer('whole', false, told),
+        answered: answer('whole', false, listed),
       };
     }
     return { status: 200, body: JSON.stringify(whole), answered: answer('whole', next === undefined, shown(rows)) };
@@ -182,13 +182,13 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     if (question === 'key') {
       const key = decodeURIComponent(path.slice('/v2/flowControl/'.length));
       const size = sizeAt(truth.keys.get(key) ?? [], now);
-      const told = { ...base, ...NOTHING, key };
+      const answered = { ...base, ...NOTHING, key };
       if (size < 0)
-        return { status: 404, body: '{"error":"none"}', answered: { ...told, quality: 'whole', status: 404 } };
+        return { status: 404, body: '{"error":"none"}', answered: { ...answered, quality: 'whole', status: 404 } };
       const isBroken = fault !== undefined && fault !== 'slow';
       // A broken response must not just lack `waitlistSize`, because the agent may treat that as a size of zero.
       const body = isBroken ? '{"message":"maintenance"}' : JSON.stringify({ flowControlKey: key, waitlistSize: size });
-      return { status: 200, body, answered: { ...told, quality: isBroken ? 'broken' : 'whole', status: 200 } };
+      return { status: 200, body, answered: { ...answered, quality: isBroken ? 'broken' : 'whole', status: 200 } };
     }
     if (question === 'workflows' && shape.source === 'unknown') {
       return { ...failed(400), answered: { ...base, ...NOTHING, quality: 'whole', status: 400, isLast: true } };
@@ -218,8 +218,8 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     const isRefused = fault === 's429' || fault === 's401' || fault?.endsWith('_undone') || now < refusal.until;
     if (isInProgress && !isRefused) run.cancelledAt = now + random.pick([0, 0, 3000, 40_000]);
     if (now < refusal.until) return { status: 401, isReset: false };
-    const said = Number(/^s(\d+)/.exec(fault ?? '')?.[1]);
-    if (said) return { status: said, isReset: false };
+    const forced = Number(/^s(\d+)/.exec(fault ?? '')?.[1]);
+    if (forced) return { status: forced, isReset: false };
     if (fault?.startsWith('lost') || fault?.startsWith('reset'))
       return { status: undefined, isReset: fault.startsWith('reset') };
     if (!entry || !isListed(entry, now)) return { status: 404, isReset: false };
@@ -246,8 +246,8 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     const id = isCancel ? decodeURIComponent(url.pathname.split('/').at(-1) ?? '') : '';
     const question = questionOf(url.pathname, url.searchParams);
     const isOut = time.now < outage.until;
-    const cancelFault = isCancel ? (take(armedCancels, 'cancel') ?? (isOut ? 'unsent' : undefined)) : undefined;
-    const fault = isCancel ? undefined : (take(armed, question) ?? (isOut ? 'reset' : undefined));
+    const cancelFault = isCancel ? (nextFault(armedCancels, 'cancel') ?? (isOut ? 'unsent' : undefined)) : undefined;
+    const fault = isCancel ? undefined : (nextFault(armed, question) ?? (isOut ? 'reset' : undefined));
     const witness = asking.witness();
     const askedAt = time.now;
     let hasEnded = false;
@@ -276,7 +276,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       status: number | undefined,
       body: string,
       headers: Record<string, string>,
-      tell: () => void,
+      onDelivered: () => void,
       isReset: boolean,
       date = new Date(START + time.now + clockOffset()).toUTCString(),
     ) =>
@@ -285,7 +285,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
           if (hasEnded) return;
           asking.step();
           if (!asking.isAlive) return;
-          tell();
+          onDelivered();
           if (status === undefined) {
             if (isReset) fail(refused('ECONNRESET'));
             return;

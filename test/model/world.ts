@@ -111,13 +111,13 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     witness(of) {
       // Requests outside of rounds are sent by auto-cancel.
       const actor: Actor = actors.getStore() ?? 'acting';
-      const told = record.witness(of, actor, () => time.now);
+      const recorded = record.witness(of, actor, () => time.now);
       return {
-        asked: told.asked,
+        asked: recorded.asked,
         answered(answer) {
           hidden += answer.hidden.length;
           if (answer.quality !== 'whole') tally.add(`${answer.quality} answers`);
-          told.answered(answer);
+          recorded.answered(answer);
         },
         connecting(what) {
           if (actor !== 'acting') return 0;
@@ -344,11 +344,11 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
         return reload(step);
       case 'pause':
         if (step.freezes > 0) freeze('holder', step.freezes);
-        return ordering.take(step);
+        return ordering.add(step);
       case 'approve':
       case 'resume':
       case 'reset':
-        return ordering.take(step);
+        return ordering.add(step);
       case 'stop file':
         isStopped = step.isThere;
         if (isStopped) writeFileSync(stopFile, '');

@@ -42,7 +42,7 @@ async function createScene(by: readonly string[] = grouping.by) {
   };
 }
 
-it('releases the group state of an account that moved to another replica', () => {
+it('releaseAccount drops the group state of the account only', () => {
   const groups = createGroups<Waiting>({
     grouping,
     firing: () => [],
@@ -51,24 +51,24 @@ it('releases the group state of an account that moved to another replica', () =>
   });
   for (const account of ['a', 'b']) {
     groups.add({ account, key: account, at: 0, notice: notice('1', { labels: { alertname: 'A', account } }) });
-    groups.setLastNotification(`told ${account}`, { account, at: 0 });
+    groups.setLastNotification(`key of ${account}`, { account, at: 0 });
   }
   groups.releaseAccount('a');
   const { waiting, lastNotifications } = groups.all();
-  expect([waiting.map(({ key }) => key), [...lastNotifications.keys()]]).toEqual([['b'], ['told b']]);
+  expect([waiting.map(({ key }) => key), [...lastNotifications.keys()]]).toEqual([['b'], ['key of b']]);
 });
 
 describe('groups', () => {
   it('a group is sent in one notification when the group wait time has passed since its first change', async () => {
     const scene = await createScene();
     await scene.begin('1');
-    await scene.tell(WAIT - SECOND);
+    await scene.deliver(WAIT - SECOND);
     await scene.begin('2');
-    expect(scene.hook.told).toEqual([]);
-    await scene.tell(SECOND);
-    expect(scene.hook.told).toEqual(['firing 1, firing 2']);
-    await scene.tell(HOUR);
-    expect(scene.hook.told).toHaveLength(1);
+    expect(scene.hook.sent).toEqual([]);
+    await scene.deliver(SECOND);
+    expect(scene.hook.sent).toEqual(['firing 1, firing 2']);
+    await scene.deliver(HOUR);
+    expect(scene.hook.sent).toHaveLength(1);
     expect(scene.counts).toEqual({ 'hook sent': 1 });
     expect(await scene.rows()).toBe(0);
   });
@@ -77,46 +77,46 @@ describe('groups', () => {
     const scene = await createScene();
     scene.hook.answer = () => REFUSED;
     await scene.begin('1');
-    await scene.tell(WAIT);
-    expect(scene.hook.told).toHaveLength(1);
-    await scene.tell(4 * HOUR);
-    await scene.tell(MINUTE);
-    expect(scene.hook.told).toHaveLength(2);
+    await scene.deliver(WAIT);
+    expect(scene.hook.sent).toHaveLength(1);
+    await scene.deliver(4 * HOUR);
+    await scene.deliver(MINUTE);
+    expect(scene.hook.sent).toHaveLength(2);
     await scene.restart();
-    await scene.tell();
-    expect(scene.hook.told).toHaveLength(3);
+    await scene.deliver();
+    expect(scene.hook.sent).toHaveLength(3);
     const next = createReceiver('changes', 'hook', 0, grouping);
     await scene.outbox().use([next]);
-    await scene.tell();
-    await scene.tell(MINUTE);
-    expect([scene.hook.told.length, next.told]).toEqual([3, ['firing 1']]);
+    await scene.deliver();
+    await scene.deliver(MINUTE);
+    expect([scene.hook.sent.length, next.sent]).toEqual([3, ['firing 1']]);
     expect(scene.counts).toEqual({ 'hook dropped': 3, 'hook sent': 1 });
   });
 
   it('the group wait time does not restart with the agent', async () => {
     const scene = await createScene();
     await scene.begin('1');
-    await scene.tell(6 * SECOND);
+    await scene.deliver(6 * SECOND);
     await scene.restart();
-    await scene.tell(3 * SECOND);
-    expect(scene.hook.told).toEqual([]);
-    await scene.tell(SECOND);
-    expect(scene.hook.told).toEqual(['firing 1']);
+    await scene.deliver(3 * SECOND);
+    expect(scene.hook.sent).toEqual([]);
+    await scene.deliver(SECOND);
+    expect(scene.hook.sent).toEqual(['firing 1']);
   });
 
   it('a group notification contains the changed alerts and all other firing alerts, with their latest annotations', async () => {
     const scene = await createScene();
     await scene.begin('1');
-    await scene.tell(WAIT);
+    await scene.deliver(WAIT);
     const [known] = scene.firing.values();
     if (known) scene.firing.set('1', { ...known, annotations: { summary: 'now 5' } });
     await scene.begin('2');
-    await scene.tell(WAIT);
+    await scene.deliver(WAIT);
     await scene.end('2');
-    await scene.tell(WAIT);
+    await scene.deliver(WAIT);
     await scene.end('1');
-    await scene.tell(WAIT);
-    expect(scene.hook.told).toEqual(['firing 1', 'firing 2, firing 1', 'resolved 2, firing 1', 'resolved 1']);
+    await scene.deliver(WAIT);
+    expect(scene.hook.sent).toEqual(['firing 1', 'firing 2, firing 1', 'resolved 2, firing 1', 'resolved 1']);
     expect(scene.hook.notices[2]?.annotations).toEqual({ summary: 'now 5' });
   });
 
@@ -125,29 +125,29 @@ describe('groups', () => {
     const [byAccount, all, every] = [await createScene(), await createScene([]), await createScene(['...'])];
     for (const scene of [byAccount, all, every]) {
       await scene.post(change('a', '1'), change('b', '2'), change('a', '3'));
-      await scene.tell(WAIT);
+      await scene.deliver(WAIT);
     }
-    expect(byAccount.hook.told).toEqual(['firing 1, firing 3', 'firing 2']);
-    expect(all.hook.told).toEqual(['firing 1, firing 2, firing 3']);
-    expect(every.hook.told).toEqual(['firing 1', 'firing 2', 'firing 3']);
+    expect(byAccount.hook.sent).toEqual(['firing 1, firing 3', 'firing 2']);
+    expect(all.hook.sent).toEqual(['firing 1, firing 2, firing 3']);
+    expect(every.hook.sent).toEqual(['firing 1', 'firing 2', 'firing 3']);
   });
 
   it('a group is repeated only while an alert fires; the interval starts at the last notification, even after restarts', async () => {
     const scene = await createScene();
     await scene.begin('1');
-    await scene.tell(WAIT);
-    await scene.tell(4 * HOUR - SECOND);
-    expect(scene.hook.told).toHaveLength(1);
+    await scene.deliver(WAIT);
+    await scene.deliver(4 * HOUR - SECOND);
+    expect(scene.hook.sent).toHaveLength(1);
     await scene.restart();
-    await scene.tell(SECOND);
-    expect(scene.hook.told).toEqual(['firing 1', 'firing 1']);
+    await scene.deliver(SECOND);
+    expect(scene.hook.sent).toEqual(['firing 1', 'firing 1']);
     await scene.restart();
-    await scene.tell(4 * HOUR - SECOND);
+    await scene.deliver(4 * HOUR - SECOND);
     await scene.end('1');
-    await scene.tell(WAIT);
+    await scene.deliver(WAIT);
     await scene.restart();
-    await scene.tell(9 * HOUR);
-    expect(scene.hook.told).toEqual(['firing 1', 'firing 1', 'resolved 1']);
+    await scene.deliver(9 * HOUR);
+    expect(scene.hook.sent).toEqual(['firing 1', 'firing 1', 'resolved 1']);
     expect(new Set(scene.hook.keys).size).toBe(3);
     expect((await scene.store.scan('', 'alerts/')).size).toBe(0);
   });
@@ -155,46 +155,46 @@ describe('groups', () => {
   it.each([-1, 1])('a group is repeated only once if the clock is changed by a year (%d)', async years => {
     const scene = await createScene();
     await scene.begin('1');
-    await scene.tell(WAIT);
+    await scene.deliver(WAIT);
     scene.clock.set(years * 365 * 24 * HOUR);
-    await scene.tell(MINUTE);
-    expect(scene.hook.told).toEqual(['firing 1', 'firing 1']);
-    await scene.tell(4 * HOUR - SECOND);
-    expect(scene.hook.told).toHaveLength(2);
-    await scene.tell(MINUTE);
-    expect(scene.hook.told).toHaveLength(3);
+    await scene.deliver(MINUTE);
+    expect(scene.hook.sent).toEqual(['firing 1', 'firing 1']);
+    await scene.deliver(4 * HOUR - SECOND);
+    expect(scene.hook.sent).toHaveLength(2);
+    await scene.deliver(MINUTE);
+    expect(scene.hook.sent).toHaveLength(3);
   });
 
-  it('a group is not sent again at startup if an earlier version sent it', async () => {
+  it('a group without a stored last notification counts as sent when its alert started', async () => {
     const scene = await createScene();
     scene.firing.set('1', notice('1', { startsAt: scene.clock.now() - HOUR }));
     await scene.restart();
-    await scene.tell(3 * HOUR - WAIT);
-    expect(scene.hook.told).toEqual([]);
-    await scene.tell(WAIT);
-    expect(scene.hook.told).toEqual(['firing 1']);
+    await scene.deliver(3 * HOUR - WAIT);
+    expect(scene.hook.sent).toEqual([]);
+    await scene.deliver(WAIT);
+    expect(scene.hook.sent).toEqual(['firing 1']);
   });
 
   it('hundreds of groups are sent with limited concurrency, so that other notifications are not delayed', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 600 }, (_, x) => notice(String(x))));
-    await scene.tell(WAIT);
-    expect(scene.hook.told).toHaveLength(250);
-    await scene.tell();
-    await scene.tell();
-    expect(new Set(scene.hook.told).size).toBe(600);
+    await scene.deliver(WAIT);
+    expect(scene.hook.sent).toHaveLength(250);
+    await scene.deliver();
+    await scene.deliver();
+    expect(new Set(scene.hook.sent).size).toBe(600);
   });
 
   it('each episode of an alert is sent once, even if the alert resolves during the group wait time', async () => {
     const scene = await createScene();
     for (let episode = 0; episode < 3; episode += 1) {
       await scene.begin('1');
-      await scene.tell(SECOND);
+      await scene.deliver(SECOND);
       await scene.end('1');
-      await scene.tell(SECOND);
+      await scene.deliver(SECOND);
     }
-    for (let pass = 0; pass < 3; pass += 1) await scene.tell(WAIT);
-    expect(scene.hook.told).toEqual(['resolved 1', 'resolved 1', 'resolved 1']);
+    for (let pass = 0; pass < 3; pass += 1) await scene.deliver(WAIT);
+    expect(scene.hook.sent).toEqual(['resolved 1', 'resolved 1', 'resolved 1']);
     expect(new Set(scene.hook.notices.map(({ startsAt }) => startsAt)).size).toBe(3);
   });
 
@@ -211,8 +211,8 @@ describe('groups', () => {
         notice('x', { labels: { alertname: 'A', account: `account-${index}` } }),
       ),
     );
-    await scene.tell(WAIT);
-    expect(scene.hook.told).toHaveLength(1);
+    await scene.deliver(WAIT);
+    expect(scene.hook.sent).toHaveLength(1);
     expect([scene.hook.notices.length, left]).toEqual([250, [9750]]);
     expect(await scene.rows()).toBe(0);
   });
@@ -222,26 +222,26 @@ describe('groups', () => {
     const large = { annotations: { summary: 'x'.repeat(100_000) } };
     await scene.post(notice('1', large), notice('2', large), notice('3', large));
     await scene.post(notice('4', { labels: { alertname: 'B' }, annotations: { summary: 'x'.repeat(1e6) } }));
-    await scene.tell(WAIT);
-    expect(scene.hook.told).toEqual(['firing 1, firing 2', 'firing B']);
+    await scene.deliver(WAIT);
+    expect(scene.hook.sent).toEqual(['firing 1, firing 2', 'firing B']);
   });
 
   it('alerts with a fixed duration are not grouped', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.post(notice('2', { lasts: 1000 }));
-    await scene.tell();
-    expect(scene.hook.told).toEqual(['firing 2']);
+    await scene.deliver();
+    expect(scene.hook.sent).toEqual(['firing 2']);
   });
 
   it('a group is deleted when its account or rule is removed', async () => {
     const scene = await createScene();
     await scene.begin('1');
-    await scene.tell(WAIT);
+    await scene.deliver(WAIT);
     expect((await scene.store.scan('', 'alerts/told/')).size).toBe(1);
     scene.firing.clear();
     await scene.restart();
-    await scene.tell(5 * HOUR);
+    await scene.deliver(5 * HOUR);
     expect((await scene.store.scan('', 'alerts/told/')).size).toBe(0);
   });
 
@@ -253,11 +253,20 @@ describe('groups', () => {
 });
 
 /** Actions that the test runs in random order. */
-type Step = 'begin' | 'end' | 'tell' | 'wait' | 'kill' | 'kill at commit' | 'full' | 'down' | 'die before the answer';
+type Step =
+  | 'begin'
+  | 'end'
+  | 'deliver'
+  | 'wait'
+  | 'kill'
+  | 'kill at commit'
+  | 'full'
+  | 'down'
+  | 'die before the answer';
 const STEPS: readonly Step[] = [
   'begin',
   'end',
-  'tell',
+  'deliver',
   'wait',
   'kill',
   'kill at commit',
@@ -278,7 +287,7 @@ it('every start and end of an alert is sent at least once, even if the process d
       const { hook, store, clock } = scene;
       const posted: Notice[] = [];
       /** Alerts that the receiver accepted, even if the agent did not get the response. */
-      const took: {
+      const accepted: {
         readonly key: string | undefined;
         readonly content: string;
         readonly notices: readonly Notice[];
@@ -290,7 +299,7 @@ it('every start and end of an alert is sent at least once, even if the process d
         const answer = next;
         next = ACCEPTED;
         if (answer === 'lost' || answer.kind === 'accepted') {
-          took.push({ key: group?.key, content: contentOf(notices), notices });
+          accepted.push({ key: group?.key, content: contentOf(notices), notices });
         }
         return answer === 'lost' ? DOWN : answer;
       };
@@ -301,15 +310,15 @@ it('every start and end of an alert is sent at least once, even if the process d
         if (after) posted.push({ ...after, status: scene.firing.has(x) ? 'firing' : 'resolved' });
       }
       /** Kills the process while the store accepts or rejects its next commit. */
-      async function dieAtCommit(isTaken: boolean) {
+      async function dieAtCommit(isCommitted: boolean) {
         const { commit } = store;
         store.commit = async (...args) => {
           const isLast = !isDead;
           isDead = true;
-          if (!isLast || !isTaken) throw new Error('dead');
+          if (!isLast || !isCommitted) throw new Error('dead');
           await commit(...args);
         };
-        await scene.tell(WAIT);
+        await scene.deliver(WAIT);
         store.commit = commit;
         isDead = false;
         await scene.restart();
@@ -318,34 +327,34 @@ it('every start and end of an alert is sent at least once, even if the process d
         clock.pass(1);
         if (step === 'begin' && !scene.firing.has(x)) await change(x, scene.begin);
         if (step === 'end' && scene.firing.has(x)) await change(x, scene.end);
-        if (step === 'tell') await scene.tell(SECOND);
-        if (step === 'wait') await scene.tell(WAIT);
+        if (step === 'deliver') await scene.deliver(SECOND);
+        if (step === 'wait') await scene.deliver(WAIT);
         if (step === 'kill') await scene.restart();
         if (step === 'kill at commit') await dieAtCommit(x === '1');
         if (step === 'full') {
           store.isFull = true;
-          await scene.tell(WAIT);
+          await scene.deliver(WAIT);
           store.isFull = false;
         }
         if (step === 'down') next = DOWN;
         if (step === 'die before the answer') {
           next = 'lost';
-          await scene.tell(WAIT);
+          await scene.deliver(WAIT);
           await scene.restart();
         }
       }
-      for (let pass = 0; pass < 30; pass += 1) await scene.tell(WAIT);
-      const told = took.flatMap(({ notices }) => notices);
+      for (let pass = 0; pass < 30; pass += 1) await scene.deliver(WAIT);
+      const received = accepted.flatMap(({ notices }) => notices);
       for (const { status, labels, startsAt } of posted) {
-        const ofIt = told.filter(each => each.labels.x === labels.x && each.startsAt === startsAt);
+        const matching = received.filter(each => each.labels.x === labels.x && each.startsAt === startsAt);
         // The start may be sent together with the end.
-        expect(ofIt.some(each => each.status === status || each.status === 'resolved')).toBe(true);
+        expect(matching.some(each => each.status === status || each.status === 'resolved')).toBe(true);
       }
-      for (const { key, content } of took) {
-        expect(took.filter(each => each.key === key).every(each => each.content === content)).toBe(true);
+      for (const { key, content } of accepted) {
+        expect(accepted.filter(each => each.key === key).every(each => each.content === content)).toBe(true);
       }
       // Notifications with different keys have different contents, unless the store was full: then alerts may be sent again.
-      const byKey = [...new Map(took.map(each => [each.key, each])).values()];
+      const byKey = [...new Map(accepted.map(each => [each.key, each])).values()];
       const isStoring = steps.every(({ step }) => step !== 'full');
       if (isStoring) expect(new Set(byKey.map(({ content }) => content)).size).toBe(byKey.length);
       expect(await scene.rows()).toBe(0);

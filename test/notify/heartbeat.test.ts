@@ -122,7 +122,9 @@ describe('account health', () => {
       Array.from({ length: 7 }, () => account({}, true)),
       failing(`${'the token of a is rejected, '.repeat(4)}the token of a is rejected and 2 more`),
     ],
-  ])('evaluates the health of accounts: %s', (_name, accounts, health) => expect(healthOf(accounts)).toEqual(health));
+  ])('healthOf evaluates the health of accounts: %s', (_name, accounts, health) =>
+    expect(healthOf(accounts)).toEqual(health),
+  );
 });
 
 describe('heartbeats with replicas', () => {
@@ -143,7 +145,7 @@ describe('heartbeats with replicas', () => {
     function join(
       id: string,
       accounts: readonly HeartbeatAccount[],
-      holdsNone: boolean,
+      ownsAgentTasks: boolean,
       others = accounts.slice(0, 0),
     ) {
       const joined = shared.join(id);
@@ -154,7 +156,7 @@ describe('heartbeats with replicas', () => {
           await joined.commit(...what);
         },
       };
-      const names = [...(holdsNone ? [''] : []), ...accounts.map(({ name }) => name)];
+      const names = [...(ownsAgentTasks ? [''] : []), ...accounts.map(({ name }) => name)];
       for (const name of names) shared.place(name, id);
       const heartbeat = createAgentHeartbeat({
         config: { heartbeat: { url: { literal: new Secret(CANARY) }, every: MINUTE } },
@@ -165,7 +167,7 @@ describe('heartbeats with replicas', () => {
         holding: { ...store.replicas, held: name => names.includes(name) },
         clock,
         get: async url => {
-          asked.push(`${id} ${url === CANARY ? 'well' : 'fails'}`);
+          asked.push(`${id} ${url === CANARY ? 'healthy' : 'unhealthy'}`);
           return { status: 200 };
         },
         notifications: createCounts().notifications,
@@ -193,7 +195,7 @@ describe('heartbeats with replicas', () => {
     expect(asked()).toEqual([]);
     await three();
     await one();
-    expect(asked()).toEqual(['one well']);
+    expect(asked()).toEqual(['one healthy']);
   });
 
   it('the heartbeat reports a failure if an account of another replica is unhealthy', async () => {
@@ -201,7 +203,7 @@ describe('heartbeats with replicas', () => {
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
     await two();
     await one();
-    expect([asked(), why()]).toEqual([['one fails'], ['the token of b is rejected']]);
+    expect([asked(), why()]).toEqual([['one unhealthy'], ['the token of b is rejected']]);
   });
 
   it('the heartbeat reports a failure if an account has not been reported for longer than a takeover takes', async () => {
@@ -213,13 +215,13 @@ describe('heartbeats with replicas', () => {
       clock.pass(MINUTE);
       await one();
     }
-    expect(asked()).toEqual(['one well', 'one well', 'one well', 'one well']);
+    expect(asked()).toEqual(['one healthy', 'one healthy', 'one healthy', 'one healthy']);
     clock.pass(31 * SECOND);
     await one();
-    expect([asked(), why()]).toEqual([['one fails'], ['no replica holds b']]);
+    expect([asked(), why()]).toEqual([['one unhealthy'], ['no replica holds b']]);
     await two();
     await one();
-    expect(asked()).toEqual(['one well']);
+    expect(asked()).toEqual(['one healthy']);
   });
 
   it('a replica reports only the health of accounts that it holds', async () => {
@@ -236,6 +238,6 @@ describe('heartbeats with replicas', () => {
     await one();
     shared.isUnavailable = true;
     await one().catch(() => undefined);
-    expect(asked()).toEqual(['one well']);
+    expect(asked()).toEqual(['one healthy']);
   });
 });

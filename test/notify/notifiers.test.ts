@@ -92,13 +92,13 @@ async function raw(handle: (socket: Socket) => void): Promise<string> {
 }
 
 describe.each(KINDS)('any notifier: %s', (_kind, create) => {
-  const statusTold = async (status: number) => {
+  const resultOfStatus = async (status: number) => {
     const service = await answering((_request, response) => void response.writeHead(status).end('no'));
     return create(service.url).send([firing], never);
   };
 
   it.each([200, 202, 204])('a notifier treats status %d as success', async status => {
-    expect(await statusTold(status)).toEqual({ kind: 'accepted' });
+    expect(await resultOfStatus(status)).toEqual({ kind: 'accepted' });
   });
 
   it.each([
@@ -108,7 +108,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [502, false],
     [503, true],
   ])('a notifier retries after status %d (down: %s)', async (status, isDown) => {
-    expect(await statusTold(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
+    expect(await resultOfStatus(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
   });
 
   it.each([
@@ -130,7 +130,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   });
 
   it('a notifier does not retry a notification that was rejected as invalid', async () => {
-    expect(await statusTold(400)).toEqual({ kind: 'refused', why: 'status 400' });
+    expect(await resultOfStatus(400)).toEqual({ kind: 'refused', why: 'status 400' });
   });
 
   it('a notifier does not follow redirects', async () => {
@@ -184,9 +184,9 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   it('a notifier rejects only if it is stopped, and its errors never contain the address', async () => {
     const url = `${await raw(() => undefined)}/canary`;
     const stop = new AbortController();
-    const telling = create(url).send([firing], stop.signal);
+    const sending = create(url).send([firing], stop.signal);
     stop.abort(new Error('stopped'));
-    await expect(telling).rejects.toThrow('stopped');
+    await expect(sending).rejects.toThrow('stopped');
     expect(JSON.stringify(await create('http://127.0.0.1:1/canary').send([firing], never))).not.toContain('canary');
   });
 });
@@ -275,13 +275,13 @@ describe('webhooks', () => {
       request.on('end', () => response.end());
     });
     const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: 'https://dw.example' };
-    const told = await createWebhook({
+    const result = await createWebhook({
       ...deps,
       ...ALERTMANAGER_FORMAT,
       url: async () => new Secret(`${service.url}/x?key=1`),
       secret,
     }).send([notice], never);
-    return { told, text, service, headers: service.headers[0] ?? {} };
+    return { result, text, service, headers: service.headers[0] ?? {} };
   }
 
   it("a webhook gets a body in Alertmanager's format, version 4, and an idempotency key that contains the fingerprint", async () => {
@@ -363,8 +363,8 @@ describe('webhooks', () => {
   });
 
   it('a webhook gets no request while its secret cannot be read', async () => {
-    const { told, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
-    expect(told).toEqual({ kind: 'failed', why: 'no secret', isDown: true });
+    const { result, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
+    expect(result).toEqual({ kind: 'failed', why: 'no secret', isDown: true });
     expect(service.requests).toEqual([]);
   });
 

@@ -14,22 +14,22 @@ import {
 import { settle } from '../support/manual-clock.ts';
 
 describe('outbox', () => {
-  it('sends each notice once and deletes it', async () => {
+  it('the outbox sends each notice once and deletes it', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'), notice('2'));
     expect(await scene.rows()).toBe(2);
-    await scene.tell();
-    expect(hook.told).toEqual(['firing 1', 'firing 2']);
+    await scene.deliver();
+    expect(hook.sent).toEqual(['firing 1', 'firing 2']);
     expect(await scene.rows()).toBe(0);
-    await scene.tell(HOUR);
+    await scene.deliver(HOUR);
     await scene.restart();
-    await scene.tell(HOUR);
-    expect(hook.told).toHaveLength(2);
+    await scene.deliver(HOUR);
+    expect(hook.sent).toHaveLength(2);
     expect(scene.counts).toEqual({ 'hook sent': 2 });
   });
 
-  it('sends unsent notifications of every account after a restart, in the same order', async () => {
+  it('the outbox sends unsent notifications of every account after a restart, in the same order', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -41,94 +41,94 @@ describe('outbox', () => {
         .post('b', [notice('3')], () => true)
         .changes(),
     );
-    await scene.tell();
+    await scene.deliver();
     hook.answer = () => ACCEPTED;
     await scene.restart();
     await scene.post(notice('4'));
     await scene.restart();
-    await scene.tell();
-    expect(hook.told).toEqual(['firing 1', 'firing 1', 'firing 2', 'firing 3', 'firing 4']);
+    await scene.deliver();
+    expect(hook.sent).toEqual(['firing 1', 'firing 1', 'firing 2', 'firing 3', 'firing 4']);
     expect(await scene.rows()).toBe(0);
   });
 
-  it('does not send uncommitted notices', async () => {
+  it('the outbox does not send uncommitted notices', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     scene.outbox().post('a', [notice('1')], () => true);
-    await scene.tell();
-    expect(hook.told).toEqual([]);
+    await scene.deliver();
+    expect(hook.sent).toEqual([]);
   });
 
-  it('releases an account after its request in flight and leaves queued notices to the next replica', async () => {
+  it('the outbox releases an account after its request in flight and leaves queued notices to the next replica', async () => {
     const hook = createReceiver('changes');
     const answer = Promise.withResolvers<typeof ACCEPTED>();
     hook.answer = () => answer.promise;
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'), notice('2'));
-    const telling = scene.tell();
+    const delivering = scene.deliver();
     await settle();
-    let isGone = false;
-    const letGo = scene
+    let isReleased = false;
+    const released = scene
       .outbox()
       .releaseAccount('a')
       .then(() => {
-        isGone = true;
+        isReleased = true;
       });
     await settle();
-    expect([hook.told, isGone]).toEqual([['firing 1'], false]);
+    expect([hook.sent, isReleased]).toEqual([['firing 1'], false]);
     answer.resolve(ACCEPTED);
-    await letGo;
+    await released;
     expect(await scene.rows()).toBe(1);
-    await telling;
-    await scene.tell(HOUR);
-    expect(hook.told).toEqual(['firing 1']);
+    await delivering;
+    await scene.deliver(HOUR);
+    expect(hook.sent).toEqual(['firing 1']);
   });
 
-  it('retries a receiver that is down with increasing delays, and sends it only the first notice', async () => {
+  it('the outbox retries a receiver that is down with increasing delays, and sends it only the first notice', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'), notice('2'));
     const asked: number[] = [];
     for (let second = 0; second <= 700; second += 1) {
-      const before = hook.told.length;
-      await scene.tell(second === 0 ? 0 : SECOND);
-      if (hook.told.length > before) asked.push(second);
+      const before = hook.sent.length;
+      await scene.deliver(second === 0 ? 0 : SECOND);
+      if (hook.sent.length > before) asked.push(second);
     }
     expect(asked).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511]);
-    expect(new Set(hook.told)).toEqual(new Set(['firing 1']));
+    expect(new Set(hook.sent)).toEqual(new Set(['firing 1']));
     expect(scene.log.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
     hook.answer = () => ACCEPTED;
-    await scene.tell(300 * SECOND);
-    expect(hook.told.slice(-2)).toEqual(['firing 1', 'firing 2']);
+    await scene.deliver(300 * SECOND);
+    expect(hook.sent.slice(-2)).toEqual(['firing 1', 'firing 2']);
   });
 
-  it('keeps the notices of one alert in order without delaying the notices of other alerts', async () => {
+  it('the outbox keeps the notices of one alert in order without delaying the notices of other alerts', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === '1' ? FAILED : ACCEPTED);
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'), notice('2'), notice('1', { status: 'resolved' }));
-    await scene.tell();
-    expect(hook.told).toEqual(['firing 1', 'firing 2']);
+    await scene.deliver();
+    expect(hook.sent).toEqual(['firing 1', 'firing 2']);
     hook.answer = () => ACCEPTED;
-    await scene.tell(SECOND);
-    expect(hook.told.slice(2)).toEqual(['firing 1', 'resolved 1']);
+    await scene.deliver(SECOND);
+    expect(hook.sent.slice(2)).toEqual(['firing 1', 'resolved 1']);
   });
 
-  it('drops rejected notices of resolved alerts immediately, and undeliverable ones after a day and a final attempt', async () => {
+  it('the outbox drops rejected notices of resolved alerts immediately, and undeliverable ones after a day and a final attempt', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === 'bad' ? REFUSED : DOWN);
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('bad', { status: 'resolved' }), notice('1'));
-    await scene.tell();
+    await scene.deliver();
     expect(await scene.rows()).toBe(1);
-    await scene.tell(24 * HOUR - SECOND);
+    await scene.deliver(24 * HOUR - SECOND);
     expect(await scene.rows()).toBe(1);
     // The time limit of a day continues across restarts.
     await scene.restart();
-    await scene.tell(SECOND);
+    await scene.deliver(SECOND);
     expect(await scene.rows()).toBe(0);
-    expect(hook.told).toEqual(['resolved bad', 'firing 1', 'firing 1', 'firing 1']);
+    expect(hook.sent).toEqual(['resolved bad', 'firing 1', 'firing 1', 'firing 1']);
     expect(scene.counts).toEqual({ 'hook dropped': 2, 'hook failed': 2 });
     expect(scene.log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual([
       expect.objectContaining({ why: 'status 400', status: 'resolved', alert: 'A' }),
@@ -136,37 +136,37 @@ describe('outbox', () => {
     ]);
   });
 
-  it('retries a rejected notice of a firing alert, also after a restart, until the receiver accepts it', async () => {
+  it('the outbox retries a rejected notice of a firing alert, also after a restart, until the receiver accepts it', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === '1' ? REFUSED : ACCEPTED);
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'), notice('2'));
-    await scene.tell();
-    await scene.tell(HOUR);
+    await scene.deliver();
+    await scene.deliver(HOUR);
     await scene.restart();
-    await scene.tell();
-    expect(hook.told).toEqual(['firing 1', 'firing 2', 'firing 1', 'firing 1']);
+    await scene.deliver();
+    expect(hook.sent).toEqual(['firing 1', 'firing 2', 'firing 1', 'firing 1']);
     hook.answer = () => ACCEPTED;
-    await scene.tell(SECOND);
-    expect(hook.told).toHaveLength(5);
+    await scene.deliver(SECOND);
+    expect(hook.sent).toHaveLength(5);
     expect(await scene.rows()).toBe(0);
     expect(scene.counts).toEqual({ 'hook sent': 2, 'hook failed': 3 });
   });
 
-  it('drops a rejected notice once its alert is resolved, and one that expires', async () => {
+  it('the outbox drops a rejected notice once its alert is resolved, and one that expires', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => REFUSED;
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'), notice('2', { lasts: HOUR }));
-    await scene.tell();
+    await scene.deliver();
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook dropped': 1 });
     await scene.post(notice('1', { status: 'resolved' }));
-    await scene.tell(SECOND);
+    await scene.deliver(SECOND);
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook dropped': 3 });
     expect(await scene.rows()).toBe(0);
   });
 
-  it('sends to all receivers independently', async () => {
+  it('the outbox sends to all receivers independently', async () => {
     const [down, hung, up] = [
       createReceiver('state', 'am', 0),
       createReceiver('state', 'am', 1),
@@ -179,14 +179,14 @@ describe('outbox', () => {
     await scene.post(notice('1'));
     const senders = scene.outbox().senders.map(send => send(never));
     await senders[2];
-    expect([down.told, hung.told, up.told]).toEqual([['firing 1'], ['firing 1'], ['firing 1']]);
+    expect([down.sent, hung.sent, up.sent]).toEqual([['firing 1'], ['firing 1'], ['firing 1']]);
     expect(scene.counts).toMatchObject({ 'hook sent': 1 });
     resolve(ACCEPTED as typeof ACCEPTED & { kind: 'accepted' });
     await Promise.all(senders);
     expect(await scene.rows()).toBe(1);
   });
 
-  it('drops the queue of a removed notifier and logs it', async () => {
+  it('the outbox drops the queue of a removed notifier and logs it', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
@@ -197,7 +197,7 @@ describe('outbox', () => {
     ]);
   });
 
-  it('drops the oldest notices of a receiver above ten thousand', async () => {
+  it('the outbox drops the oldest notices of a receiver above ten thousand', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -208,24 +208,24 @@ describe('outbox', () => {
     );
     posting.send();
     expect(scene.counts).toEqual({ 'hook dropped': 2 });
-    await scene.tell();
-    expect(hook.told).toEqual(['firing 2']);
+    await scene.deliver();
+    expect(hook.sent).toEqual(['firing 2']);
   });
 
-  it('sends a notice once even if the store fails to delete its row, and deletes the row later', async () => {
+  it('the outbox sends a notice once even if the store fails to delete its row, and deletes the row later', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
     scene.store.isFull = true;
-    await scene.tell();
-    await scene.tell(SECOND);
-    expect(hook.told).toEqual(['firing 1']);
+    await scene.deliver();
+    await scene.deliver(SECOND);
+    expect(hook.sent).toEqual(['firing 1']);
     scene.store.isFull = false;
-    await scene.tell(SECOND);
-    expect([hook.told.length, await scene.rows()]).toEqual([1, 0]);
+    await scene.deliver(SECOND);
+    expect([hook.sent.length, await scene.rows()]).toEqual([1, 0]);
   });
 
-  it('retries deleting the rows of at most ten thousand sent notices', async () => {
+  it('the outbox retries deleting the rows of at most ten thousand sent notices', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     scene.store.isFull = true;
@@ -236,16 +236,16 @@ describe('outbox', () => {
       const notices = Array.from({ length: count }, (_, x) => notice(String(from + x)));
       const posting = scene.outbox().post('a', notices, () => true);
       posting.send();
-      await scene.tell();
+      await scene.deliver();
     }
-    expect(hook.told).toHaveLength(10_002);
+    expect(hook.sent).toHaveLength(10_002);
     scene.store.isFull = false;
-    await scene.tell();
+    await scene.deliver();
     expect(scene.store.commits).toBe(10_000);
     expect(scene.counts).toEqual({ 'hook sent': 10_002 });
   });
 
-  it('counts no failure if it is stopped while sending', async () => {
+  it('the outbox counts no failure if it is stopped while sending', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
@@ -267,12 +267,12 @@ describe('replaced receivers', () => {
     old.answer = () => DOWN;
     const scene = await createOutboxScene([old]);
     await scene.post(notice('1'), notice('2'));
-    await scene.tell();
+    await scene.deliver();
     const next = createReceiver('changes');
     await scene.outbox().use([next]);
     expect(await scene.rows()).toBe(2);
-    await scene.tell();
-    expect([old.told, next.told]).toEqual([['firing 1'], ['firing 1', 'firing 2']]);
+    await scene.deliver();
+    expect([old.sent, next.sent]).toEqual([['firing 1'], ['firing 1', 'firing 2']]);
     expect(await scene.rows()).toBe(0);
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
   });
@@ -282,21 +282,21 @@ describe('replaced receivers', () => {
     old.answer = () => REFUSED;
     const scene = await createOutboxScene([old]);
     await scene.post(notice('1'));
-    await scene.tell();
+    await scene.deliver();
     await scene.outbox().use([next]);
-    await scene.tell();
-    expect([old.told, next.told]).toEqual([['firing 1'], ['firing 1']]);
+    await scene.deliver();
+    expect([old.sent, next.sent]).toEqual([['firing 1'], ['firing 1']]);
   });
 
   it('waiting changes of a group are sent with the grouping settings of the new receiver', async () => {
     const old = createReceiver('changes', 'hook', 0, { ...grouping, wait: HOUR });
     const scene = await createOutboxScene([old]);
     await scene.post(notice('1'), notice('2'));
-    await scene.tell();
+    await scene.deliver();
     const next = createReceiver('changes', 'hook', 0, grouping);
     await scene.outbox().use([next]);
-    await scene.tell();
-    expect([old.told, next.told]).toEqual([[], ['firing 1, firing 2']]);
+    await scene.deliver();
+    expect([old.sent, next.sent]).toEqual([[], ['firing 1, firing 2']]);
   });
 
   it('removed receivers leave no rows in the store', async () => {
@@ -310,7 +310,7 @@ describe('replaced receivers', () => {
     queued.answer = () => DOWN;
     const scene = await createOutboxScene([kept, queued, waiting, notified]);
     await scene.post(notice('1'));
-    await scene.tell();
+    await scene.deliver();
     const timesOfGroups = async () => (await scene.store.scan('', 'alerts/told/')).size;
     expect([await scene.rows(), await timesOfGroups()]).toEqual([3, 1]);
     await scene.outbox().use([kept]);
@@ -321,9 +321,9 @@ describe('replaced receivers', () => {
       { account: 'a', notifier: 'waiting' },
     ]);
     kept.answer = () => ACCEPTED;
-    await scene.tell(HOUR);
+    await scene.deliver(HOUR);
     expect(scene.counts).toMatchObject({ 'hook sent': 1 });
-    expect([queued.told, waiting.told]).toEqual([['firing 1'], []]);
+    expect([queued.sent, waiting.sent]).toEqual([['firing 1'], []]);
   });
 
   it('receivers are replaced even if their rows cannot be deleted, and the error is reported', async () => {
@@ -335,8 +335,8 @@ describe('replaced receivers', () => {
     await expect(scene.outbox().use([next])).rejects.toThrow('disk full');
     scene.store.isFull = false;
     await scene.post(notice('2'));
-    await scene.tell();
-    expect([old.told, next.told]).toEqual([[], ['firing 2']]);
+    await scene.deliver();
+    expect([old.sent, next.sent]).toEqual([[], ['firing 2']]);
     // The next start deletes the row of the removed receiver.
     expect(await scene.rows()).toBe(1);
     await scene.restart([next]);

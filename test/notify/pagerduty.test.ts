@@ -60,7 +60,7 @@ describe('events', () => {
     ['info', 'info'],
     ['page', 'error'],
     [undefined, 'error'],
-  ])('maps the label severity %s to %s', (severity, expected) => {
+  ])('an event maps the label severity %s to %s', (severity, expected) => {
     const { severity: _, ...others } = labels;
     const given = severity === undefined ? others : { ...others, severity };
     expect(payloadOf({ ...firing, labels: given })?.severity).toBe(expected);
@@ -95,7 +95,9 @@ it.each([
   ['{"status":"invalid event","errors":["\'payload.summary\' is missing"]}', undefined],
   ['{"status":"success","message":"\'routing_key\'"}', undefined],
   ['canary_7f3a', undefined],
-])('the response %s is reported as the error %s', (text, error) => expect(errorOfPagerduty(text)).toBe(error));
+])('errorOfPagerduty maps the response %s to the error %s', (text, error) =>
+  expect(errorOfPagerduty(text)).toBe(error),
+);
 
 async function createScene() {
   const pagerduty = await startPagerduty(KEY);
@@ -124,29 +126,29 @@ describe('alerts sent to PagerDuty', () => {
   it('each alert triggers and resolves one PagerDuty alert, in separate requests without a signature', async () => {
     const { pagerduty, scene, actions } = await createScene();
     await scene.post(alert('1'), alert('2'));
-    await scene.tell();
+    await scene.deliver();
     await scene.post(alert('1', { status: 'resolved' }));
-    await scene.tell();
+    await scene.deliver();
     expect(pagerduty.errors).toEqual([]);
     expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`, `resolve ${id('1')}`]);
     expect(pagerduty.open.size).toBe(1);
-    await scene.tell(48 * HOUR);
+    await scene.deliver(48 * HOUR);
     expect(actions()).toHaveLength(3);
   });
 
   it('events are retried in order after status 429 and 500, without repeating accepted ones', async () => {
     const { pagerduty, scene, actions } = await createScene();
     await scene.post(alert('1'));
-    await scene.tell();
+    await scene.deliver();
     for (const status of [429, 500]) {
       pagerduty.status = status;
       await scene.post(alert('2', { startsAt: START + status }));
-      await scene.tell(MINUTE);
+      await scene.deliver(MINUTE);
     }
     pagerduty.status = undefined;
     await scene.post(alert('2', { status: 'resolved' }));
-    await scene.tell(HOUR);
-    await scene.tell(HOUR);
+    await scene.deliver(HOUR);
+    await scene.deliver(HOUR);
     expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`, `trigger ${id('2')}`, `resolve ${id('2')}`]);
     expect(pagerduty.opened).toBe(2);
   });
@@ -156,14 +158,14 @@ describe('alerts sent to PagerDuty', () => {
     const other = 'f'.repeat(32);
     await scene.restart([hook(other)]);
     await scene.post(alert('1'));
-    await scene.tell();
-    await scene.tell(HOUR);
+    await scene.deliver();
+    await scene.deliver(HOUR);
     expect(pagerduty.requests).toBe(2);
     expect(scene.counts).toEqual({ 'pd failed': 2 });
     expect(JSON.stringify(scene.log.lines)).toContain('status 400, invalid routing_key');
     expect(JSON.stringify(scene.log.lines)).not.toContain(other);
     await scene.outbox().use([hook(KEY)]);
-    await scene.tell();
+    await scene.deliver();
     expect(actions()).toEqual([`trigger ${id('1')}`]);
   });
 
@@ -171,12 +173,12 @@ describe('alerts sent to PagerDuty', () => {
     const { pagerduty, scene, actions } = await createScene();
     pagerduty.isSilent = true;
     await scene.post(alert('1'));
-    await scene.tell();
+    await scene.deliver();
     pagerduty.isSilent = false;
     await scene.restart();
-    await scene.tell();
+    await scene.deliver();
     await scene.post(alert('1', { status: 'resolved' }));
-    await scene.tell();
+    await scene.deliver();
     expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('1')}`, `resolve ${id('1')}`]);
     expect(pagerduty).toMatchObject({ opened: 1, open: new Set(), errors: [] });
   });
@@ -187,12 +189,12 @@ describe('alerts sent to PagerDuty', () => {
     before.answer = () => ({ kind: 'failed', why: 'status 500', isDown: false });
     await scene.restart([before]);
     await scene.post(alert('1'), alert('2'));
-    await scene.tell();
+    await scene.deliver();
     await scene.restart([hook(KEY)]);
-    await scene.tell();
+    await scene.deliver();
     expect(pagerduty.errors).toEqual([]);
     expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`]);
-    await scene.tell(48 * HOUR);
+    await scene.deliver(48 * HOUR);
     expect(actions()).toHaveLength(2);
     expect(await scene.rows()).toBe(0);
   });

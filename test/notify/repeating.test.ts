@@ -25,12 +25,12 @@ function createScene() {
     counts,
     log,
     /** Returns the notifications sent after `ms` with these alerts. */
-    async tell(ms: number, ...now: readonly Notice[]) {
+    async deliver(ms: number, ...now: readonly Notice[]) {
       notices = now;
       clock.pass(ms);
-      const before = receiver.told.length;
+      const before = receiver.sent.length;
       await repeat(never);
-      return receiver.told.slice(before);
+      return receiver.sent.slice(before);
     },
   };
 }
@@ -38,63 +38,63 @@ function createScene() {
 const resolved = (x: string) => notice(x, { status: 'resolved', endsAt: 2 });
 
 describe('repeated notices', () => {
-  it('sends firing and resolved alerts immediately, then repeats them every minute', async () => {
-    const { tell, receiver, counts } = createScene();
-    expect(await tell(0, notice('1'))).toEqual(['firing 1']);
-    expect(await tell(MINUTE - 1, notice('1'))).toEqual([]);
-    expect(await tell(1, notice('1'))).toEqual(['firing 1']);
-    expect(await tell(SECOND, notice('1'), notice('2'))).toEqual(['firing 2']);
-    expect(await tell(SECOND, resolved('1'), notice('2'))).toEqual(['resolved 1']);
-    expect(await tell(MINUTE, resolved('1'), notice('2'))).toEqual(['resolved 1, firing 2']);
-    expect(await tell(MINUTE)).toEqual([]);
+  it('createRepeating sends firing and resolved alerts immediately, then repeats them every minute', async () => {
+    const { deliver, receiver, counts } = createScene();
+    expect(await deliver(0, notice('1'))).toEqual(['firing 1']);
+    expect(await deliver(MINUTE - 1, notice('1'))).toEqual([]);
+    expect(await deliver(1, notice('1'))).toEqual(['firing 1']);
+    expect(await deliver(SECOND, notice('1'), notice('2'))).toEqual(['firing 2']);
+    expect(await deliver(SECOND, resolved('1'), notice('2'))).toEqual(['resolved 1']);
+    expect(await deliver(MINUTE, resolved('1'), notice('2'))).toEqual(['resolved 1, firing 2']);
+    expect(await deliver(MINUTE)).toEqual([]);
     expect(receiver.notices.every(({ startsAt }) => startsAt === 1)).toBe(true);
     expect(counts).toEqual({ 'ops sent': 6 });
   });
 
-  it('sends an alert immediately and as a new alert if it fires again', async () => {
-    const { tell } = createScene();
-    await tell(0, notice('1'));
-    expect(await tell(SECOND, notice('1', { startsAt: 5 }))).toEqual(['firing 1']);
+  it('createRepeating sends an alert immediately and as a new alert if it fires again', async () => {
+    const { deliver } = createScene();
+    await deliver(0, notice('1'));
+    expect(await deliver(SECOND, notice('1', { startsAt: 5 }))).toEqual(['firing 1']);
   });
 
-  it('sends notices in batches of 64', async () => {
-    const { tell, receiver } = createScene();
-    await tell(0, ...Array.from({ length: 130 }, (_, x) => notice(String(x))));
-    expect(receiver.told.map(text => text.split(',').length)).toEqual([64, 64, 2]);
+  it('createRepeating sends notices in batches of 64', async () => {
+    const { deliver, receiver } = createScene();
+    await deliver(0, ...Array.from({ length: 130 }, (_, x) => notice(String(x))));
+    expect(receiver.sent.map(text => text.split(',').length)).toEqual([64, 64, 2]);
   });
 
-  it('drops only those alerts of a rejected batch that are rejected individually, and logs them', async () => {
-    const { tell, receiver, counts, log } = createScene();
+  it('createRepeating drops only those alerts of a rejected batch that are rejected individually, and logs them', async () => {
+    const { deliver, receiver, counts, log } = createScene();
     receiver.answer = notices => (notices.some(({ labels }) => labels.x === 'bad') ? REFUSED : ACCEPTED);
     const all = [notice('1'), notice('bad'), notice('2')];
-    expect(await tell(0, ...all)).toEqual(['firing 1, firing bad, firing 2', 'firing 1', 'firing bad', 'firing 2']);
+    expect(await deliver(0, ...all)).toEqual(['firing 1, firing bad, firing 2', 'firing 1', 'firing bad', 'firing 2']);
     expect(counts).toEqual({ 'ops sent': 2, 'ops dropped': 1 });
     expect(log.lines).toEqual([
       expect.objectContaining({ level: 'error', fields: expect.objectContaining({ labels: notice('bad').labels }) }),
     ]);
-    expect(await tell(MINUTE, ...all)).toEqual(['firing 1, firing 2']);
+    expect(await deliver(MINUTE, ...all)).toEqual(['firing 1, firing 2']);
     // The end of a dropped alert is a new notice, so it is sent.
-    expect(await tell(0, resolved('bad'))).toEqual(['resolved bad']);
+    expect(await deliver(0, resolved('bad'))).toEqual(['resolved bad']);
   });
 
-  it('retries a failed send with increasing delays of at most a minute, and logs the failure once', async () => {
-    const { tell, receiver, counts, log } = createScene();
+  it('createRepeating retries a failed send with increasing delays of at most a minute, and logs the failure once', async () => {
+    const { deliver, receiver, counts, log } = createScene();
     receiver.answer = () => DOWN;
     const tried: number[] = [];
     for (let second = 0; second <= 200; second += 1) {
-      if ((await tell(second === 0 ? 0 : SECOND, notice('1'))).length > 0) tried.push(second);
+      if ((await deliver(second === 0 ? 0 : SECOND, notice('1'))).length > 0) tried.push(second);
     }
     expect(tried).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
     expect(counts).toEqual({ 'ops failed': 9 });
     receiver.answer = () => ACCEPTED;
-    expect(await tell(MINUTE, resolved('1'))).toEqual(['resolved 1']);
+    expect(await deliver(MINUTE, resolved('1'))).toEqual(['resolved 1']);
     expect(log.lines.filter(({ level }) => level !== 'debug').map(({ message }) => message)).toEqual([
       'alerts could not be sent; retrying',
       'alerts can be sent again',
     ]);
   });
 
-  it('counts no failure if it is stopped while sending', async () => {
+  it('createRepeating counts no failure if it is stopped while sending', async () => {
     const { receiver, counts, log } = createScene();
     const clock = createClock();
     const stop = new AbortController();

@@ -53,7 +53,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
       const before = hook.notices.length;
       clock.pass(ms);
       for (const { evaluate } of parts) await evaluate();
-      await outbox.tell();
+      await outbox.deliver();
       return hook.notices
         .slice(before)
         .map(({ status, labels }) => `${status} ${labels.account}/${labels.x ?? labels.overflow}`);

@@ -152,4 +152,4 @@ it.each([
   ['{"ok":true}', undefined],
   ['{"ok":false,"error":"no_text"}', 'no_text'],
   ['{"ok": false, "error": "canary_7f3a"}', 'not_ok'],
-])('maps the response %j to the error %s', (text, error) => expect(errorOfSlack(text)).toBe(error));
+])('errorOfSlack maps the response %j to the error %s', (text, error) => expect(errorOfSlack(text)).toBe(error));

@@ -69,7 +69,7 @@ it('a replica acquires its share, reports accounts above its share as excess, an
   expect(Object.fromEntries(one.holding.leaving())).toEqual({ [NO_ACCOUNT]: 'lost', a: 'lost' });
 });
 
-it('logs the start and the end of a database outage once each, and keeps its accounts', async () => {
+it('a replica logs the start and the end of a database outage once each, and keeps the accounts', async () => {
   const { clock, database, join } = setUp('a');
   const { log, holding, held } = join('one');
   await clock.advance(0);
@@ -89,7 +89,7 @@ it('logs the start and the end of a database outage once each, and keeps its acc
   ]);
 });
 
-it('checks the holder once a lease has expired, but does not repeat the check while the database is unavailable', async () => {
+it('confirm checks the holder once a lease has expired, but does not repeat the check while the database is unavailable', async () => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -122,7 +122,7 @@ it('checks the holder once a lease has expired, but does not repeat the check wh
   expect(holding.held('a')).toBe(false);
 });
 
-it('treats a lease as valid until it expires, and also while the database is unavailable, but not after a pause of the process', async () => {
+it('isCurrent treats a lease as valid until it expires, and also while the database is unavailable, but not after a pause of the process', async () => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -154,7 +154,7 @@ it.each([
   ['has taken over', false],
   ['has not taken over', true],
 ])(
-  'renews again if the renewal in flight started before the process was paused: another replica %s',
+  'confirm renews again if the renewal in flight started before the process was paused: another replica %s',
   async (_, isOurs) => {
     const clock = createManualClock();
     const database = createSharedStore(clock, LEASE);
@@ -186,7 +186,7 @@ it.each([
   },
 );
 
-it('after failing to open an account, waits before reacquiring it, so that other replicas can acquire it', async () => {
+it('a replica that failed to open an account waits before reacquiring it, so that other replicas can acquire it', async () => {
   const { clock, join } = setUp('a', 'b');
   const { holding, held } = join('one');
   await clock.advance(0);
@@ -197,7 +197,7 @@ it('after failing to open an account, waits before reacquiring it, so that other
   expect(held()).toEqual([NO_ACCOUNT, 'a', 'b']);
 });
 
-it('retries a release that failed while the database was unavailable', async () => {
+it('a replica retries a release that failed while the database was unavailable', async () => {
   const { clock, database, join } = setUp('a');
   const one = join('one');
   await clock.advance(0);
@@ -234,7 +234,7 @@ it('closing releases all leases, so that another replica acquires them at its ne
   expect(clock.sleepers).toBe(0);
 });
 
-it('rejects a commit for a lost account and reports the account as lost', async () => {
+it('withLeaseCheck rejects a commit for a lost account and reports the account as lost', async () => {
   const { clock, database, join } = setUp('a');
   const lost: string[] = [];
   const one = join('one', { lost: names => void lost.push(...names) });
@@ -251,7 +251,7 @@ it('rejects a commit for a lost account and reports the account as lost', async 
   expect((await database.rows.scan('a', 'k')).get('k')).toBe('1');
 });
 
-it('sends only renewals to the database while it is unavailable', async () => {
+it('a replica sends only renewals to the database while it is unavailable', async () => {
   const { clock, database, join } = setUp('a');
   const one = join('one');
   const store = withLeaseCheck(one.store, one.holding);
@@ -269,7 +269,7 @@ it('sends only renewals to the database while it is unavailable', async () => {
   expect([...(await store.scan('a', 'k'))]).toEqual([['k', '1']]);
 });
 
-it('waits only a few seconds for a hanging database at shutdown', async () => {
+it('a replica waits only a few seconds for a hanging database at shutdown', async () => {
   const { clock, join } = setUp('a');
   const one = join('one');
   await clock.advance(0);

@@ -47,7 +47,7 @@ function scene(turns: (RenewalResult | undefined)[]) {
   return { replicas: store.replicas, shown };
 }
 
-it('before the first renewal, exposes held accounts, but neither the number of replicas nor the time of the last renewal', () => {
+it('lease metrics before the first renewal contain the held accounts, but neither the number of replicas nor the time of the last renewal', () => {
   expect(scene([]).shown()).toEqual([
     'delivery_watch_leader{account="a"} 1',
     'delivery_watch_leader{account="b"} 0',
@@ -61,7 +61,7 @@ it('before the first renewal, exposes held accounts, but neither the number of r
   ]);
 });
 
-it('reports an account as not held once its lease expires, without a renewal', () => {
+it('delivery_watch_leader becomes 0 as soon as the account is no longer held, without a renewal', () => {
   let isHeld = true;
   const meter = createLeaseMeter(
     () => undefined,
@@ -74,7 +74,7 @@ it('reports an account as not held once its lease expires, without a renewal', (
   expect(text()).toContain('delivery_watch_leader{account="a"} 0');
 });
 
-it('counts renewals and handovers, each account once, excluding the agent-wide lease', async () => {
+it('lease metrics count renewals and handovers, each account once, excluding the agent-wide lease', async () => {
   const { replicas, shown } = scene([
     { ...NOTHING, gained: ['', 'a', 'b', 'c'] },
     undefined,
@@ -102,7 +102,7 @@ it('counts renewals and handovers, each account once, excluding the agent-wide l
   ]);
 });
 
-it('adds no lease metrics to a store that is not shared', () => {
+it('withLeaseMetrics adds no metrics to a store that is not shared', () => {
   const store = createMemoryStore();
   expect(withLeaseMetrics(store, { now: () => 0, monotonic: () => 0 })).toEqual({ store, leases: undefined });
 });

@@ -72,7 +72,7 @@ async function setUp() {
     return replica;
   }
   /** Renews the leases of a replica and opens and closes accounts accordingly. `names`: all configured accounts. */
-  async function turn(
+  async function renewLeases(
     id: string,
     names: readonly string[],
     alerts: object,
@@ -148,10 +148,10 @@ async function setUp() {
       },
     };
   }
-  return { clock, sizes, use, turn, shared, store };
+  return { clock, sizes, use, renewLeases, shared, store };
 }
 
-it('keeps the alerts and history of unchanged rules and reports changed rules as unknown until they are evaluated', async () => {
+it('a reload keeps the alerts and history of unchanged rules and reports changed rules as unknown until they are evaluated', async () => {
   const { clock, sizes, use } = await setUp();
   sizes.set('a', 5);
   const grows = { name: 'Grows', when: { growth: { metric: 'delivery_dlq_messages', over: '1h', atLeast: 3 } } };
@@ -173,7 +173,7 @@ it('keeps the alerts and history of unchanged rules and reports changed rules as
   expect([...third.alerting.states('a').values()]).toEqual(['firing', 'firing', 'firing']);
 });
 
-it('continues the evaluation loop of an account if its configuration is applied again', async () => {
+it('a reload continues the evaluation loop of an account if its interval is unchanged, and otherwise replaces it', async () => {
   const { sizes, use, clock } = await setUp();
   const config = { rules: [above('Some', 0)], evaluateEvery: '10s' };
   const { alerting } = await use(['a'], config);
@@ -193,7 +193,7 @@ it('continues the evaluation loop of an account if its configuration is applied 
   expect(alerting.alerts()).toMatchObject([{ state: 'resolved' }]);
 });
 
-it('resolves alerts of removed rules and accounts and sends notifications', async () => {
+it('a reload resolves alerts of removed rules and accounts and sends notifications', async () => {
   const { sizes, use, clock } = await setUp();
   const hook = { hook: '/hook' };
   for (const name of ['a', 'b']) sizes.set(name, 1);
@@ -217,7 +217,7 @@ it('resolves alerts of removed rules and accounts and sends notifications', asyn
   expect(off.alerting.sources).toHaveLength(1);
 });
 
-it('sends queued notifications to the new address of a notifier and deletes notifications of removed notifiers', async () => {
+it('a reload sends queued notifications to the new address of a notifier and deletes notifications of removed notifiers', async () => {
   const { sizes, use, store } = await setUp();
   sizes.set('a', 1);
   const first = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/old', gone: '/gone' });
@@ -244,19 +244,19 @@ describe('takeovers', () => {
   const hook = { hook: '/hook' };
 
   it('an account that another replica takes over keeps its alerts, and its previous replica neither resolves nor sends them', async () => {
-    const { sizes, turn, shared } = await setUp();
+    const { sizes, renewLeases, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, 'one');
-    const first = await turn('one', ['a', 'b'], rules, hook);
+    const first = await renewLeases('one', ['a', 'b'], rules, hook);
     await first.evaluate();
     // A queued group is sent by the replica that holds the account when the group is due.
     shared.place('a', 'two');
-    const rest = await turn('one', ['a', 'b'], rules, hook);
+    const rest = await renewLeases('one', ['a', 'b'], rules, hook);
     expect(await rest.evaluate()).toEqual(['firing Fires b', 'pending Waits b']);
     expect(rest.alerting.states('a')).toEqual(new Map());
     expect(await rest.send()).toEqual(['/hook firing Fires b']);
 
-    const other = await turn('two', ['a', 'b'], rules, hook);
+    const other = await renewLeases('two', ['a', 'b'], rules, hook);
     expect(
       other.alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`),
     ).toEqual(['firing Fires a', 'pending Waits a']);
@@ -264,43 +264,46 @@ describe('takeovers', () => {
     expect(await other.send()).toEqual(['/hook firing Fires a']);
 
     shared.place('a', 'one');
-    await turn('two', ['a', 'b'], rules, hook);
-    const again = await turn('one', ['a', 'b'], rules, hook);
+    await renewLeases('two', ['a', 'b'], rules, hook);
+    const again = await renewLeases('one', ['a', 'b'], rules, hook);
     sizes.set('a', 0);
     expect(await again.evaluate()).toEqual(['resolved Fires a', 'firing Fires b', 'pending Waits b']);
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
   it('a replica sends the unsent notifications of an account that moves back to it', async () => {
-    const { sizes, turn, shared } = await setUp();
+    const { sizes, renewLeases, shared } = await setUp();
     sizes.set('a', 1);
     for (const name of ['', 'a']) shared.place(name, 'one');
-    const first = await turn('one', ['a'], rules, hook);
+    const first = await renewLeases('one', ['a'], rules, hook);
     await first.evaluate();
     expect(await first.send()).toEqual(['/hook firing Fires a']);
 
     shared.place('a', 'two');
-    await turn('one', ['a'], rules, hook);
-    const other = await turn('two', ['a'], rules, hook);
+    await renewLeases('one', ['a'], rules, hook);
+    const other = await renewLeases('two', ['a'], rules, hook);
     sizes.set('a', 0);
     expect(await other.evaluate()).toEqual(['resolved Fires a']);
 
     shared.place('a', 'one');
-    await turn('two', ['a'], rules, hook);
-    const again = await turn('one', ['a'], rules, hook);
+    await renewLeases('two', ['a'], rules, hook);
+    const again = await renewLeases('one', ['a'], rules, hook);
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
   it('the replica that holds an account resolves the account’s alerts when the account is removed from the configuration', async () => {
-    const { sizes, turn, shared } = await setUp();
+    const { sizes, renewLeases, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, name === 'b' ? 'two' : 'one');
-    const [one, two] = [await turn('one', ['a', 'b'], rules, hook), await turn('two', ['a', 'b'], rules, hook)];
+    const [one, two] = [
+      await renewLeases('one', ['a', 'b'], rules, hook),
+      await renewLeases('two', ['a', 'b'], rules, hook),
+    ];
     for (const replica of [one, two]) {
       await replica.evaluate();
       await replica.send();
     }
-    const [after, gone] = [await turn('one', ['a'], rules, hook), await turn('two', ['a'], rules, hook)];
+    const [after, gone] = [await renewLeases('one', ['a'], rules, hook), await renewLeases('two', ['a'], rules, hook)];
     expect(await after.evaluate()).toEqual(['firing Fires a', 'pending Waits a']);
     expect(await after.send()).toEqual([]);
     expect(await gone.send()).toEqual(['/hook resolved Fires b']);

@@ -25,7 +25,7 @@ export const short = (notices: readonly Notice[]) =>
 
 export interface TestReceiver extends Receiver {
   /** Formatted notices of each request. */
-  readonly told: string[];
+  readonly sent: string[];
   readonly notices: Notice[];
   /** Idempotency keys of groups, one per request. */
   readonly keys: string[];
@@ -45,12 +45,12 @@ export function createReceiver(
     wants,
     grouping,
     keys: [],
-    told: [],
+    sent: [],
     notices: [],
     answer: () => ACCEPTED,
     async send(notices, _signal, group) {
       if (group) receiver.keys.push(group.key);
-      receiver.told.push(short(notices));
+      receiver.sent.push(short(notices));
       receiver.notices.push(...notices);
       return receiver.answer(notices);
     },
@@ -133,7 +133,7 @@ export interface OutboxScene {
   /** Commits notices in a transaction of account a. */
   post(...notices: Notice[]): Promise<void>;
   /** Sends due notices to every receiver after `ms`. */
-  tell(ms?: number): Promise<void>;
+  deliver(ms?: number): Promise<void>;
   /** Starts a new process with the same store. */
   restart(receivers?: readonly Receiver[]): Promise<void>;
   /** Returns the number of queued notices and groups in the store. */
@@ -177,7 +177,7 @@ export async function createOutboxScene(
       await store.commit('a', posting.changes());
       posting.send();
     },
-    async tell(ms = 0) {
+    async deliver(ms = 0) {
       clock.pass(ms);
       await Promise.all(outbox.senders.map(send => send(never)));
     },

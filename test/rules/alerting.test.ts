@@ -116,11 +116,11 @@ describe('evidence', () => {
     const evidence = createAlertEvidence(conditions, createAlertFacts(account, [source]), clock);
     const resultOf = (number: number) => {
       const condition = conditions[number];
-      const judged = condition && evaluateCondition(condition, evidence);
-      if (judged === undefined || judged === 'unknown') return judged;
+      const result = condition && evaluateCondition(condition, evidence);
+      if (result === undefined || result === 'unknown') return result;
       const listed = (holding: readonly ActiveSeries[]) =>
         holding.map(({ labels, value }) => `${labels.filter ?? 'whole'} ${value}`).join();
-      return 'atLeast' in judged ? `at least ${listed(judged.atLeast)}` : listed(judged);
+      return 'atLeast' in result ? `at least ${listed(result.atLeast)}` : listed(result);
     };
     return { clock, evidence, resultOf, slot, read };
   }

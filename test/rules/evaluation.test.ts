@@ -56,11 +56,11 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
     /** Advances time, evaluates each rule with this result, sends due notices and returns the notices that the hook received. */
     async run(words: string | ((rule: string) => ConditionResult), ms = SECOND) {
       results = typeof words === 'string' ? () => resultOf(words) : words;
-      const before = hook.told.length;
+      const before = hook.sent.length;
       clock.pass(ms);
       await evaluate();
-      await outbox.tell();
-      return hook.told.slice(before).join('; ');
+      await outbox.deliver();
+      return hook.sent.slice(before).join('; ');
     },
     phases: () =>
       [...alerts.current().alerts.values()]
@@ -70,7 +70,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
 }
 
 describe('account evaluation', () => {
-  it('sends a notification for each series that starts or stops firing', async () => {
+  it('the evaluation sends a notification for each series that starts or stops firing', async () => {
     const scene = await createScene(rule('Big', { for: 2 * SECOND }));
     expect(await scene.run('a=1')).toBe('');
     expect(await scene.run('a=1 b=2')).toBe('');
@@ -81,7 +81,7 @@ describe('account evaluation', () => {
     expect(scene.phases()).toBe('a resolved, b firing');
   });
 
-  it('merges the non-empty labels of series and rule, and expands annotations with the latest value', async () => {
+  it('the evaluation merges the non-empty labels of series and rule, and expands annotations with the latest value', async () => {
     const annotations = { summary: '{{ $value }} in {{ $labels.account }} of {{$labels.x}}{{ $labels.none }}!' };
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' }, annotations }));
     await scene.run('a=1 =7');
@@ -98,7 +98,7 @@ describe('account evaluation', () => {
     expect(scene.hook.notices[0]?.annotations).toEqual({ summary: '1 in acme of a!' });
   });
 
-  it('restores alerts after a restart without duplicate notifications and resolves ended alerts', async () => {
+  it('the evaluation restores alerts after a restart without duplicate notifications and resolves ended alerts', async () => {
     const scene = await createScene(rule('Big', { for: 3 * SECOND }));
     for (let second = 0; second < 4; second += 1) await scene.run('a=1');
     const [before] = scene.alerts().notices();
@@ -116,7 +116,7 @@ describe('account evaluation', () => {
     expect(await scene.run('b=1')).toBe('resolved a');
   });
 
-  it('resolves alerts of a rule that was removed while the agent restarted', async () => {
+  it('the evaluation resolves alerts of a rule that was removed while the agent restarted', async () => {
     const scene = await createScene(rule('Big', { keepFiringFor: MINUTE }));
     await scene.run('a=1');
     await scene.start([]);
@@ -127,7 +127,7 @@ describe('account evaluation', () => {
     expect(scene.phases()).toBe('');
   });
 
-  it('writes no rows while alert states are unchanged', async () => {
+  it('the evaluation writes no rows while alert states are unchanged', async () => {
     const scene = await createScene(rule('Big'));
     await scene.run('a=1');
     const { commits } = scene.outbox.store;
@@ -140,18 +140,18 @@ describe('account evaluation', () => {
     expect(scene.outbox.store.commits).toBe(commits + 1);
   });
 
-  it('leaves no notice in the queue if it was sent before the store could commit it', async () => {
+  it('the evaluation leaves no notice in the queue if it was sent before the store could commit it', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');
     scene.outbox.store.isFull = false;
-    await scene.outbox.tell();
+    await scene.outbox.deliver();
     await scene.run('a=1');
     expect((await scene.outbox.store.scan('acme', 'alerts/outbox/')).size).toBe(0);
     expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(1);
   });
 
-  it('sends alerts while the store fails and stores them when it recovers', async () => {
+  it('the evaluation sends alerts while the store fails and stores them when it recovers', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');
@@ -167,7 +167,7 @@ describe('account evaluation', () => {
     expect(scene.phases()).toBe('a firing, b firing');
   });
 
-  it('evaluates all other rules if one rule throws', async () => {
+  it('the evaluation evaluates all other rules if one rule throws', async () => {
     const scene = await createScene(rule('Broken'), rule('Big'));
     await scene.run('a=1');
     const sent = await scene.run(name => {
@@ -186,7 +186,7 @@ describe('account evaluation', () => {
       [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, each]) => [phase, each.length]),
     );
 
-  it('limits a rule to a hundred alerts plus an overflow alert, even if its series keep changing', async () => {
+  it('the evaluation limits a rule to a hundred alerts plus an overflow alert, even if its series keep changing', async () => {
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' } }));
     for (let round = 0; round < 40; round += 1) {
       await scene.run(() => keys(1000, 1000 * round), 15 * SECOND);
@@ -225,7 +225,7 @@ describe('account evaluation', () => {
     expect(scene.beyondCap('Big')).toBe(50);
   });
 
-  it('keeps an alert firing while a negative result is inconclusive, and reports its rule as firing or unknown', async () => {
+  it('the evaluation keeps an alert firing while a negative result is inconclusive, and reports its rule as firing or unknown', async () => {
     const doubts = new Set<string>();
     const scene = await createScene(
       { isInconclusive: (_rule, { x = '' } = {}) => doubts.has(x) || (x === '' && doubts.size > 0) },
@@ -250,7 +250,7 @@ describe('account evaluation', () => {
     expect(states()).toEqual(['Big']);
   });
 
-  it('counts stale time before a restart toward `for`, so that an alert fires even in a crash loop', async () => {
+  it('the evaluation counts stale time before a restart toward `for`, so that an alert fires even in a crash loop', async () => {
     const scene = await createScene(rule('Blind', { for: 5 * MINUTE }));
     for (const minutes of [2, 4]) {
       await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: minutes * MINUTE }]);
@@ -260,7 +260,7 @@ describe('account evaluation', () => {
     expect(await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: 5 * MINUTE }])).toBe('firing a');
   });
 
-  it('keeps an alert pending while its condition is unknown', async () => {
+  it('the evaluation keeps an alert pending while its condition is unknown', async () => {
     const scene = await createScene(rule('Big', { for: 2 * SECOND }));
     await scene.run('a=1');
     await scene.run('?', 60 * MINUTE);
@@ -268,13 +268,13 @@ describe('account evaluation', () => {
     expect(await scene.run('a=1')).toBe('');
   });
 
-  it('queues no duplicate notices while the store fails', async () => {
+  it('the evaluation queues no duplicate notices while the store fails', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     await scene.run('a=1');
     for (let second = 0; second < 10; second += 1) await scene.run('a=1');
     scene.outbox.store.isFull = false;
     await scene.run('a=1');
-    expect(scene.hook.told).toEqual(['firing a']);
+    expect(scene.hook.sent).toEqual(['firing a']);
   });
 });

@@ -5,7 +5,7 @@ import { stalenessOptions } from '../../src/scheduler/options.ts';
 
 const COUNTER = 'delivery_events_total';
 
-it('returns no series of a committed counter until this process has read the log', () => {
+it('alert facts contain no series of a committed counter until this process has read the log', () => {
   const clock = { monotonic: () => 0 };
   const rounds = { tail: { every: 30_000 } };
   const state = createCollectorState({ account: 'a', collector: 'events' }, rounds, stalenessOptions.parse({}), clock);
@@ -28,7 +28,7 @@ it('returns no series of a committed counter until this process has read the log
   expect(facts.series(COUNTER)?.map(({ value }) => value)).toEqual([7]);
 });
 
-it('reports the data of a failed filter as partial only to alerts that select that filter', () => {
+it('alert facts are partial after a failed filter only for selectors that include that filter', () => {
   const rounds = { full: { every: 600_000 } };
   const which = { account: 'a', collector: 'dlq' };
   const state = createCollectorState(which, rounds, stalenessOptions.parse({}), { monotonic: () => 0 });

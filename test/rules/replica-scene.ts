@@ -107,7 +107,7 @@ export function createReplicaScene(): ReplicaScene {
       log,
     });
 
-    async function turn(): Promise<void> {
+    async function renewLeases(): Promise<void> {
       const { gained, lost, excess } = await replicas.renew(['a']);
       if (gained.includes('a')) {
         await outbox.open(['a']);
@@ -125,7 +125,7 @@ export function createReplicaScene(): ReplicaScene {
       }
     }
     async function work(): Promise<void> {
-      await turn();
+      await renewLeases();
       await evaluate();
       await Promise.all(outbox.senders.map(send => send(never)));
     }

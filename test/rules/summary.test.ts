@@ -31,6 +31,6 @@ it.each([
   expect(defaultSummary(rule('A', { when: alertCondition.parse(when) }), labels, value)).toEqual({ summary });
 });
 
-it.each(['summary', 'description'])('adds no default summary to a rule with a configured %s', name => {
+it.each(['summary', 'description'])('defaultSummary adds no summary to a rule with a configured %s', name => {
   expect(defaultSummary(rule('A', { annotations: { [name]: 'x', runbook_url: 'y' } }), labels, 1)).toEqual({});
 });

@@ -26,7 +26,7 @@ function slotWith(every: number) {
 }
 
 describe('board', () => {
-  it('shows no data before the first complete round, and marks a round that never completes as stale', () => {
+  it('the board shows no data before the first complete round, and marks a round that never completes as stale', () => {
     const { slot, round, at } = slotWith(MINUTE);
     expect(slot.visible().now).toBeUndefined();
     at(3);
@@ -53,7 +53,7 @@ describe('board', () => {
     expect(up()).toBe(false);
   });
 
-  it('keeps data that is no longer refreshed, marks it as stale, withdraws it, and shows data again after a success', () => {
+  it('the board keeps data that is no longer refreshed, marks it as stale, withdraws it, and shows data again after a success', () => {
     const { slot, round, at, succeed, fail } = slotWith(MINUTE);
     succeed();
     fail();
@@ -72,7 +72,7 @@ describe('board', () => {
     expect(round()).toMatchObject({ stale: false, success: true, consecutiveFailures: 0, dataAt: 1000 });
   });
 
-  it('withdraws data after withdrawAtMost if that is shorter, but never before the data is stale', () => {
+  it('the board withdraws data after withdrawAtMost if that is shorter, but never before the data is stale', () => {
     const hourly = slotWith(60 * MINUTE);
     hourly.succeed();
     hourly.at(180);
@@ -87,7 +87,7 @@ describe('board', () => {
     expect(quarter.slot.visible().now).toBeUndefined();
   });
 
-  it('allows a round to take as long as the previous one if that exceeded the interval', () => {
+  it('the board allows a round to take as long as the previous one if that exceeded the interval', () => {
     const { slot, round, at, succeed } = slotWith(MINUTE);
     at(40);
     succeed('after a walk of forty minutes', 40 * 60);
@@ -98,7 +98,7 @@ describe('board', () => {
     expect([slot.visible().now, round()?.stale]).toEqual([undefined, true]);
   });
 
-  it('keeps counters when gauges are withdrawn, and returns the same object while they are unchanged', () => {
+  it('the board keeps counters when gauges are withdrawn, and returns the same object while they are unchanged', () => {
     const { slot, at, succeed } = slotWith(MINUTE);
     succeed();
     const before = slot.visible();
@@ -109,7 +109,7 @@ describe('board', () => {
     expect(slot.visible()).toBe(slot.visible());
   });
 
-  it('does not withdraw data because of an auxiliary round', () => {
+  it('the board does not withdraw data because of an auxiliary round', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const which = { account: 'a', collector: 'x', auxiliary: ['watch'] };
@@ -125,7 +125,7 @@ describe('board', () => {
     ]);
   });
 
-  it('applies the markAfter of a round only if it is shorter than the configured one', () => {
+  it('the board applies the markAfter of a round only if it is shorter than the configured one', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const rounds = { sooner: { every: MINUTE, markAfter: 2 }, later: { every: MINUTE, markAfter: 9 } };
@@ -141,7 +141,7 @@ describe('board', () => {
     ]);
   });
 
-  it('reports an account as up only if the last round of every collector succeeded', () => {
+  it('the board reports an account as up only if the last round of every collector succeeded', () => {
     const [one, two] = [slotWith(MINUTE), slotWith(MINUTE)];
     const up = () => accountStatus('a', [one.slot, two.slot]).up;
     expect(up()).toBe(false);

@@ -32,7 +32,7 @@ function create() {
 
 describe('a commit queue', () => {
   it.each(['away', 'slow', 'io'] as const)(
-    'deletes a row even if its commit failed with %s, because the commit may have written it',
+    'a commit queue deletes a row even if its commit failed with %s, because the commit may have written it',
     async reason => {
       const { queue, fails, add } = create();
       await add('old', 'v');
@@ -48,7 +48,7 @@ describe('a commit queue', () => {
     },
   );
 
-  it('deletes a row that one failed commit may have written, even if other failed commits definitely wrote nothing', async () => {
+  it('a commit queue deletes a row that one failed commit may have written, even if other failed commits definitely wrote nothing', async () => {
     const { queue, fails, add } = create();
     fails.reason = 'full';
     await add('other', 'v');
@@ -61,7 +61,7 @@ describe('a commit queue', () => {
     expect([...(await queue.committed()).keys()]).toEqual(['other']);
   });
 
-  it('drops the delete of a row that was definitely never written', async () => {
+  it('a commit queue drops the delete of a row that was definitely never written', async () => {
     const { queue, fails, add, committed } = create();
     await add('old', 'v');
     fails.reason = 'full';

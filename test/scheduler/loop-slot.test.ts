@@ -29,7 +29,7 @@ function setUp() {
   };
 }
 
-it('continues a loop with the same key and interval, and ignores the new body', async () => {
+it('a loop slot continues a loop with the same key and interval, and ignores the new body', async () => {
   const { slot, specOf, logAfter } = setUp();
   await slot.run('key', specOf('first'));
   expect(await logAfter(0)).toEqual(['first']);
@@ -38,7 +38,7 @@ it('continues a loop with the same key and interval, and ignores the new body', 
   expect(await logAfter(10)).toEqual(['first']);
 });
 
-it('replaces a loop when its interval changes', async () => {
+it('a loop slot replaces a loop when its interval changes', async () => {
   const { slot, specOf, logAfter } = setUp();
   await slot.run('key', specOf('fast'));
   await logAfter(0);
@@ -47,7 +47,7 @@ it('replaces a loop when its interval changes', async () => {
   expect(await logAfter(999)).toEqual([]);
 });
 
-it('aborts the body of a loop with another key and starts the new loop only after that body has ended', async () => {
+it('a loop slot aborts the body of a loop with another key and starts the new loop only after that body has ended', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   await slot.run('old', specOf('old', { gate }));
@@ -59,7 +59,7 @@ it('aborts the body of a loop with another key and starts the new loop only afte
   expect(await logAfter(0)).toEqual(['old ended', 'new']);
 });
 
-it('ends the loop if no new loop is given, and can start a loop with the same key afterwards', async () => {
+it('a loop slot ends the loop if no new loop is given, and can start a loop with the same key afterwards', async () => {
   const { slot, specOf, logAfter } = setUp();
   await slot.run('key', specOf('first'));
   await logAfter(0);
@@ -69,7 +69,7 @@ it('ends the loop if no new loop is given, and can start a loop with the same ke
   expect(await logAfter(0)).toEqual(['second']);
 });
 
-it('waits for the running body when closed, and starts no loop afterwards', async () => {
+it('a loop slot waits for the running body when closed, and starts no loop afterwards', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   await slot.run('key', specOf('gated', { gate }));
@@ -86,7 +86,7 @@ it('waits for the running body when closed, and starts no loop afterwards', asyn
   expect(await logAfter(100)).toEqual(['gated aborted', 'gated ended']);
 });
 
-it('waits for a replaced body that is still ending when closed, and does not start the new loop', async () => {
+it('a loop slot waits for a replaced body that is still ending when closed, and does not start the new loop', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   await slot.run('old', specOf('old', { gate }));

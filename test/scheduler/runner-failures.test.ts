@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { done, Refusal, type Step, setUp, step } from './runner-scene.ts';
 
 describe('a runner with failing rounds', () => {
-  it('keeps the last good facts when a round fails, drops the unfinished walk, and logs the first failure once', async () => {
+  it('a runner keeps the last good facts when a round fails, drops the unfinished walk, and logs the first failure once', async () => {
     const results: (() => Step)[] = [
       () => done('good'),
       () => step('half', { facts: 'half' }),
@@ -43,7 +43,7 @@ describe('a runner with failing rounds', () => {
     expect(tracer.spans).toEqual(Array(4).fill('collect x'));
   });
 
-  it('classifies an error without a reason as a bug and logs its stack', async () => {
+  it('a runner classifies an error without a reason as a bug and logs its stack', async () => {
     const { run, round, log } = await setUp(
       async () => (undefined as unknown as { missing: { field: Step } }).missing.field,
     );
@@ -55,7 +55,7 @@ describe('a runner with failing rounds', () => {
     });
   });
 
-  it('does not count an aborted round', async () => {
+  it('a runner does not count an aborted round', async () => {
     const stop = new AbortController();
     const { run, round, log } = await setUp(async () => {
       stop.abort(new Error('stopping'));
@@ -67,7 +67,7 @@ describe('a runner with failing rounds', () => {
     expect(log.lines).toEqual([]);
   });
 
-  it('counts an idle round as neither success nor failure, and folds nothing', async () => {
+  it('a runner counts an idle round as neither success nor failure, and folds nothing', async () => {
     let idle: 'waiting' | 'not_due' | undefined = 'waiting';
     const { run, round, slot, log } = await setUp(async () => ({ ...done('facts'), idle }));
     await run();
@@ -82,7 +82,7 @@ describe('a runner with failing rounds', () => {
     expect(log.lines.map(({ message }) => message)).toEqual(['collected']);
   });
 
-  it('logs each failure reason every five minutes, even if reasons alternate', async () => {
+  it('a runner logs each failure reason every five minutes, even if reasons alternate', async () => {
     let failures = 0;
     const { run, log, clock } = await setUp(async () => {
       failures += 1;
@@ -98,7 +98,7 @@ describe('a runner with failing rounds', () => {
     expect(reasons).toEqual(['timeout', 'rate_limited', 'timeout', 'rate_limited']);
   });
 
-  it('logs a persistent failure every five minutes with the age of the data, and logs the recovery once', async () => {
+  it('a runner logs a persistent failure every five minutes with the age of the data, and logs the recovery once', async () => {
     let isHealthy = true;
     const { run, log, clock } = await setUp(async () => {
       if (!isHealthy) throw new Refusal('slow down');

@@ -35,7 +35,7 @@ const broken: Step = {
   },
 };
 
-it('logs warnings of a step after its commit and discards warnings of steps that a failed fold rolls back', async () => {
+it('a runner logs warnings of a step after its commit and discards warnings of steps that a failed fold rolls back', async () => {
   const { run, found, accept } = await createScene(['lost', broken, 'waits', 'kept']);
   await run();
   await run();
@@ -49,7 +49,7 @@ it('logs warnings of a step after its commit and discards warnings of steps that
   ]);
 });
 
-it('keeps 10,000 warnings while the store rejects commits and reports how many it dropped', async () => {
+it('a runner keeps 10,000 warnings while the store rejects commits and reports how many it dropped', async () => {
   const lines = Array.from({ length: 6000 }, (_, id) => ({ fields: { id }, message: 'found' }));
   const many = done('many', { changes: [{ key: 'n', value: '1' }], log: { lines, omitted: 5 } });
   const { run, found, accept, log } = await createScene([many, many]);

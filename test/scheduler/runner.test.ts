@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts';
 import { done, Refusal, type Step, setUp, step } from './runner-scene.ts';
 
 describe('runner', () => {
-  it('shows the facts of a round with unreadable rows, and reports the round as incomplete until the next complete one', async () => {
+  it('a runner shows the facts of a round with unreadable rows, and reports the round as incomplete until the next complete one', async () => {
     const partial = { ...step('walk', {}), isPartial: true };
     const steps = [done('first'), partial, done('partial'), new Refusal('no'), done('whole')];
     const set = await setUp(async () => {
@@ -28,7 +28,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('publishes counters only after the commit; the old values stay visible during the commit', async () => {
+  it('a runner publishes counters only after the commit; the old values stay visible during the commit', async () => {
     const inner = createMemoryStore();
     const seen: unknown[] = [];
     const store: Store = {
@@ -46,7 +46,7 @@ describe('runner', () => {
     expect(await inner.scan('a', 'x/')).toEqual(new Map([['x/n', '1']]));
   });
 
-  it('publishes partial facts before the commit, and even if the store rejects the commit', async () => {
+  it('a runner publishes partial facts before the commit, and even if the store rejects the commit', async () => {
     const seen: unknown[] = [];
     const store: Store = {
       ...createMemoryStore(),
@@ -64,7 +64,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('keeps rejected rows for the next commit while counters are frozen and gauges are updated', async () => {
+  it('a runner keeps rejected rows for the next commit while counters are frozen and gauges are updated', async () => {
     const inner = createMemoryStore();
     let full = true;
     const commits: unknown[] = [];
@@ -104,7 +104,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('completes a round with several steps and publishes gauges while the store rejects rows', async () => {
+  it('a runner completes a round with several steps and publishes gauges while the store rejects rows', async () => {
     const inner = createMemoryStore();
     let isFull = false;
     let tries = 0;
@@ -138,7 +138,7 @@ describe('runner', () => {
     expect((await inner.scan('a', 'x/')).get('x/step 8')).toBe('3');
   });
 
-  it('limits the uncommitted rows while the store rejects commits for a long time, without losing rows or counts', async () => {
+  it('a runner limits the uncommitted rows while the store rejects commits for a long time, without losing rows or counts', async () => {
     const inner = createMemoryStore();
     await inner.commit('a', [{ key: 'x/open/before', value: 'stored' }]);
     let isFull = true;
@@ -203,7 +203,7 @@ describe('runner', () => {
     expect(await inner.scan('a', 'x/')).toEqual(new Map([...truth].map(([key, value]) => [`x/${key}`, value])));
   });
 
-  it('publishes restored counters immediately, and counters of every committed step', async () => {
+  it('a runner publishes restored counters immediately, and counters of every committed step', async () => {
     const store = createMemoryStore();
     await store.commit('a', [{ key: 'x/total', value: '5' }]);
     const seen: unknown[] = [];
@@ -217,7 +217,7 @@ describe('runner', () => {
     expect(slot.visible()).toEqual({ now: 'all', committed: 'all' });
   });
 
-  it('restores the committed state when a fold fails midway', async () => {
+  it('a runner restores the committed state when a fold fails midway', async () => {
     const store = createMemoryStore();
     await store.commit('a', [{ key: 'x/n', value: '1' }]);
     const memories: unknown[] = [];
@@ -235,7 +235,7 @@ describe('runner', () => {
     expect(memories).toEqual(['n=1', 'n=1']);
   });
 
-  it('reads the rounds of a collector concurrently and folds their results sequentially', async () => {
+  it('a runner reads the rounds of a collector concurrently and folds their results sequentially', async () => {
     const inner = createMemoryStore();
     let release = () => {};
     const blocked = new Promise<void>(resolve => {
@@ -277,7 +277,7 @@ describe('runner', () => {
     expect(set.slot.visible()).toEqual({ now: 'watch', committed: 'watch' });
   });
 
-  it('passes the memory restored from the store through every step of a round', async () => {
+  it('a runner passes the memory restored from the store through every step of a round', async () => {
     const store = createMemoryStore();
     await store.commit('a', [
       { key: 'x/kept', value: '7' },

@@ -23,7 +23,7 @@ function setUp(takes: readonly number[]) {
   return { clock, stop, started, starting, isDone: () => isDone };
 }
 
-it('starts a limited number of items concurrently, in order, and the next item as soon as one has started', async () => {
+it('startStaggered starts a limited number of items concurrently, in order, and the next item as soon as one has started', async () => {
   const { clock, started, starting, isDone } = setUp([100, 300, 500, 100, 100, 100]);
   await clock.advance(550);
   expect(started).toEqual([
@@ -40,7 +40,7 @@ it('starts a limited number of items concurrently, in order, and the next item a
   await starting;
 });
 
-it('continues with the next item when an item times out', async () => {
+it('startStaggered continues with the next item when an item times out', async () => {
   const never = 1e9;
   const { clock, started } = setUp([never, never, never, 10, 10]);
   await clock.advance(999);
@@ -52,7 +52,7 @@ it('continues with the next item when an item times out', async () => {
   ]);
 });
 
-it('ends when aborted, without starting further items', async () => {
+it('startStaggered ends when aborted, without starting further items', async () => {
   const { clock, stop, started, starting } = setUp([100, 100, 100, 100]);
   await clock.advance(50);
   stop.abort();
@@ -61,7 +61,7 @@ it('ends when aborted, without starting further items', async () => {
   expect(started).toHaveLength(3);
 });
 
-it('extends the timeout while the process is so busy that timers fire late', async () => {
+it('startStaggered extends the timeout while the process is so busy that timers fire late', async () => {
   const clock = createManualClock();
   const started: [item: number, at: number][] = [];
   const never = Promise.withResolvers<void>();

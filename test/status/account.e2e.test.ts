@@ -65,8 +65,8 @@ const sameInstant = (scene: ViewScene) =>
 async function expectSame(scene: ViewScene): Promise<AccountView> {
   const { view, families } = await sameInstant(scene);
   const numbers = shownNumbers(view);
-  const told = numbers.map(({ path, value }) => [path, value]);
-  expect(told).toEqual(numbers.map(number => [number.path, exposedValue(families, NAME, number)]));
+  const viewed = numbers.map(({ path, value }) => [path, value]);
+  expect(viewed).toEqual(numbers.map(number => [number.path, exposedValue(families, NAME, number)]));
   expect(AccountView.parse(view)).toEqual(view);
   expect(JSON.stringify(view).isWellFormed()).toBe(true);
   expect(JSON.stringify(view)).not.toContain('secret');
@@ -77,7 +77,7 @@ async function expectSame(scene: ViewScene): Promise<AccountView> {
 const isRead = ({ deadLetters, events, flowControl }: AccountView) =>
   expect([deadLetters.data, events.data, flowControl.data]).toEqual(['fresh', 'fresh', 'fresh']);
 
-it('shows only the configuration and stored state before the first read', async () => {
+it('the account view shows only the configuration and stored state before the first read', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   const { state, up, deadLetters, events, flowControl, schedules, region, labels } = await expectSame(scene);
   expect({ state, up, region, labels }).toEqual({
@@ -95,7 +95,7 @@ it('shows only the configuration and stored state before the first read', async 
   expect(schedules).toMatchObject([{ name: 'nightly', state: 'unknown', next: null, missed: 0 }]);
 });
 
-it('shows the same numbers as /metrics', async () => {
+it('the account view shows the same numbers as /metrics', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();
@@ -126,7 +126,7 @@ it('shows the same numbers as /metrics', async () => {
   expect(rows).toMatchObject([{ account: NAME, deadLetters: 5, waiting: 15, worst: view.problems[0] }]);
 });
 
-it('shows zeros instead of missing values for an empty account', async () => {
+it('the account view shows zeros instead of missing values for an empty account', async () => {
   const scene = await createViewScene();
   scene.start();
   await scene.until(isRead);
@@ -141,7 +141,7 @@ it('shows zeros instead of missing values for an empty account', async () => {
   expect(events).toMatchObject({ inFlight: 0, oldestInFlight: null });
 });
 
-it('shows stale and then withdrawn data, and keeps counters', async () => {
+it('the account view shows stale and then withdrawn data, and keeps counters', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();
@@ -165,7 +165,7 @@ it('shows stale and then withdrawn data, and keeps counters', async () => {
   expect(gone.rounds.find(({ round }) => round === 'list')?.state).toBe('withdrawn');
 });
 
-it('shows a rejected token and a disabled collector', async () => {
+it('the account view shows a rejected token and a disabled collector', async () => {
   const scene = await createViewScene({ token: 'not-it' }, { collect: { events: { enabled: false } } });
   scene.start();
   await scene.until(({ calls }) => expect(calls.tokenRejected).toBe(true));
@@ -178,7 +178,7 @@ it('shows a rejected token and a disabled collector', async () => {
   });
 });
 
-it('shows a paused key and a schedule that does not start', async () => {
+it('the account view shows a paused key and a schedule that does not start', async () => {
   const scene = await createViewScene({}, EVERYTHING.config);
   scene.emulator.state.setWaitlist('held', 7);
   const { flow } = scene.emulator.state;
@@ -195,7 +195,7 @@ it('shows a paused key and a schedule that does not start', async () => {
   ]);
 });
 
-it('shows the new configuration after a reload, and keeps the data of an unchanged account', async () => {
+it('the account view shows the new configuration after a reload, and keeps the data of an unchanged account', async () => {
   const scene = await createViewScene();
   fill(scene);
   scene.start();
@@ -215,7 +215,7 @@ it('shows the new configuration after a reload, and keeps the data of an unchang
   expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
 
-it('shows the previous data of a changed account until its first complete round, like /metrics', async () => {
+it('the account view shows the previous data of a changed account until its first complete round, like /metrics', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();

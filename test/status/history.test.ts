@@ -26,7 +26,7 @@ function viewOf(recorded: RecordedSeries) {
 
 const query = { family: ['delivery_dlq_messages'], over: '1h', points: 10 };
 
-it('reads the selected families and returns them in the format of the API', async () => {
+it('the history view reads the selected families and returns them in the format of the API', async () => {
   const { view, asked } = viewOf({
     times: [NOW - MINUTE, NOW],
     series: new Map([['delivery_dlq_messages_by_url_host{url_host="a\\"b"}', [5, null]]]),
@@ -43,7 +43,7 @@ it('reads the selected families and returns them in the format of the API', asyn
   expect(await view('b', query)).toBeUndefined();
 });
 
-it('thins points evenly, and keeps the newest point and the start of each gap', async () => {
+it('the history view thins points evenly, and keeps the newest point and the start of each gap', async () => {
   const times = Array.from({ length: 100 }, (_, index) => NOW - (99 - index) * MINUTE);
   const values = times.map((_, index) => (index >= 41 && index < 44 ? null : index));
   const { view } = viewOf({ times, series: new Map([['delivery_dlq_messages', values]]) });
@@ -52,7 +52,7 @@ it('thins points evenly, and keeps the newest point and the start of each gap', 
   expect(answer?.times.at(-1)).toBe(NOW / 1000);
 });
 
-it('returns no series if none were recorded', async () => {
+it('the history view returns no series if none were recorded', async () => {
   const { view } = viewOf({ times: [], series: new Map() });
   expect(await view('a', query)).toMatchObject({ times: [], series: [] });
 });

@@ -57,7 +57,7 @@ const DIALECTS: readonly Partial<Dialect>[] = [
 ];
 
 describe.each(DIALECTS)('with the dialect %j', dialect => {
-  it('returns dead letters, events and the timeline of a message that match their schemas', async () => {
+  it('look-ups return dead letters, events and the timeline of a message that match their schemas', async () => {
     const { url, state } = await emulateEmpty({ token: TOKEN, dialect });
     const now = Date.now();
     for (let age = 1; age <= 120; age += 1) {
@@ -97,7 +97,7 @@ it('identical concurrent look-ups share requests, and their result is reused for
   expect(counts.requests).toEqual({ 'dlq ok': 2 });
 });
 
-it('runs the look-ups of an account sequentially and rejects look-ups when the queue is full', async () => {
+it('look-ups of an account run sequentially and are rejected when the queue is full', async () => {
   let [atOnce, most] = [0, 0];
   const service = await serve(async (_request, response) => {
     atOnce += 1;
@@ -127,7 +127,7 @@ it('a hundred look-ups in a minute send no more requests than the limit per minu
   expect([...statuses]).toEqual([503, 429]);
 });
 
-it('reads at most four pages of an endless list, and limits the length of texts', async () => {
+it('a look-up reads at most four pages of an endless list, and limits the length of texts', async () => {
   let pages = 0;
   const service = await serve((_request, response) => {
     pages += 1;
@@ -154,7 +154,7 @@ it.each([
   [401, { error: CANARY }, 503, /rejects the token/],
   [403, { error: CANARY }, 503, /no permission/],
   [429, { error: CANARY }, 503, /limits the rate/],
-])('reports status %s with %j as %s', async (status, body, expected, message) => {
+])('a look-up reports status %s with %j as %s', async (status, body, expected, message) => {
   const service = await serve((_request, response) => {
     response.setHeader('Retry-After', '90');
     json(response, body, status);
@@ -167,7 +167,7 @@ it.each([
   if (status === 429) expect(error.retryAfter).toBe(90);
 });
 
-it('reads times without an offset as UTC', async () => {
+it('look-ups read times without an offset as UTC', async () => {
   vi.stubEnv('TZ', 'America/New_York');
   const service = await serve((_request, response) => json(response, { events: [] }));
   const { lookups } = lookupsOf(service.url);
@@ -180,7 +180,7 @@ it('reads times without an offset as UTC', async () => {
   ]);
 });
 
-it('caps Retry-After at 15 minutes, the longest time for which the agent pauses requests', async () => {
+it('look-ups cap Retry-After at 15 minutes, the longest time for which the agent pauses requests', async () => {
   const service = await serve((_request, response) => {
     response.setHeader('Retry-After', '9'.repeat(30));
     json(response, {}, 503);
@@ -189,13 +189,13 @@ it('caps Retry-After at 15 minutes, the longest time for which the agent pauses 
   await expect(lookups.dlq('a', dlq())).rejects.toMatchObject({ status: 503, retryAfter: 900 });
 });
 
-it.each(['1960-01-01', '99999999999d'])('sends the time %s, which is before 1970, as 0', async since => {
+it.each(['1960-01-01', '99999999999d'])('a look-up sends the time %s, which is before 1970, as 0', async since => {
   const service = await serve((_request, response) => json(response, { messages: [] }));
   await lookupsOf(service.url).lookups.dlq('a', dlq({ since }));
   expect(service.requests).toEqual([expect.stringMatching('[?&]fromDate=0&')]);
 });
 
-it('ends at the deadline if the service does not respond, and continues with the next look-up', async () => {
+it('a look-up ends at the deadline if the service does not respond, and continues with the next look-up', async () => {
   let calls = 0;
   const service = await serve((_request, response) => {
     calls += 1;
@@ -207,7 +207,7 @@ it('ends at the deadline if the service does not respond, and continues with the
   expect(next.status).toBe('fulfilled');
 });
 
-it('ends a look-up when all its clients are gone, and skips it in the queue', async () => {
+it('a look-up ends when all its clients have disconnected, and is skipped if it was queued', async () => {
   let calls = 0;
   let closed = 0;
   const service = await serve((_request, response) => {
@@ -239,7 +239,7 @@ it('ends a look-up when all its clients are gone, and skips it in the queue', as
   expect(calls).toBe(3);
 });
 
-it('rejects look-ups in an account that is not open', async () => {
+it('a look-up is rejected if its account is not open', async () => {
   const { lookups } = lookupsOf('http://127.0.0.1:1');
   await expect(lookups.dlq('b', dlq())).rejects.toMatchObject({ status: 503 });
 });

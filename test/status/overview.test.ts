@@ -79,7 +79,7 @@ describe('overview', () => {
     ['oldest', ['later', 'late', 'Busy', 'broken', 'calm', 'new']],
     ['delivered', ['late', 'broken', 'Busy', 'calm', 'later', 'new']],
     ['waiting', ['Busy', 'calm', 'broken', 'late', 'later', 'new']],
-  ])('sorts accounts by %s with unknown values last', (sort, expected) => {
+  ])('the overview sorts accounts by %s with unknown values last', (sort, expected) => {
     expect(names({ sort })).toEqual(expected);
   });
 
@@ -106,7 +106,7 @@ describe('overview', () => {
     expect([shown.page, shown.pages, shown.rows.length]).toEqual([page, pages, length]);
   });
 
-  it('counts all accounts regardless of the query, and lists the worst problems first', () => {
+  it('the overview counts all accounts regardless of the query, and lists the worst problems first', () => {
     const agentProblems = [problem(null, 'warning', '09:30')];
     const alert = { state: 'firing', labels: { alertname: 'A', account: 'late' }, annotations: {}, value: 1 } as const;
     const alerts = [alert, { ...alert, state: 'pending' as const }, { ...alert, labels: { alertname: 'B' } }];
@@ -132,7 +132,7 @@ describe('overview', () => {
     ]);
   });
 
-  it('returns null instead of 0 for sums before the first read', () => {
+  it('the overview returns null instead of 0 for sums before the first read', () => {
     expect(ask({}, { rows: [row('new', { state: 'unknown' })] })).toMatchObject({
       state: 'unknown',
       deadLetters: null,

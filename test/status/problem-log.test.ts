@@ -6,8 +6,8 @@ const OLD = { kind: 'dlq_old', subject: null } as const;
 const GROWING = { kind: 'waitlist_growing', subject: 'a","b' } as const;
 
 /** Returns the start of a problem (minutes) after checks at these minutes, some of which found it. */
-function sinceAfter(looks: readonly (readonly [minute: number, isThere: boolean])[], log = createProblemLog(0)) {
-  for (const [minute, isThere] of looks) log.saw(isThere ? [OLD] : [], minute * MINUTE);
+function sinceAfter(checks: readonly (readonly [minute: number, isFound: boolean])[], log = createProblemLog(0)) {
+  for (const [minute, isFound] of checks) log.saw(isFound ? [OLD] : [], minute * MINUTE);
   const since = log.firstSeen(OLD);
   return since === undefined ? undefined : since / MINUTE;
 }
@@ -102,7 +102,7 @@ describe('problem start times', () => {
   });
 });
 
-it('counts the notifications of the last 15 minutes', () => {
+it('the agent log counts the notifications of the last 15 minutes', () => {
   const log = createAgentLog();
   const sent = (count: number) => [{ notifier: 'ops', outcome: 'sent', count }];
   const lately = (value: number, minute: number) => log.lately(sent(value), minute * MINUTE).map(({ count }) => count);

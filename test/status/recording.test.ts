@@ -79,7 +79,7 @@ async function setUp() {
 const valueAt = ({ account: { history } }: RunningAccount, series: string) =>
   history.recent(series, 10 * MINUTE).at(-1)?.value;
 
-it('records the values that are exposed at the same time, and restores them after a kill', async () => {
+it('the history records the values that are exposed at the same time, and restores them after a kill', async () => {
   const scene = await setUp();
   const first = await scene.open({});
   const account = first.account();
@@ -123,7 +123,7 @@ it('records the values that are exposed at the same time, and restores them afte
   expect(recorded.length).toBeGreaterThan(20);
 });
 
-it('continues the history across reloads, applies new limits, and deletes it if `keep` is 0', async () => {
+it('the history continues across reloads, records families of new rules, and deletes its rows if `keep` is 0', async () => {
   const scene = await setUp();
   const agent = await scene.open({ keep: '6h' });
   afterThisTest(() => agent.end());
@@ -143,7 +143,7 @@ it('continues the history across reloads, applies new limits, and deletes it if 
   expect(account.account.history.recent('delivery_up', 10 * MINUTE)).toHaveLength(3);
 });
 
-it('records problems after each successful sample, and logs a failed sample as a bug', async () => {
+it('sampling records problems after each successful sample, and logs a failed sample as a bug', async () => {
   const clock = createManualClock();
   const log = createTestLog();
   const { config } = parseConfig(
@@ -181,7 +181,7 @@ it('records problems after each successful sample, and logs a failed sample as a
   expect(log.lines.map(({ message }) => message)).toEqual(['bug']);
 });
 
-it('limits each account to an equal share of the history', () => {
+it('historyLimits limits each account to an equal share', () => {
   const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
   const { config } = parseConfig(JSON.stringify({ accounts }), 'x.yaml');
   expect(historyLimits(config.store.history, config.accounts.length)).toEqual({
@@ -190,7 +190,7 @@ it('limits each account to an equal share of the history', () => {
   });
 });
 
-it('staggers the first samples of accounts that start together', async () => {
+it('the first samples of accounts that start together are staggered', async () => {
   const clock = createManualClock();
   const { config } = parseConfig(
     JSON.stringify({

@@ -7,7 +7,7 @@ import { afterThisTest } from '../support/client.ts';
 import { createTestLog } from '../support/silent.ts';
 import { emptyServed } from './empty-served.ts';
 
-/** Starts a replica that holds the account a until `gives` moves the account. */
+/** Starts a replica that holds the account a until `moveTo` moves the account. */
 async function start(id: string, overrides: Partial<Served> = {}) {
   const place: { now: ReturnType<ServedReplicas['placeOf']> } = {
     now: { isHere: true, holder: undefined, last: { id, url: '' } },
@@ -38,7 +38,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
     self,
     refreshes: () => refreshes,
     /** Moves the account to another holder or to none. `last`: its previous holder. */
-    gives(holder: ReplicaAddress | undefined, last: ReplicaAddress = holder ?? self) {
+    moveTo(holder: ReplicaAddress | undefined, last: ReplicaAddress = holder ?? self) {
       place.now = { isHere: false, holder, last };
     },
     get: (path: string, init: RequestInit = {}) => fetch(server.url + path, init),
@@ -51,7 +51,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
 describe('service discovery with replicas', () => {
   it('service discovery returns one target per account, at its holder, from any replica', async () => {
     const [one, two] = [await start('one'), await start('two')];
-    two.gives(one.self);
+    two.moveTo(one.self);
     const targets = await one.targets();
     expect(targets).toEqual([
       {
@@ -73,7 +73,7 @@ describe('service discovery with replicas', () => {
     const kept = ([target]: Awaited<ReturnType<typeof one.targets>>) =>
       Object.entries(target?.labels ?? {}).filter(([name]) => !name.startsWith('__'));
     const before = await one.targets();
-    one.gives({ id: 'two', url: 'https://two.example:8443/watch/' });
+    one.moveTo({ id: 'two', url: 'https://two.example:8443/watch/' });
     const after = await one.targets();
     expect(kept(after)).toEqual(kept(before));
     expect(kept(after)).toEqual([['instance', 'delivery-watch/a']]);
@@ -81,7 +81,7 @@ describe('service discovery with replicas', () => {
       targets: ['two.example:8443'],
       labels: { __scheme__: 'https', __metrics_path__: '/watch/probe', __meta_delivery_watch_replica: 'two' },
     });
-    two.gives(undefined, one.self);
+    two.moveTo(undefined, one.self);
     expect((await two.targets())[0]?.targets).toEqual([new URL(one.self.url).host]);
   });
 });
@@ -89,7 +89,7 @@ describe('service discovery with replicas', () => {
 describe('probes of accounts owned by another replica', () => {
   it('/probe of an account owned by another replica redirects to the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
-    two.gives(one.self);
+    two.moveTo(one.self);
     const first = await two.get('/probe?account=a', { redirect: 'manual' });
     expect([first.status, first.headers.get('location'), first.headers.get('cache-control')]).toEqual([
       307,
@@ -104,8 +104,8 @@ describe('probes of accounts owned by another replica', () => {
 
   it('/probe does not redirect in a loop between replicas that each consider the other the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
-    two.gives(one.self);
-    one.gives(two.self);
+    two.moveTo(one.self);
+    one.moveTo(two.self);
     const answer = await two.get('/probe?account=a');
     expect([answer.status, answer.redirected, await answer.text()]).toEqual([
       503,
@@ -116,14 +116,14 @@ describe('probes of accounts owned by another replica', () => {
 
   it('/probe returns 503 if no replica holds the account, or if this one is still acquiring it', async () => {
     const one = await start('one');
-    one.gives(undefined);
+    one.moveTo(undefined);
     const none = await one.get('/probe?account=a');
     expect([none.status, none.headers.get('retry-after'), await none.text()]).toEqual([
       503,
       '5',
       'the account is not collected now: no replica holds it\n',
     ]);
-    one.gives(one.self);
+    one.moveTo(one.self);
     expect((await one.get('/probe?account=a')).status).toBe(503);
     // Agent-wide families come from this replica.
     expect(await (await one.get('/metrics')).text()).toBe('by_replica{id="one"} 1\n');

@@ -48,7 +48,7 @@ describe('accounts without problems', () => {
   });
 });
 
-it('keeps reporting a problem until the value is well below its threshold', () => {
+it('a reported problem remains until its value is well below the threshold', () => {
   const scene = (messages: number, failed: number): Scene => ({
     change(view) {
       Object.assign(view.deadLetters, { messages });
@@ -69,7 +69,7 @@ it('keeps reporting a problem until the value is well below its threshold', () =
 });
 
 describe('account problems', () => {
-  it.each(CASES)('reports the expected problems of an account: %s', (_what, scene, lines) => {
+  it.each(CASES)('checks report the expected problems of an account: %s', (_what, scene, lines) => {
     expect(problemLines(scene)).toEqual(lines);
   });
 
@@ -86,7 +86,7 @@ describe('account problems', () => {
   });
 });
 
-it('orders problems by severity, then by age', () => {
+it('byWeight orders problems by severity, then by age', () => {
   const of = (severity: Problem['severity'], since: string | null): Problem => ({
     account: 'a',
     kind: 'dlq_old',
@@ -222,7 +222,7 @@ describe('replica problems', () => {
       { holder: undefined, unheldFor: 99_000, isUnavailable: true },
       undefined,
     ],
-  ])('reports whether an account is collected: %s', (_what, evidence, text) => {
+  ])('unheldProblems reports whether an account is collected: %s', (_what, evidence, text) => {
     const found = unheldProblems({ ...USUAL, ...evidence }, 'a').map(({ text }) => text);
     expect(found).toEqual(text === undefined ? [] : [`Not collected by any replica: ${text}`]);
   });

@@ -13,7 +13,7 @@ const OMITTED = /^(now|alerts\.\d+\.value)$/;
 
 describe('account page', () => {
   it.each(Object.entries({ account, withdrawn, unread, hostile }))(
-    'the page shows only values that the API returns: %s',
+    'the account page shows only values that the API returns: %s',
     (_, view) => {
       expect(AccountView.parse(view)).toEqual(view);
       for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
@@ -21,12 +21,12 @@ describe('account page', () => {
     },
   );
 
-  it('the page shows all numbers and times of the API', () => {
+  it('the account page shows all numbers and times of the API', () => {
     const view = distinct(account);
     expect(unshownFacts(page(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
   });
 
-  it('the page starts with the problems, followed by the sections that they refer to', () => {
+  it('the account page starts with the problems, followed by the sections that they refer to', () => {
     const text = read(page(account));
     const order = [
       'production : warning',
@@ -44,7 +44,7 @@ describe('account page', () => {
     expect(places).not.toContain(-1);
   });
 
-  it('the page explains once per section why its numbers are unknown', () => {
+  it('the account page explains once per section why its numbers are unknown', () => {
     const text = page(withdrawn);
     for (const id of ['dead-letters', 'events', 'flow-control']) {
       expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
@@ -63,13 +63,13 @@ describe('account page', () => {
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
-  it('the page shows a past expiry as overdue', () => {
+  it('the account page shows a past expiry as overdue', () => {
     const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
     expect(of('2026-11-22T10:25:12.000Z')).toContain('Next expiry in 10 min');
     expect(of('2026-11-22T10:05:12.000Z')).toContain('Next expiry (overdue) 10 min ago');
   });
 
-  it('the page shows when a resolved alert ended', () => {
+  it('the account page shows when a resolved alert ended', () => {
     const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
     const of = (more: Partial<AccountView['alerts'][number]>) =>
       read(page({ ...account, alerts: [{ ...alert, state: 'firing', ...more }] }));
@@ -124,7 +124,7 @@ describe('account page', () => {
     for (const family of families) expect(metrics).toContain(`\`${family.replace(/_bucket$/, '')}\``);
   });
 
-  it('the page matches the golden file', async () => {
+  it('the account page matches the golden file', async () => {
     const main = page(unread)
       .replace(/^.*<main/s, '<main')
       .replace(/<\/main>.*$/s, '</main>\n');
@@ -132,7 +132,7 @@ describe('account page', () => {
   });
 });
 
-it('shows keys named like built-in properties such as __proto__', () => {
+it('the account page shows keys named like built-in properties such as __proto__', () => {
   const [first] = account.flowControl.rows;
   const names = ['__proto__', 'constructor', 'toString'];
   const rows = first ? names.map(key => ({ ...first, key })) : [];
@@ -140,7 +140,7 @@ it('shows keys named like built-in properties such as __proto__', () => {
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
 
-it('does not show "no messages wait" for a key with waiting messages', () => {
+it('the account page does not show "no messages wait" for a key with waiting messages', () => {
   const [first] = account.flowControl.rows;
   const shown = (waiting: number) => {
     const rows = first ? [{ ...first, state: 'ok' as const, stateReason: 'nothing_waits' as const, waiting }] : [];
@@ -157,25 +157,25 @@ describe('account page with replicas', () => {
   const own = 'http://watch-0.watch.svc:10922';
   const shown = (more: Partial<ReducedAccountView>, databaseAway?: number) =>
     accountPage({ ...reduced, ...more }, { ...context, root: '../', replica: own, databaseAway }).text;
-  const told = reduced.asOf;
+  const reportedAt = reduced.asOf;
   it.each<[string, string | null, string | null]>([
-    ['Collected by watch-1:10922 : the shown data is from 40 s ago .', 'http://watch-1:10922/', told],
+    ['Collected by watch-1:10922 : the shown data is from 40 s ago .', 'http://watch-1:10922/', reportedAt],
     ['Collected by watch-1:10922 : its state is unknown.', 'http://watch-1:10922/', null],
-    ['No replica collects this account now: the shown data is from 40 s ago .', null, told],
+    ['No replica collects this account now: the shown data is from 40 s ago .', null, reportedAt],
     ['No replica collects this account now: its state is unknown.', null, null],
-  ])('the page of an account held by another replica states: %s', (words, replica, asOf) => {
+  ])('the account page of an account held by another replica states: %s', (words, replica, asOf) => {
     const text = shown({ replica, asOf });
     expect(read(text)).toContain(words);
     expect(foreignValues(text, { ...reduced, replica, asOf })).toEqual([]);
   });
 
-  it('the page names this replica as the holder of the account', () => {
+  it('the account page names this replica as the holder of the account', () => {
     const held = { ...account, replica: own, holder: 'zero' };
     const text = read(accountPage(held, { ...context, root: '../', replica: own }).text);
     expect(text).toContain('Collected by this replica.');
   });
 
-  it('a reduced page shows charts and all numbers of the status row, but no sections that need the holder', () => {
+  it('a reduced account page shows charts and all numbers of the status row, but no sections that need the holder', () => {
     expect(ReducedAccountView.parse(reduced)).toEqual(reduced);
     const text = shown({ omitted: { problems: 3, alerts: 21 } });
     const view = distinct(reduced);
@@ -187,21 +187,21 @@ describe('account page with replicas', () => {
     expect(read(text)).not.toMatch(/no flow-control keys|The queue is empty/);
   });
 
-  it('a reduced page links to the page of the holder if browsers can reach it', () => {
+  it('a reduced account page links to the page of the holder if browsers can reach it', () => {
     const replica = 'http://10.0.0.7:10922';
     const link = 'href="https://w.example/two/accounts/production"';
-    expect(shown({ replica, publicUrl: 'https://w.example/two', asOf: told })).toContain(link);
-    const text = shown({ replica, asOf: told });
+    expect(shown({ replica, publicUrl: 'https://w.example/two', asOf: reportedAt })).toContain(link);
+    const text = shown({ replica, asOf: reportedAt });
     expect(text).not.toContain('rel="noreferrer"');
     expect(read(text)).toContain('Collected by 10.0.0.7:10922');
   });
 
-  it('a reduced page shows since when the database is unavailable', () => {
+  it('a reduced account page shows since when the database is unavailable', () => {
     const text = shown({}, context.now);
     expect(read(text)).toContain(
       'database unavailable since 2026-11-22 10:15:12 UTC: counters are frozen, and auto-cancel is suspended.',
     );
   });
 
-  it('the page shows no holder without replicas', () => expect(read(page(account))).not.toContain('ollect'));
+  it('the account page shows no holder without replicas', () => expect(read(page(account))).not.toContain('ollect'));
 });

@@ -9,7 +9,7 @@ const page = (view: AgentView) => agentPage(view, context).text;
 
 describe('agent page', () => {
   it.each(Object.entries({ agent, hostileAgent, sharedAgent }))(
-    'the page shows only values that the API returns: %s',
+    'the agent page shows only values that the API returns: %s',
     (_, view) => {
       expect(AgentView.parse(view)).toEqual(view);
       for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
@@ -18,7 +18,7 @@ describe('agent page', () => {
     },
   );
 
-  it('the page shows all numbers and times of the API, and the places of errors', () => {
+  it('the agent page shows all numbers and times of the API, and the places of errors', () => {
     for (const view of [distinct(agent), distinct(sharedAgent)]) {
       const missing = unshownFacts(page(view), view);
       expect(missing.filter(path => !/^now$|^lastReload\.faults/.test(path))).toEqual([]);
@@ -35,7 +35,7 @@ describe('agent page', () => {
       'The last reload 10:15 UTC , now accounts.production: budget',
       { at: agent.now, changed: ['accounts.production: budget'], faults: [] },
     ],
-  ])('the page describes the last reload: %s', (words, lastReload) =>
+  ])('the agent page describes the last reload: %s', (words, lastReload) =>
     expect(read(part(page({ ...agent, lastReload }), 'configuration'))).toContain(words),
   );
 
@@ -45,7 +45,7 @@ describe('agent page', () => {
     );
   });
 
-  it('the page lists the replicas, and has no such section without replicas', () => {
+  it('the agent page lists the replicas, and has no such section without replicas', () => {
     expect(page(agent)).not.toContain('id="replicas"');
     const text = read(part(page(sharedAgent), 'replicas'));
     expect(text).toMatch(

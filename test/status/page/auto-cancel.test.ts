@@ -15,7 +15,7 @@ const quiet: AutoCancelView = {
 
 describe('auto-cancel page', () => {
   it.each(Object.entries({ autoCancel, off, hostileAutoCancel }))(
-    'the page shows only values from the API: %s',
+    'the auto-cancel page shows only values from the API: %s',
     (_, view) => {
       expect(AutoCancelView.parse(view)).toEqual(view);
       for (const each of [view, distinct(view)]) expect(foreignValues(page(each, ALLOWED), each)).toEqual([]);
@@ -23,7 +23,7 @@ describe('auto-cancel page', () => {
     },
   );
 
-  it('the page shows all numbers and times of the API', () => {
+  it('the auto-cancel page shows all numbers and times of the API', () => {
     const view = distinct(autoCancel);
     expect(unshownFacts(page(view), view)).toEqual(['now']);
   });
@@ -43,7 +43,7 @@ describe('auto-cancel page', () => {
       { ...quiet, accounts: autoCancel.accounts.map(each => ({ ...each, breakers: [] })) },
     ],
     ['A breaker is open in 1 account: cancels are suspended there', autoCancel],
-  ])('the page starts with the state: %s', (sentence, view) =>
+  ])('the auto-cancel page starts with the state: %s', (sentence, view) =>
     expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `),
   );
 
@@ -58,14 +58,14 @@ describe('auto-cancel page', () => {
     expect(text).toContain('It waits for the approval of an operator. awaiting_approval');
   });
 
-  it('the page shows who paused, when and why, and which breaker is open', () => {
+  it('the auto-cancel page shows who paused, when and why, and which breaker is open', () => {
     const text = read(part(page(autoCancel), 'brakes'));
     expect(text).toContain('paused by alice since 2026-11-19 10:15 UTC , 3 d ago : deploy');
     expect(text).toContain('candidates open since 15 min ago : 31 candidates: more than 25');
     expect(text).toContain('reset-breaker candidates');
   });
 
-  it('the page has buttons if the client is identified and POST routes are enabled', () => {
+  it('the auto-cancel page has buttons if the client is identified and POST routes are enabled', () => {
     const text = page(autoCancel, ALLOWED);
     const buttons = [...text.matchAll(/data-command="(\w+)" data-action="(\w*)"/g)].map(([, command, action]) => [
       command,
@@ -82,14 +82,17 @@ describe('auto-cancel page', () => {
   it.each([
     [{}, 'server.lifecycle is false'],
     [{ lifecycle: true }, 'clients are not authenticated'],
-  ])('the page has no buttons for access %j, and shows the reason and the CLI commands instead', (access, why) => {
-    const text = page(autoCancel, access);
-    expect(text).not.toMatch(/<button|<dialog/);
-    expect(read(text)).toContain(why);
-    for (const command of ['approve 3b9d0c4e11aa22bb', 'pause --reason TEXT', 'resume --reason TEXT']) {
-      expect(read(text)).toContain(`delivery-watch auto-cancel ${command} --config FILE`);
-    }
-  });
+  ])(
+    'the auto-cancel page has no buttons for access %j, and shows the reason and the CLI commands instead',
+    (access, why) => {
+      const text = page(autoCancel, access);
+      expect(text).not.toMatch(/<button|<dialog/);
+      expect(read(text)).toContain(why);
+      for (const command of ['approve 3b9d0c4e11aa22bb', 'pause --reason TEXT', 'resume --reason TEXT']) {
+        expect(read(text)).toContain(`delivery-watch auto-cancel ${command} --config FILE`);
+      }
+    },
+  );
 
   it('external names are escaped', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
 });

@@ -23,7 +23,7 @@ const messageOf = (result: MessageLookup | RequestError, id = 'msg_1', view = ac
 const main = (page: string) => page.replace(/^.*<main/s, '<main').replace(/<\/main>.*$/s, '</main>\n');
 
 describe('dead-letter page', () => {
-  it('shows all times and numbers of each entry, and links to its message', () => {
+  it('the dead-letter page shows all times and numbers of each entry, and links to its message', () => {
     const view = distinct(dlq);
     const page = entries(view);
     expect(unshownFacts(page, view).filter(path => !path.endsWith('maxRetries'))).toEqual([]);
@@ -32,7 +32,7 @@ describe('dead-letter page', () => {
     expect(page).toContain('<a href="../../accounts/production">');
   });
 
-  it('describes a kind with the numbers of the last walk, and lists the other filters', () => {
+  it('the dead-letter page describes a kind with the numbers of the last walk, and lists the other filters', () => {
     const [kind] = account.deadLetters.kinds.largest;
     const text = read(entries(dlq, { kind: kind?.id, queue: 'mail' }));
     expect(text).toContain(`Dead letters of kind ${kind?.id}`);
@@ -41,7 +41,7 @@ describe('dead-letter page', () => {
     expect(read(entries(dlq, { kind: 'unknown' }))).not.toContain('last complete walk');
   });
 
-  it('reports rows that are doubtful or missing', () => {
+  it('the dead-letter page reports rows that are doubtful or missing', () => {
     expect(entries(dlq)).not.toContain('class="note"');
     const text = read(entries({ ...found.dlq, rejected: 2 }));
     for (const note of [
@@ -54,7 +54,7 @@ describe('dead-letter page', () => {
     expect(read(entries({ ...dlq, rows: [] }))).toContain('No entries were found.');
   });
 
-  it('shows the reason and the entries of the last round if the look-up fails', () => {
+  it('the dead-letter page shows the reason and the entries of the last round if the look-up fails', () => {
     const page = entries(new RequestError(429, 'too many', 90_000), { kind: 'x' });
     const text = read(page);
     expect(text).toContain('The look-up failed with status 429: too many . Try again in 1 min 30 s.');
@@ -71,21 +71,21 @@ describe('dead-letter page', () => {
 describe('event page', () => {
   const events = { ...found.events, now };
 
-  it('shows state, status, time and destination of each event, and links its message', () => {
+  it('the event page shows state, status, time and destination of each event, and links its message', () => {
     const page = eventsPage({ found: events, view: account }, { state: 'FAILED' }, context).text;
     expect(read(page)).toMatch(/state FAILED .* msg_1 error 500 .* https:\/\/api.example.com\/orders queue mail/);
     expect(page).toContain('<a href="../../accounts/production/messages/msg_1">');
     expect(foreignValues(page, events)).toEqual([]);
   });
 
-  it('shows the reason if the look-up fails', () => {
+  it('the event page shows the reason if the look-up fails', () => {
     const failed = eventsPage({ found: new RequestError(502, 'no'), view: account }, {}, context).text;
     expect(read(failed)).toContain('The look-up failed with status 502: no');
   });
 });
 
 describe('message page', () => {
-  it('shows the timeline in the words of the command line, and links the entries of the same kind', () => {
+  it('the message page shows the timeline in the words of the command line, and links the entries of the same kind', () => {
     const page = messageOf(message);
     const text = read(page);
     for (const words of [
@@ -102,7 +102,7 @@ describe('message page', () => {
     expect(foreignValues(page, message)).toEqual([]);
   });
 
-  it('shows every property that the API returns', () => {
+  it('the message page shows every property that the API returns', () => {
     const view: MessageLookup = { ...message, callback: null };
     const text = read(messageOf(view));
     const { kind: _, state: _state, workflowUrl: _url, ...shown } = view.deadLetter ?? {};
@@ -112,16 +112,17 @@ describe('message page', () => {
   });
 
   it.each([
-    ['delivered', null, 'ok'],
-    ['failed', null, 'critical'],
-    ['cancelled', null, 'unknown'],
-    [null, null, 'unknown'],
-    [null, message.deadLetter, 'critical'],
-  ] as const)('a message with outcome %s and dead letter %j looks %s', (outcome, deadLetter, look) => {
+    ['delivered', false, 'ok'],
+    ['failed', false, 'critical'],
+    ['cancelled', false, 'unknown'],
+    [null, false, 'unknown'],
+    [null, true, 'critical'],
+  ] as const)('a message with outcome %s (dead letter: %s) has the style %s', (outcome, isDead, look) => {
+    const deadLetter = isDead ? message.deadLetter : null;
     expect(messageOf({ ...message, outcome, deadLetter })).toContain(`<div class="verdict ${look}">`);
   });
 
-  it('shows the dead letter of the last round if the look-up fails', () => {
+  it('the message page shows the dead letter of the last round if the look-up fails', () => {
     const [entry] = account.deadLetters.newestEntries;
     const page = messageOf(new RequestError(503, 'the service cannot be reached'), entry?.messageId ?? '');
     expect(read(page)).toContain('The look-up failed with status 503: the service cannot be reached');
@@ -132,12 +133,12 @@ describe('message page', () => {
     expect(unknown).toContain('None of the newest and longest-queued entries has this message id.');
   });
 
-  it('matches the golden file', async () => {
+  it('the message page matches the golden file', async () => {
     await expect(main(messageOf(message))).toMatchFileSnapshot('golden/message.txt');
   });
 });
 
-it('names the holder of an account of another replica', () => {
+it('the look-up page of an account of another replica names the holder', () => {
   const page = elsewherePage(reduced, { ...context, replica: 'http://watch-2:10922' }).text;
   expect(read(page)).toMatch(/A look-up runs on the replica that holds the account\. .*Collected by watch-1:10922/);
 });
@@ -148,7 +149,7 @@ describe('values from outside', () => {
   const [row] = dlq.rows;
   if (!row) throw new Error('the fixture has no row');
 
-  it.each(texts)('are shown as text: %j', text => {
+  it.each(texts)('values from outside are shown as text: %j', text => {
     const of = { ...row, dlqId: text, messageId: text, url: text, queue: text, labels: [text], method: text };
     const event = { ...found.events.rows[0], messageId: text, state: text, url: text };
     const pages = [
@@ -167,7 +168,7 @@ describe('values from outside', () => {
     }
   });
 
-  it('only valid message ids are links', () => {
+  it('look-up pages link only valid message ids', () => {
     expect(entries({ ...dlq, rows: [{ ...row, messageId: script }] })).not.toContain('/messages/');
     expect(entries({ ...dlq, rows: [{ ...row, messageId: '../../agent' }] })).not.toContain('/messages/');
   });

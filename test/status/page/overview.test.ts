@@ -2,25 +2,13 @@ import { describe, expect, it } from 'vitest';
 import type { ReloadError } from '../../../src/http/served.ts';
 import { type Overview, OverviewQuery } from '../../../src/status/api/overview.ts';
 import { PROBLEM_KINDS } from '../../../src/status/api/parts.ts';
-import type { PageContext } from '../../../src/status/page/layout.ts';
 import { overviewPage, verdictOf } from '../../../src/status/page/overview.ts';
 import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
+import { context, read } from './context.ts';
 import { before, HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
-
-const context: PageContext = {
-  root: '',
-  assets: 'assets/0f3a/',
-  version: '1.2.3',
-  now: NOW,
-  lifecycle: false,
-  caller: undefined,
-};
 
 const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: readonly ReloadError[] = []) =>
   overviewPage(view, { ...OverviewQuery.parse({}), ...query }, faults, context).text;
-
-/** Returns the visible text of a page: without markup, with undecoded entities. */
-const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 
 describe('verdict', () => {
   const [critical, , warning] = TROUBLED.problems;
@@ -56,19 +44,19 @@ describe('verdict', () => {
         accounts: { total: 2, up: 1, byState: { critical: 0, warning: 0, unknown: 0, ok: 2 } },
       }),
     ],
-  ])('the first line states the overall result: %j', (words, view) => {
+  ])('the first line of the overview page states the overall result: %j', (words, view) => {
     expect(verdictOf(view)).toBe(words);
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
   });
 
-  it('the first line does not count findings with severity info as problems', () => {
+  it('the first line of the overview page does not count findings with severity info as problems', () => {
     const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
     const text = read(page(overview([row('a', { worst })])));
     expect(text).toMatch(/All right .* Worth knowing/);
     expect(text).not.toContain('Problems');
   });
 
-  it('the first line names the newest problem with a severity above info, and its start', () => {
+  it('the first line of the overview page names the newest problem with a severity above info, and its start', () => {
     expect(read(page(TROUBLED))).toContain(
       '6 problems in 6 accounts, 2 critical — newest: service down since 10:10 UTC',
     );
@@ -80,7 +68,7 @@ describe('verdict', () => {
 });
 
 describe('overview page', () => {
-  it('the page shows only values of the API, and the values of each row', () => {
+  it('the overview page shows only values of the API, and the values of each row', () => {
     for (const view of [TROUBLED, distinct(TROUBLED)]) expect(foreignValues(page(view), view)).toEqual([]);
     const view = distinct(TROUBLED);
     const missing = unshownFacts(page(view), view).join('\n');
@@ -89,13 +77,13 @@ describe('overview page', () => {
     expect(page(TROUBLED)).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  it('the page names the holder of an account and the age of its report', () => {
-    const told = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
+  it('the overview page names the holder of an account and the age of its report', () => {
+    const reportedAt = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
     const [one, two] = ['http://watch-0.watch.svc:10922', 'http://watch-1.watch.svc:10922'];
     const rows = [
       row('here', { replica: one }),
-      row('there', { replica: two, asOf: told(40) }),
-      row('nowhere', { asOf: told(300) }),
+      row('there', { replica: two, asOf: reportedAt(40) }),
+      row('nowhere', { asOf: reportedAt(300) }),
       row('never'),
     ];
     const view = overview(rows, { replicas: 2 });
@@ -111,14 +99,14 @@ describe('overview page', () => {
     expect(foreignValues(ofOne(view), view)).toEqual([]);
   });
 
-  it('the page shows unknown values as unknown, without a number', () => {
+  it('the overview page shows unknown values as unknown, without a number', () => {
     const text = page(
       overview([row('a', { state: 'unknown', data: 'not_read', deadLetters: null, waiting: null, dataAt: null })]),
     );
     expect(read(text)).toMatch(/no data yet a — not known .* not read yet — not known/);
   });
 
-  it('the page shows the time span of message counts if it is not an hour', () => {
+  it('the overview page shows the time span of message counts if it is not an hour', () => {
     const text = (overSeconds: number, by = 717) =>
       read(page(overview([row('a', { delivered: 0.9957, finished: { by, overSeconds } })])));
     expect(text(377)).toContain('99.57 % of 717 in 6 min');
@@ -126,7 +114,7 @@ describe('overview page', () => {
     expect(text(377, 0)).toContain('none ended');
   });
 
-  it('the page escapes names, and encodes them completely in links', () => {
+  it('the overview page escapes names, and encodes them completely in links', () => {
     const text = page(overview(HOSTILE.map(name => row(name, { labels: { x: name } }))));
     expect(text.match(/<script/g)).toEqual(['<script']);
     expect(text).not.toContain('<img');
@@ -136,14 +124,14 @@ describe('overview page', () => {
     expect(text).toContain('<bdi class="name">\u202egnihtemos\u202c</bdi>');
   });
 
-  it('the page links alerts only to runbooks at web addresses, and problems to its own runbook pages', () => {
+  it('the overview page links alerts only to runbooks at web addresses, and problems to its own runbook pages', () => {
     const text = page(TROUBLED);
     expect(text).toContain('href="https://runbooks.example.com/DlqGrowing"');
     expect(text).not.toContain('href="javascript');
     expect(text).toContain('href="runbooks/DeliveryTokenRejected"');
   });
 
-  it('the page shows silenced alerts and the places of configuration errors', () => {
+  it('the overview page shows silenced alerts and the places of configuration errors', () => {
     const faults = [{ file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' }];
     const text = read(page(TROUBLED, {}, faults));
     expect(text).toMatch(/DlqGrowing nightly filter= payments silenced planned migration until noon/);
@@ -153,7 +141,7 @@ describe('overview page', () => {
     expect(read(page(TROUBLED))).not.toContain('configuration');
   });
 
-  it('the page has a distinct word for each kind of problem and each state of data', () => {
+  it('the overview page has a distinct word for each kind of problem and each state of data', () => {
     const [first] = TROUBLED.problems;
     if (!first) throw new Error('the fixture has no problem');
     const words = PROBLEM_KINDS.map(kind => {
@@ -173,7 +161,7 @@ describe('overview page', () => {
     ]);
   });
 
-  it('the page keeps the query in links to other pages and sort orders', () => {
+  it('the overview page keeps the query in links to other pages and sort orders', () => {
     const view = overview([row('a')], {
       accounts: { ...TROUBLED.accounts, total: 250 },
       matching: 250,
@@ -190,18 +178,18 @@ describe('overview page', () => {
     expect(text).toMatch(/aria-sort="descending"><a [^>]*>Oldest</);
   });
 
-  it('the page reports a query without matches', () => {
+  it('the overview page reports a query without matches', () => {
     const view = overview([], { accounts: TROUBLED.accounts, matching: 0, pages: 0 });
     expect(page(view, { q: 'x' })).toContain('No matching account. <a href="./">Show all</a>');
   });
 
-  it('the page of a single account has no search, sorting or paging', () => {
+  it('the overview page of a single account has no search, sorting or paging', () => {
     const text = page(overview([row('a', { oldestEntered: before(60) })]));
     expect(text).not.toMatch(/<form|class="pager"|aria-sort|<h2>Problems|<h2>Firing/);
     expect(read(text)).toContain('1 of 1 account up · 12 dead letters · 0 alerts firing');
   });
 
-  it('the page has ordered headings with a single h1, and no inline scripts or styles', () => {
+  it('the overview page has ordered headings with a single h1, and no inline scripts or styles', () => {
     const text = page(TROUBLED);
     expect([...text.matchAll(/<h(\d)/g)].map(([, rank]) => rank)).toEqual(['1', '2', '2', '2']);
     expect(page(overview([row('a'), row('b')]))).not.toMatch(
@@ -209,7 +197,7 @@ describe('overview page', () => {
     );
   });
 
-  it('the page renders a hundred accounts within 25 ms of CPU time', () => {
+  it('the overview page renders a hundred accounts within 25 ms of CPU time', () => {
     const view = overview(Array.from({ length: 100 }, (_, index) => row(`account-${index}`)));
     page(view);
     const start = process.cpuUsage();
