@@ -63,7 +63,7 @@ describe('changes', () => {
       { by: 9, overSeconds: 3690 },
     ],
     ['of zero', [[10, 4]], 4, { by: 0, overSeconds: 600 }, { by: 0, overSeconds: 600 }],
-  ] as const)('computes a change %s', (_, points, now, change, rise) => {
+  ] as const)('createRecentChanges computes a change %s', (_, points, now, change, rise) => {
     const recent = recorded({ some_series: points });
     expect(recent.change('some_series', now, HOUR)).toEqual(change);
     expect(recent.rise('some_series', now, HOUR)).toEqual(rise);
@@ -235,7 +235,7 @@ describe('dead-letter numbers', () => {
     [undefined, null],
     [0, '1970-01-01T00:00:00.000Z'],
     [253_402_300_799_000, '9999-12-31T23:59:59.000Z'],
-  ])('formats a time as ISO text, or null if it is out of range: %s', (ms, text) => {
+  ])('isoTime formats a time as ISO text, or null if it is out of range: %s', (ms, text) => {
     expect(isoTime(ms)).toBe(text);
   });
 });

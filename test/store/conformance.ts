@@ -24,7 +24,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
   const put = (...keys: string[]) => keys.map(key => ({ key, value: `value of ${key}` }));
   const found = async (prefix: string) => [...(await store.scan('a', prefix)).keys()].sort();
 
-  it('returns committed rows by account and prefix', async () => {
+  it('a store returns committed rows by account and prefix', async () => {
     await store.commit('a', [
       { key: 'dlq/1', value: 'one' },
       { key: 'dlq/2', value: '' },
@@ -43,7 +43,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect(await store.scan('', '')).toEqual(new Map());
   });
 
-  it('returns the sizes of rows in bytes', async () => {
+  it('a store returns the sizes of rows in bytes', async () => {
     await store.commit('a', [
       { key: 'history/1', value: 'é'.repeat(10_000) },
       { key: 'history/2', value: '' },
@@ -60,7 +60,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect(await store.sizes('c', '')).toEqual(new Map());
   });
 
-  it('replaces and deletes rows; the last change of a key wins', async () => {
+  it('a store replaces and deletes rows; the last change of a key wins', async () => {
     await store.commit('a', [
       { key: 'k', value: '1' },
       { key: 'removed', value: '1' },
@@ -93,7 +93,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     ['the last code point of 16 bits', '\uffff', ['\uffff', '\uffffa'], ['\u{10000}', '\ufffe']],
     ['surrogate pairs', '😀', ['😀', '😀a'], ['😁', '\ud7ff', '\ue000']],
     ['NUL', 'a\0', ['a\0', 'a\0b'], ['a', 'a\x01']],
-  ])('matches a prefix literally: %s', async (_what, prefix, inside, outside) => {
+  ])('a store matches a prefix literally: %s', async (_what, prefix, inside, outside) => {
     await store.commit('a', put(...inside, ...outside));
     expect(await found(prefix)).toEqual([...inside].sort());
     expect(await found('')).toEqual([...inside, ...outside].sort());
@@ -104,12 +104,12 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     ['NUL', 'a\0b'],
     ['a byte order mark', '\ufeffa'],
     ['JSON', JSON.stringify({ text: '\ud800 "quoted" \n' })],
-  ])('stores a value unchanged: %s', async (_what, value) => {
+  ])('a store stores a value unchanged: %s', async (_what, value) => {
     await store.commit('a', [{ key: 'k', value }]);
     expect((await store.scan('a', 'k')).get('k') === value).toBe(true);
   });
 
-  it('accepts keys of 512 characters and rejects a commit that contains a longer key', async () => {
+  it('a store accepts keys of 512 characters and rejects a commit that contains a longer key', async () => {
     const key = '\uffff'.repeat(512);
     await store.commit('a', [{ key, value: 'long' }]);
     await expect(store.commit('a', put('k', `${key}x`))).rejects.toMatchObject({ reason: 'invalid' });
@@ -120,10 +120,15 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     ['a', 'half \ud83d', 'v'],
     ['a', 'k', 'half \ude00'],
     ['\ud83d', 'k', 'v'],
-  ])('rejects text with lone surrogates, which would not be read back unchanged', async (account, key, value) => {
-    await expect(store.commit(account, [...put('fine'), { key, value }])).rejects.toMatchObject({ reason: 'invalid' });
-    expect(await found('')).toEqual([]);
-  });
+  ])(
+    'a store rejects text with lone surrogates, which would not be read back unchanged',
+    async (account, key, value) => {
+      await expect(store.commit(account, [...put('fine'), { key, value }])).rejects.toMatchObject({
+        reason: 'invalid',
+      });
+      expect(await found('')).toEqual([]);
+    },
+  );
 
   describe('guarded commits', () => {
     const guard = { account: '', key: 'guard', value: 'go' };
@@ -181,7 +186,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     });
   });
 
-  it('creates an agent-wide row and leaves an existing one unchanged', async () => {
+  it('a store creates an agent-wide row and leaves an existing one unchanged', async () => {
     await store.create('k', 'first');
     await store.create('k', 'second');
     await Promise.all([store.commit('', [{ key: 'other', value: 'committed' }]), store.create('other', 'created')]);
@@ -194,7 +199,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     await expect(store.create('k', 'late')).rejects.toMatchObject({ reason: 'closed' });
   });
 
-  it('returns the value of a key for every account that has it', async () => {
+  it('a store returns the value of a key for every account that has it', async () => {
     expect(await store.valuesOf('k')).toEqual(new Map());
     for (const account of ['', 'a', 'c'])
       await store.commit(account, [...put('k2'), { key: 'k', value: `${account}!` }]);
@@ -208,13 +213,13 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     );
   });
 
-  it('keeps the order of concurrent commits', async () => {
+  it('a store keeps the order of concurrent commits', async () => {
     const numbers = Array.from({ length: 200 }, (_, n) => String(n));
     await Promise.all(numbers.map(value => store.commit('a', [{ key: 'k', value }])));
     expect(await store.scan('a', '')).toEqual(new Map([['k', '199']]));
   });
 
-  it('ignores changes to the array after commit was called', async () => {
+  it('a store ignores changes to the array after commit was called', async () => {
     const change = { key: 'k', value: 'before' };
     const changes = [change];
     const committed = store.commit('a', changes);
@@ -224,14 +229,14 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect(await store.scan('a', '')).toEqual(new Map([['k', 'before']]));
   });
 
-  it('returns rows that later commits do not modify', async () => {
+  it('a store returns rows that later commits do not modify', async () => {
     await store.commit('a', [{ key: 'k', value: '1' }]);
     const rows = await store.scan('a', '');
     await store.commit('a', [{ key: 'k', value: '2' }]);
     expect(rows).toEqual(new Map([['k', '1']]));
   });
 
-  it('rejects calls once closed; closing again does nothing', async () => {
+  it('a store rejects calls once closed; closing again does nothing', async () => {
     await store.close();
     await store.close();
     const closed = { name: 'StoreError', reason: 'closed', message: expect.stringContaining('is closed') };
@@ -239,7 +244,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     await expect(store.scan('a', '')).rejects.toMatchObject(closed);
   });
 
-  it('completes accepted commits before it closes', async () => {
+  it('a store completes accepted commits before it closes', async () => {
     let done = 0;
     const commits = put('1', '2', '3').map(change => store.commit('a', [change]).then(() => (done += 1)));
     const closed = store.close();

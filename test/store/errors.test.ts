@@ -16,7 +16,7 @@ beforeEach(() => {
 
 describe('open sqlite stores', () => {
   it.each(['rows.db', 'rows.db-wal', 'rows.db-lock'])(
-    'rejects commits that would be lost because %s was removed',
+    'an open SQLite store rejects commits that would be lost because %s was removed',
     async name => {
       const store = await openSqliteStore({ path });
       onTestFinished(() => store.close());
@@ -32,7 +32,7 @@ describe('open sqlite stores', () => {
     },
   );
 
-  it('reports a damaged page as corrupt when it is read', async () => {
+  it('an open SQLite store reports a damaged page as corrupt when it is read', async () => {
     await makeStore(path);
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
@@ -42,7 +42,7 @@ describe('open sqlite stores', () => {
     await expect(store.commit('a', [{ key: '7', value: null }])).rejects.toMatchObject(corrupt);
   });
 
-  it('does not wait long for a lock held by another program, and continues once the lock is released', async () => {
+  it('an open SQLite store does not wait long for a lock held by another program, and continues once the lock is released', async () => {
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
     const other = new DatabaseSync(path);

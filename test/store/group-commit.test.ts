@@ -23,14 +23,14 @@ function setUp(limit = 100, bad: readonly string[] = [], affectsAll = () => fals
 }
 
 describe('group commit', () => {
-  it('writes items added in one turn of the event loop together, and items added later in another group', async () => {
+  it('a group commit writes items added in one turn of the event loop together, and items added later in another group', async () => {
     const { groupCommit, writes } = setUp();
     await Promise.all(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
     await groupCommit.add('d', 1);
     expect(writes).toEqual([['a', 'b', 'c'], ['d']]);
   });
 
-  it('waits for the configured spacing after a group', async () => {
+  it('a group commit waits for the configured spacing after a group', async () => {
     const clock = createManualClock();
     const writes: string[][] = [];
     const write = async (items: readonly string[]) => {
@@ -64,7 +64,7 @@ describe('group commit', () => {
     expect(writes.slice(3)).toEqual([['e', 'f'], ['g']]);
   });
 
-  it('writes no items before the turn ends', async () => {
+  it('a group commit writes no items before the turn ends', async () => {
     const { groupCommit, writes } = setUp();
     const added = groupCommit.add('a', 1);
     await Promise.resolve();
@@ -72,7 +72,7 @@ describe('group commit', () => {
     await added;
   });
 
-  it('limits the weight of a group, but accepts any single item, and yields between groups', async () => {
+  it('a group commit limits the weight of a group, but accepts any single item, and yields between groups', async () => {
     const { groupCommit, writes } = setUp(10);
     const added = ['a', 'b', 'c', 'd'].map((item, n) => groupCommit.add(item, [4, 6, 50, 1][n] as number));
     await nextTurn();
@@ -81,7 +81,7 @@ describe('group commit', () => {
     expect(writes).toEqual([['a', 'b'], ['c'], ['d']]);
   });
 
-  it('retries the items of a failed group one by one, so that only the invalid one fails', async () => {
+  it('a group commit retries the items of a failed group one by one, so that only the invalid one fails', async () => {
     const { groupCommit, writes, failed } = setUp(100, ['b']);
     const results = await Promise.allSettled(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
@@ -92,7 +92,7 @@ describe('group commit', () => {
     expect(writes.at(-1)).toEqual(['d', 'e']);
   });
 
-  it('does not retry items one by one if the error affects the whole group', async () => {
+  it('a group commit does not retry items one by one if the error affects the whole group', async () => {
     const bad = ['b'];
     const { groupCommit, writes, failed } = setUp(100, bad, () => true);
     const results = await Promise.allSettled(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)));
@@ -103,7 +103,7 @@ describe('group commit', () => {
     expect(writes).toEqual([['a', 'b']]);
   });
 
-  it('resolves each item with its own result', async () => {
+  it('a group commit resolves each item with its own result', async () => {
     const { groupCommit } = setUp(2);
     expect(await Promise.all(['a', 'b', 'c'].map(item => groupCommit.add(item, 1)))).toEqual([
       'wrote a',
@@ -112,7 +112,7 @@ describe('group commit', () => {
     ]);
   });
 
-  it('rejects all waiting items after an error that affects them all', async () => {
+  it('a group commit rejects all waiting items after an error that affects them all', async () => {
     const { groupCommit, failed } = setUp(1, ['a'], () => true);
     const results = await Promise.allSettled(['a', 'b'].map(item => groupCommit.add(item, 1)));
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -142,7 +142,7 @@ describe('group commit', () => {
     await groupCommit.ended();
   });
 
-  it('writes every valid item once and in order, regardless of failures', async () => {
+  it('a group commit writes every valid item once and in order, regardless of failures', async () => {
     const item = fc.record({ bad: fc.boolean(), weight: fc.nat(12), turn: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(fc.array(item, { maxLength: 30 }), async items => {

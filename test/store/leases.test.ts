@@ -45,7 +45,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
 
   const leaveOpen = (sql: string, values?: unknown[]) => leaveOpenAt(url, sql, values);
 
-  it('shares accounts among running replicas and reports the holders', async () => {
+  it('leases are shared among running replicas, which report the holders', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     expect([one.open.size, two.open.size]).toEqual([3, 3]);
     expect([...one.open, ...two.open].sort()).toEqual(ALL);
@@ -361,7 +361,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     });
   });
 
-  it('assigns each account to one replica after a restore of an older database', async () => {
+  it('each account is assigned to one replica after an older database is restored', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const copy = (from: string, to: string) => `CREATE TABLE ${to} AS SELECT * FROM ${from}`;
     const query = (sql: string) => cluster.database.query('write', sql);

@@ -23,7 +23,7 @@ describe('store options', () => {
     'postgresql://h:5433/d?sslmode=verify-full&sslrootcert=/ca.pem',
     'postgres:///d?host=/run/postgresql',
     'postgres://u@[::1]:5432/d',
-  ])('accepts and redacts the store URL %s', url => {
+  ])('store options accept and redact the store URL %s', url => {
     const options = storeOptions.parse({ kind: 'postgres', url });
     expect(JSON.stringify(options)).toContain('"url":{"literal":"<secret>"}');
   });
@@ -63,7 +63,7 @@ describe('store options', () => {
       'must be a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h, at most 366d',
     ],
     [{ file: 'x' }, 'Unrecognized key: "file"'],
-  ])('rejects the store options %j', (options, message) => {
+  ])('the store options %j are rejected', (options, message) => {
     expect(storeOptions.safeParse(options).error?.issues.map(issue => issue.message)).toEqual([message]);
   });
 });
@@ -85,13 +85,16 @@ it.each([
   ['postgres://127.0.0.1/d?sslmode=require', undefined],
   ['postgres://[::1]/d', undefined],
   ['postgres:///d?host=/var/run/postgresql', undefined],
-])('warns about store.url %s if it does not verify the certificate of a remote host: %s', (url, warning) => {
-  const text = JSON.stringify({
-    store: { kind: 'postgres', url: { env: 'URL' } },
-    accounts: [{ name: 'a', baseUrl: 'https://h.example', token: { env: 'T' } }],
-  });
-  const { warnings } = parseConfig(text, 'x.yaml', { T: 't', URL: url });
-  expect(warnings.filter(({ path }) => path === 'store.url').map(({ message }) => message)).toEqual(
-    warning === undefined ? [] : [warning],
-  );
-});
+])(
+  'a configuration warns about store.url %s if it does not verify the certificate of a remote host: %s',
+  (url, warning) => {
+    const text = JSON.stringify({
+      store: { kind: 'postgres', url: { env: 'URL' } },
+      accounts: [{ name: 'a', baseUrl: 'https://h.example', token: { env: 'T' } }],
+    });
+    const { warnings } = parseConfig(text, 'x.yaml', { T: 't', URL: url });
+    expect(warnings.filter(({ path }) => path === 'store.url').map(({ message }) => message)).toEqual(
+      warning === undefined ? [] : [warning],
+    );
+  },
+);

@@ -51,7 +51,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
       )
     ).map(({ pid }) => Number(pid));
 
-  it('writes concurrent commits of many accounts in few statements', async () => {
+  it('a PostgreSQL store writes concurrent commits of many accounts in few statements', async () => {
     const accounts = Array.from({ length: 1000 }, (_, n) => `account-${n}`);
     const { store, name } = await open(accounts);
     const before = await postgres().query('SELECT sum(sequence) AS n FROM delivery_watch.lanes', name);
@@ -61,7 +61,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
     expect(await store.scan('account-7', '')).toEqual(new Map([['k', 'account-7']]));
   });
 
-  it('stores a value of 16 megabytes', async () => {
+  it('a PostgreSQL store stores a value of 16 megabytes', async () => {
     const { store } = await open();
     const value = '"é\\'.repeat(4 * 2 ** 20);
     await store.commit('a', [{ key: 'k', value }]);
@@ -70,7 +70,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
   });
 
   it.each(['fast', 'immediate', 'kill'] as const)(
-    'loses no committed row when the server stops (%s), and continues after it starts again',
+    'a PostgreSQL store loses no committed row when the server stops (%s), and continues after it starts again',
     async mode => {
       const { store } = await open();
       let written = -1;

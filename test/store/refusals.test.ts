@@ -52,20 +52,20 @@ async function expectRefusal(reason: string, words: RegExp): Promise<void> {
 }
 
 describe('refused files', () => {
-  it('refuses a file that does not contain a database, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses a file that does not contain a database, and leaves it unchanged', async () => {
     writeFileSync(path, 'these are not the rows you are looking for\n'.repeat(500));
     await expectRefusal('corrupt', /rows\.db is damaged or not a database \(SQLite 26.*restore a backup/);
   });
 
   it.each([1, 100, 511, 512, 1000, 4095, 4096])(
-    'refuses %i bytes that do not form a database, and leaves them unchanged',
+    'openSqliteStore refuses %i bytes that do not form a database, and leaves them unchanged',
     async length => {
       writeFileSync(path, 'x'.repeat(length));
       await expectRefusal('corrupt', /damaged or not a database/);
     },
   );
 
-  it('refuses a truncated file, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses a truncated file, and leaves it unchanged', async () => {
     await makeStore(path);
     truncateSync(path, Math.floor(statSync(path).size / 2));
     await expectRefusal('corrupt', /damaged or not a database/);
@@ -74,7 +74,7 @@ describe('refused files', () => {
   it.each([
     ['truncated', () => truncateSync(path, 8192)],
     ['damaged', () => spoilPage(path, 10)],
-  ])('refuses a %s file with rows in its WAL, and leaves it unchanged', async (_what, damage) => {
+  ])('openSqliteStore refuses a %s file with rows in its WAL, and leaves it unchanged', async (_what, damage) => {
     await makeStore(path);
     const remote = startRemote();
     await remote.open(path);
@@ -85,29 +85,32 @@ describe('refused files', () => {
     expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
   });
 
-  it.each([2, 10])('refuses a file with a damaged page %i, and leaves it unchanged', async page => {
+  it.each([2, 10])('openSqliteStore refuses a file with a damaged page %i, and leaves it unchanged', async page => {
     await makeStore(path);
     spoilPage(path, page);
     await expectRefusal('corrupt', /damaged or not a database/);
   });
 
-  it('refuses a file with a damaged header, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses a file with a damaged header, and leaves it unchanged', async () => {
     await makeStore(path);
     spoilPage(path, 1);
     await expectRefusal('corrupt', /damaged or not a database/);
   });
 
-  it.each(['missing', 'empty'])('refuses a WAL whose database file is %s, and leaves the WAL unchanged', async what => {
-    const remote = startRemote();
-    await remote.open(path);
-    await remote.commit('a', [{ key: 'k', value: 'v' }]);
-    await remote.kill();
-    if (what === 'empty') truncateSync(path, 0);
-    else rmSync(path);
-    await expectRefusal('corrupt', /it is empty or missing, but rows\.db-wal contains rows/);
-  });
+  it.each(['missing', 'empty'])(
+    'openSqliteStore refuses a WAL whose database file is %s, and leaves the WAL unchanged',
+    async what => {
+      const remote = startRemote();
+      await remote.open(path);
+      await remote.commit('a', [{ key: 'k', value: 'v' }]);
+      await remote.kill();
+      if (what === 'empty') truncateSync(path, 0);
+      else rmSync(path);
+      await expectRefusal('corrupt', /it is empty or missing, but rows\.db-wal contains rows/);
+    },
+  );
 
-  it('refuses a newer schema, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses a newer schema, and leaves it unchanged', async () => {
     await makeStore(path);
     const db = new DatabaseSync(path);
     db.exec('PRAGMA user_version = 1000');
@@ -115,7 +118,7 @@ describe('refused files', () => {
     await expectRefusal('newer', /written by a newer version \(schema 1000, this version has \d+\): run that version/);
   });
 
-  it('refuses an older schema, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses an older schema, and leaves it unchanged', async () => {
     await makeStore(path);
     const db = new DatabaseSync(path);
     db.exec('PRAGMA user_version = 1');
@@ -129,14 +132,14 @@ describe('refused files', () => {
   it.each([
     ['with tables', 'CREATE TABLE theirs (id INTEGER)'],
     ['with a schema number', 'PRAGMA user_version = 1'],
-  ])('refuses the database of another program %s, and leaves it unchanged', async (_what, sql) => {
+  ])('openSqliteStore refuses the database of another program %s, and leaves it unchanged', async (_what, sql) => {
     const db = new DatabaseSync(path);
     db.exec(sql);
     db.close();
     await expectRefusal('foreign', /database of another program: set store\.path/);
   });
 
-  it('refuses a database of this program without its table, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses a database of this program without its table, and leaves it unchanged', async () => {
     await makeStore(path);
     const db = new DatabaseSync(path);
     db.exec('DROP TABLE rows');
@@ -144,7 +147,7 @@ describe('refused files', () => {
     await expectRefusal('corrupt', /no such table/);
   });
 
-  it('refuses a folder in place of the file', async () => {
+  it('openSqliteStore refuses a folder in place of the file', async () => {
     mkdirSync(path);
     await expect(openSqliteStore({ path })).rejects.toMatchObject({
       reason: 'path',
@@ -152,20 +155,20 @@ describe('refused files', () => {
     });
   });
 
-  it('refuses a path below a file', async () => {
+  it('openSqliteStore refuses a path below a file', async () => {
     writeFileSync(join(folder, 'file'), '');
     for (const below of [join(folder, 'file', 'rows.db'), join(folder, 'file', 'more', 'rows.db')]) {
       await expect(openSqliteStore({ path: below })).rejects.toMatchObject({ name: 'StoreError', reason: 'path' });
     }
   });
 
-  it('refuses a file name that is too long, and a broken link', async () => {
+  it('openSqliteStore refuses a file name that is too long, and a broken link', async () => {
     await expect(openSqliteStore({ path: join(folder, 'x'.repeat(300)) })).rejects.toMatchObject({ reason: 'path' });
     symlinkSync(join(folder, 'nothing'), path);
     await expect(openSqliteStore({ path })).rejects.toMatchObject({ reason: 'path' });
   });
 
-  it('refuses a read-only folder and a read-only file', async ({ skip }) => {
+  it('openSqliteStore refuses a read-only folder and a read-only file', async ({ skip }) => {
     await makeStore(path);
     const remote = startRemote();
     for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
@@ -188,7 +191,7 @@ describe('refused files', () => {
     await expect(remote.open(path)).rejects.toMatchObject(readonly);
   });
 
-  it('refuses a read-only file system', async ({ skip }) => {
+  it('openSqliteStore refuses a read-only file system', async ({ skip }) => {
     const why = whyNoMounts(folder);
     if (why) skip(why);
     await makeStore(path);

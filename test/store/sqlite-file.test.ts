@@ -179,8 +179,8 @@ describe('sqlite file', () => {
     const outside = other.prepare("SELECT count(*) AS rows, max(value) AS total FROM rows WHERE account = 'a'");
     const seen = new Set<string>();
     while (!isDone) {
-      const looked = outside.get() as { rows: number; total: string };
-      seen.add(`${looked.rows} ${looked.total.slice(0, 1)}`);
+      const counted = outside.get() as { rows: number; total: string };
+      seen.add(`${counted.rows} ${counted.total.slice(0, 1)}`);
       turns += 1;
       await new Promise(resolve => setImmediate(resolve));
     }

@@ -18,7 +18,7 @@ import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { HOUR, MINUTE, optionsOf } from './auto-cancel-options.ts';
 import type { Scene } from './auto-cancel-scene-type.ts';
-import { told } from './journal-words.ts';
+import { journalText } from './journal-words.ts';
 import { giveOrder, operatorClock } from './operators.ts';
 import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
@@ -230,7 +230,7 @@ export async function createScene(section: object): Promise<Scene> {
     }
     for (const line of lines)
       if ('target' in line) names.set(line.action, `${line.target.dlqId ?? line.target.messageId}`);
-    const written = lines.slice(read).map(line => told(line, action => names.get(action) ?? action));
+    const written = lines.slice(read).map(line => journalText(line, action => names.get(action) ?? action));
     const left = log.lines.slice(logged).flatMap(({ fields, message }) => {
       const { dlqId, reason } = fields as { dlqId?: string; reason?: string };
       return message.endsWith('skipped') ? [`left ${dlqId} ${reason}`] : [];

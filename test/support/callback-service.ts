@@ -79,9 +79,9 @@ export function createCallbackService({
     const state = stateOf(callback, run);
     const before = rows.get(callback);
     if (before?.run === run && before?.state === state) return before.entry;
-    const told = `CALLBACK_${state}`;
-    const info = { state: told, ...(reportsMessage && { messageId: run?.messageId }) };
-    const entry = toDlqEntry({ ...row, [shape]: shape === 'failureFunctionState' ? told : info }) as DlqEntry;
+    const reported = `CALLBACK_${state}`;
+    const info = { state: reported, ...(reportsMessage && { messageId: run?.messageId }) };
+    const entry = toDlqEntry({ ...row, [shape]: shape === 'failureFunctionState' ? reported : info }) as DlqEntry;
     rows.set(callback, { run, state, entry });
     return entry;
   }
@@ -149,7 +149,7 @@ export function createCallbackService({
 
   function answer(id: string): CancelResponse {
     const callback = known.get(id);
-    if (!callback) throw new Error(`a DELETE of ${id}, which never was`);
+    if (!callback) throw new Error(`a DELETE of the unknown dead letter ${id}`);
     if (incident() === 'errors' && random.chance(0.5)) return { kind: 'not_sent', why: 'no connection' };
     const luck = random.fraction();
     if (luck < 0.05) return { kind: 'limited', status: 429, retryAfter: 1000 };
@@ -163,7 +163,7 @@ export function createCallbackService({
     return { kind: 'accepted', status: random.pick([302, 302, 200, 202, 204]) };
   }
 
-  const unused = () => Promise.reject(new Error('nobody asks for this'));
+  const unused = () => Promise.reject(new Error('not used in these tests'));
   return {
     reader: { dlqPages, eventPages, flowControl: unused, flowControlKey: unused },
     writer: {

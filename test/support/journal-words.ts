@@ -1,7 +1,7 @@
 import type { JournalEntry } from '../../src/model/journal.ts';
 
 /** Returns a short form of a journal line: `ended a confirmed read_canceled`. */
-export function told(entry: JournalEntry, nameOf: (action: string) => string): string {
+export function journalText(entry: JournalEntry, nameOf: (action: string) => string): string {
   const words = (...all: unknown[]) => all.filter(word => word !== undefined).join(' ');
   switch (entry.step) {
     case 'paused':

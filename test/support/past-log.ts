@@ -65,8 +65,8 @@ function* pastEvents(count: number, start: number, end: number): Generator<PastE
     const url = `https://${host}/x`;
     const createdAt = start + Math.floor((message * (end - start)) / messages);
     for (const [state, after, status] of LIVES[message % LIVES.length] ?? []) {
-      const said = status === undefined ? {} : { responseStatus: status };
-      yield { messageId: `msg_${message}`, state, time: createdAt + after, host, url, ...said };
+      const response = status === undefined ? {} : { responseStatus: status };
+      yield { messageId: `msg_${message}`, state, time: createdAt + after, host, url, ...response };
     }
   }
 }
@@ -108,7 +108,7 @@ export async function backfillPast({ count, span }: { count: number; span: numbe
 }
 
 /** Compared families. Each function returns the labels of the series that counts an event, or undefined if none does. */
-const JUDGED: Readonly<Record<string, (event: PastEvent) => Readonly<Record<string, string>> | undefined>> = {
+const COMPARED: Readonly<Record<string, (event: PastEvent) => Readonly<Record<string, string>> | undefined>> = {
   delivery_events_total: ({ state }) => ({ state }),
   delivery_messages_finished_total: ({ state }) =>
     ['delivered', 'failed', 'cancelled'].includes(state) ? { outcome: state } : undefined,
@@ -144,7 +144,7 @@ function truthOf(events: readonly PastEvent[], family: string, from: number, to:
   const sums: Record<string, number> = {};
   for (let index = firstAfter(events, from); index < firstAfter(events, to); index += 1) {
     const event = events[index] as PastEvent;
-    const labels = JUDGED[family]?.(event);
+    const labels = COMPARED[family]?.(event);
     if (!labels) continue;
     const key = keyOf({ ...labels, destination: event.host });
     sums[key] = (sums[key] ?? 0) + 1;
@@ -185,7 +185,7 @@ const nonZero = (increases: Iterable<readonly [string, number]>) =>
 /** Compares each minute and the total in Prometheus with the log. Returns the number of compared increases. */
 export async function checkPast(prometheus: Prometheus, { from, to, events, backfilled }: PastLog): Promise<number> {
   let compared = 0;
-  for (const family of Object.keys(JUDGED)) {
+  for (const family of Object.keys(COMPARED)) {
     const selector = `${family}{account="a"}`;
     const marks = marksOf(backfilled.stdout, family);
     expect([marks[0], marks.at(-1), marks.length], family).toEqual([from, to, (to - from) / MINUTE + 1]);

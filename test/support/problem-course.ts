@@ -9,8 +9,8 @@ import { withClosing } from '../../src/kit/closing.ts';
 import type { Problem } from '../../src/status/api/parts.ts';
 import { createDrivenClock, drive } from './course.ts';
 
-/** Problems shown in one minute. */
-export interface Said {
+/** Problems on the page in one minute. */
+export interface ReportedProblems {
   readonly minute: number;
   readonly problems: readonly Problem[];
 }
@@ -30,7 +30,7 @@ export function problemCourse(
   minutes: number,
   collect?: object,
   seed = DEMO_SEED,
-): Promise<readonly Said[]> {
+): Promise<readonly ReportedProblems[]> {
   return withClosing(async closing => {
     const clock = createDrivenClock(Date.UTC(2026, 2, 14, 10));
     const emulator = await startEmulator({ scenario, seed, clock, maxEvents: DEMO_EVENTS });
@@ -52,25 +52,27 @@ export function problemCourse(
     const { signal } = new AbortController();
     // No loop reads auto-cancel's brake here: this command reads it.
     await served.command({ kind: 'resume', by: 'test', reason: 'start' }, signal);
-    const said: Said[] = [];
+    const reported: ReportedProblems[] = [];
     await drive(
       clock,
       running.flatMap(({ account }) => account.rounds),
       minutes,
       async minute => {
         for (const { autoCancel } of running) await autoCancel?.run(signal);
-        said.push({ minute, problems: served.account('demo')?.problems ?? [] });
+        reported.push({ minute, problems: served.account('demo')?.problems ?? [] });
         for (const account of running) await account.sample();
       },
     );
-    return said;
+    return reported;
   });
 }
 
 /** Returns the first occurrence of each severity and kind. */
-export function firstSaid(said: readonly Said[]): Map<string, { readonly minute: number; readonly text: string }> {
+export function firstOccurrences(
+  reported: readonly ReportedProblems[],
+): Map<string, { readonly minute: number; readonly text: string }> {
   const first = new Map<string, { minute: number; text: string }>();
-  for (const { minute, problems } of said) {
+  for (const { minute, problems } of reported) {
     for (const { severity, kind, text } of problems) {
       const key = `${severity} ${kind}`;
       if (!first.has(key)) first.set(key, { minute, text });

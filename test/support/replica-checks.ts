@@ -72,7 +72,7 @@ export function checkOneAtATime(
     }
     const gained = epochs.get(account) ?? 0;
     if (tenures.length > gained)
-      faults.push(`${account}: gained ${gained} times, polled in turns by ${tenures.map(each => each.replica)}`);
+      faults.push(`${account}: gained ${gained} times, polled alternately by ${tenures.map(each => each.replica)}`);
   }
   return { handOvers, faults };
 }
@@ -127,12 +127,12 @@ const MARKING = 10_000;
  * then repeats it with the same key.
  */
 export function checkNotifications(
-  told: readonly ReceivedNotification[],
+  received: readonly ReceivedNotification[],
   interruptions: readonly Isolation[],
 ): string[] {
   const isKnown = ({ replica, start }: ReceivedNotification) =>
     !interruptions.some(each => each.replica === replica && start >= each.from - MARKING && start <= each.to);
-  const states = Map.groupBy(told, each => `${each.alert} ${each.account} ${each.status} ${each.startsAt}`);
+  const states = Map.groupBy(received, each => `${each.alert} ${each.account} ${each.status} ${each.startsAt}`);
   return [...states]
     .filter(([, all]) => new Set(all.map(({ key }) => key)).size > 1 || all.filter(isKnown).length > 1)
     .map(([state, all]) => `${state} by ${all.map(({ replica, key }) => `${replica} (${key})`).join(', ')}`);

@@ -51,8 +51,8 @@ async function setUp(traces: number, endpoint?: string) {
   });
   afterThisTest(() => lifecycles.close());
   /** Makes the store fail after `after` successful removals. */
-  const failStore = (is: boolean, after = 0) => {
-    [fails, removals] = [is, after];
+  const failStore = (isFailing: boolean, after = 0) => {
+    [fails, removals] = [isFailing, after];
   };
   const run = (signal = NEVER) => lifecycles.run(signal);
   return { receiver, rows, counted, clock, log, run, failStore, close: lifecycles.close };

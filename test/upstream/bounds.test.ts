@@ -8,7 +8,7 @@ import { json, serve } from '../support/http-service.ts';
 const signal = () => new AbortController().signal;
 
 describe('bounds', () => {
-  it('does not parse a body with too many values or levels, and requests a smaller page instead', async () => {
+  it('the client does not parse a body with too many values or levels, and requests a smaller page instead', async () => {
     const bombs = {
       100: `{"messages":[{"a":[${'{},'.repeat(3_000_000)}{}]}]}`,
       50: `{"messages":${'['.repeat(2_000_000)}`,
@@ -24,7 +24,7 @@ describe('bounds', () => {
     expect(service.requests).toEqual(['GET /v2/dlq?count=100', 'GET /v2/dlq?count=50', 'GET /v2/dlq?count=25']);
   });
 
-  it('reads a long page of rows regardless of brackets and quotes in their texts', async () => {
+  it('the client reads a long page of rows regardless of brackets and quotes in their texts', async () => {
     const body = '{[,"\\'.repeat(10_000);
     const messages = Array.from({ length: 100 }, (_, index) => ({ dlqId: `${index}-0`, body, header: { a: ['b'] } }));
     const service = await serve((_request, response) => json(response, { messages }));
@@ -32,7 +32,7 @@ describe('bounds', () => {
   });
 
   it.each(['http', 'https'])(
-    'times out, or stops immediately when aborted, if an %s server accepts a connection but never responds',
+    'the client times out, or stops immediately when aborted, if an %s server accepts a connection but never responds',
     async scheme => {
       const sockets = new Set<Socket>();
       const server = createServer(socket => void sockets.add(socket.on('error', () => undefined))).listen(
@@ -54,7 +54,7 @@ describe('bounds', () => {
     },
   );
 
-  it('rejects a cursor that is too long for a URL', async () => {
+  it('the client rejects a cursor that is too long for a URL', async () => {
     const service = await serve((_request, response) => json(response, { cursor: 'c'.repeat(5000), messages: [] }));
     const { reader } = createTestClient(service.url);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
@@ -63,7 +63,7 @@ describe('bounds', () => {
     });
   });
 
-  it('requests a smaller page when the service rejects the number of rows, and keeps the smaller size', async () => {
+  it('the client requests a smaller page when the service rejects the number of rows, and keeps the smaller size', async () => {
     const service = await serve((request, response) => {
       const count = new URL(request.url ?? '', 'http://x').searchParams.get('count');
       if (count === '100') json(response, { events: [] });
@@ -78,7 +78,7 @@ describe('bounds', () => {
     ]);
   });
 
-  it('does not keep a smaller page size that was rejected as well', async () => {
+  it('the client does not keep a smaller page size that was rejected as well', async () => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, 400));
     const { reader } = createTestClient(service.url);
     for (let read = 0; read < 2; read += 1) {

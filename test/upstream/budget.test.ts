@@ -25,7 +25,7 @@ function setUp(options: Partial<BudgetOptions>) {
 }
 
 describe('budget', () => {
-  it('runs a starved background request before newer urgent requests', async () => {
+  it('the budget runs a starved background request before newer urgent requests', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
     await ask('first');
     const walk = ask('walk', 'background');
@@ -40,7 +40,7 @@ describe('budget', () => {
     await Promise.all([walk, ...lists]);
   });
 
-  it('runs requests with the priority look last, but eventually', async () => {
+  it('the budget runs requests with the priority look last, but eventually', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
     await ask('first');
     const all = [ask('look', 'look'), ask('walk', 'background'), ask('cancel', 'action')];
@@ -55,7 +55,7 @@ describe('budget', () => {
     expect([walk < look, look < started.lastIndexOf('list')]).toEqual([true, true]);
   });
 
-  it('continues with the number of requests spent on the same day, but not on another day', () => {
+  it('the budget continues with the number of requests spent on the same day, but not on another day', () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
     const today = Math.floor(clock.now() / 86_400_000);
@@ -65,7 +65,7 @@ describe('budget', () => {
     return ask('a').then(() => expect(budget.spent()).toEqual({ day: today, requests: 1 }));
   });
 
-  it('runs a burst immediately, then one request per token', async () => {
+  it('the budget runs a burst immediately, then one request per token', async () => {
     const { clock, started, ask, waited } = setUp({ burst: 3 });
     const all = ['a', 'b', 'c', 'd', 'e'].map(name => ask(name));
     await settle();
@@ -79,7 +79,7 @@ describe('budget', () => {
     expect(waited()).toBeCloseTo(0.3, 1);
   });
 
-  it('never exceeds the allowed concurrency', async () => {
+  it('the budget never exceeds the allowed concurrency', async () => {
     const { started, ask } = setUp({ burst: 10, concurrency: 2 });
     const release: (() => void)[] = [];
     const hold = () => new Promise<void>(resolve => release.push(resolve));
@@ -93,14 +93,14 @@ describe('budget', () => {
     await Promise.all(all);
   });
 
-  it('releases a slot when a request fails', async () => {
+  it('the budget releases a slot when a request fails', async () => {
     const { started, ask } = setUp({ burst: 10, concurrency: 1 });
     await expect(ask('a', 'events', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await ask('b');
     expect(started).toEqual(['a', 'b']);
   });
 
-  it('runs requests by priority, then in the order of arrival', async () => {
+  it('the budget runs requests by priority, then in the order of arrival', async () => {
     const { clock, started, ask } = setUp({});
     await ask('first');
     const all = [ask('background', 'background'), ask('normal 1'), ask('action', 'action'), ask('normal 2')];
@@ -109,7 +109,7 @@ describe('budget', () => {
     expect(started).toEqual(['first', 'action', 'normal 1', 'normal 2', 'background']);
   });
 
-  it('drops a request that is aborted while it waits', async () => {
+  it('the budget drops a request that is aborted while it waits', async () => {
     const { clock, budget, started, ask } = setUp({});
     await ask('a');
     const stop = new AbortController();
@@ -123,7 +123,7 @@ describe('budget', () => {
     expect(started).toEqual(['a', 'b']);
   });
 
-  it('reserves a tenth of the daily budget for actions, rejects further requests, and resets at 00:00 UTC', async () => {
+  it('the budget reserves a tenth of the daily budget for actions, rejects further requests, and resets at 00:00 UTC', async () => {
     const { clock, budget, ask } = setUp({ burst: 10, requestsPerDay: 3 });
     await ask('a');
     expect(budget.remaining()).toBe(2);
@@ -140,7 +140,7 @@ describe('budget', () => {
     expect(budget.remaining()).toBe(2);
   });
 
-  it('spreads the rest of the daily budget over the rest of the day', async () => {
+  it('the budget spreads the rest of the daily budget over the rest of the day', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 100, burst: 1, requestsPerDay: 35 });
     await ask('first');
     // Reads may use 31 requests. After the first, 30 remain for the last minute of the day: one every two seconds.
@@ -154,7 +154,7 @@ describe('budget', () => {
     expect(started).toEqual(['first', 'a', 'b']);
   });
 
-  it('does not grant the daily budget twice when the wall clock is set back', async () => {
+  it('the budget does not grant the daily budget twice when the wall clock is set back', async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 2, 0, 0, 1));
     let step = 0;
     const limits = { requestsPerSecond: 10, burst: 10, concurrency: 1, requestsPerDay: 5 };
@@ -166,7 +166,7 @@ describe('budget', () => {
     expect(budget.remaining()).toBe(4);
   });
 
-  it('does not grant the daily budget twice after a restart with a wall clock that is behind', async () => {
+  it('the budget does not grant the daily budget twice after a restart with a wall clock that is behind', async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 30));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
     const today = Math.floor(clock.now() / 86_400_000);
@@ -176,7 +176,7 @@ describe('budget', () => {
     }
   });
 
-  it('resets daily again after the wall clock was far ahead and was corrected', async () => {
+  it('the budget resets daily again after the wall clock was far ahead and was corrected', async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 2, 12));
     let step = 0;
     const limits = { requestsPerSecond: 10, burst: 10, concurrency: 1, requestsPerDay: 5 };
@@ -190,7 +190,7 @@ describe('budget', () => {
     expect(budget.spent().day).toBe(Math.floor(clock.now() / 86_400_000));
   });
 
-  it('runs no requests during a pause: short pauses delay requests, long ones reject them immediately', async () => {
+  it('the budget runs no requests during a pause: short pauses delay requests, long ones reject them immediately', async () => {
     const { clock, budget, started, ask } = setUp({ requestsPerSecond: 0.01, burst: 2 });
     budget.pause(20_000);
     const held = ask('held');
@@ -209,7 +209,7 @@ describe('budget', () => {
     expect(started).toEqual(['held', 'held too long', 'sent after 15 minutes']);
   });
 
-  it('leaves no timer behind when no request waits', async () => {
+  it('the budget leaves no timer behind when no request waits', async () => {
     const { clock, budget, ask } = setUp({ requestsPerSecond: 0.001 });
     await ask('a');
     const stop = new AbortController();

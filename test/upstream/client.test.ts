@@ -31,7 +31,7 @@ function packedBlanks(bytes: number): Buffer {
 }
 
 describe('client', () => {
-  it('sends the bearer token, accepts gzip, and counts calls, time and bytes', async () => {
+  it('the client sends the bearer token, accepts gzip, and counts calls, time and bytes', async () => {
     const body = gzipSync(JSON.stringify({ flowControls: [{ flowControlKey: 'k', waitListSize: 3 }] }));
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(body),
@@ -43,7 +43,7 @@ describe('client', () => {
     expect(counts).toMatchObject({ requests: { 'flow_control ok': 1 }, rejected: {}, bytes: body.length, timed: 1 });
   });
 
-  it('walks the DLQ by cursor with the given filters', async () => {
+  it('the client walks the DLQ by cursor with the given filters', async () => {
     const service = await serve((request, response) => {
       const cursor = new URL(request.url ?? '', 'http://x').searchParams.get('cursor');
       if (cursor === null) json(response, { cursor: 'a+b/c=', messages: [{ dlqId: '1-0', createdAt: 1 }] });
@@ -61,7 +61,7 @@ describe('client', () => {
     expect(counts.rejected).toEqual({ dlq: 2 });
   });
 
-  it('reads events between two times', async () => {
+  it('the client reads events between two times', async () => {
     const service = await serve((_request, response) =>
       json(response, { cursor: '', events: [{ messageId: 'm', state: 'CANCELED', time: '5' }] }),
     );
@@ -72,7 +72,7 @@ describe('client', () => {
     expect(service.requests).toEqual(['GET /v2/events?fromDate=1&toDate=9&count=1000']);
   });
 
-  it('filters the event list by every supported parameter', async () => {
+  it('the client filters the event list by every supported parameter', async () => {
     const service = await serve((_request, response) => json(response, { events: [] }));
     const { reader } = createTestClient(service.url);
     const narrow = { messageId: 'm', state: 'IN_PROGRESS', url: 'u', topicName: 't', scheduleId: 's', queueName: 'q' };
@@ -86,7 +86,7 @@ describe('client', () => {
     ['null', null],
     ['null for the list', { flowControls: null }],
     ['nothing', {}],
-  ])('treats %s as an empty list of keys', async (_what, body) => {
+  ])('the client treats %s as an empty list of keys', async (_what, body) => {
     const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
     expect(await allKeys(reader, signal())).toEqual({ rows: [], rejected: 0 });
@@ -97,7 +97,7 @@ describe('client', () => {
     ['no list', { message: 'maintenance' }],
     ['an error next to the list', { flowControls: [], messages: [], events: [], error: 'no' }],
     ['no readable rows', { flowControls: [null], messages: [null, {}], events: [{ id: 1 }] }],
-  ])('counts a response with %s as a missing list and uses no data from it', async (_what, body) => {
+  ])('the client counts a response with %s as a missing list and uses no data from it', async (_what, body) => {
     const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
     const bad = { reason: 'invalid_response' };
@@ -107,7 +107,7 @@ describe('client', () => {
     expect(counts).toMatchObject({ missing: { flow_control: 1, dlq: 1, events: 1 }, rejected: {} });
   });
 
-  it('returns the number of unreadable rows of each page', async () => {
+  it('the client returns the number of unreadable rows of each page', async () => {
     const service = await serve((request, response) => {
       const isFirst = !request.url?.includes('cursor');
       json(response, { ...(isFirst ? { cursor: 'next' } : {}), messages: [{ dlqId: isFirst ? 'a' : 'b' }, null, {}] });
@@ -118,7 +118,7 @@ describe('client', () => {
     expect(rejected).toEqual([2, 2]);
   });
 
-  it('does not count a list as missing if the request failed', async () => {
+  it('the client does not count a list as missing if the request failed', async () => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, 503));
     const { reader, counts } = createTestClient(service.url);
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'server' });
@@ -133,7 +133,7 @@ describe('client', () => {
     [500, 'server', 4],
     [503, 'server', 4],
     [302, 'invalid_response', 1],
-  ] as const)('classifies status %i as %s after %i attempts', async (status, reason, tries) => {
+  ] as const)('the client classifies status %i as %s after %i attempts', async (status, reason, tries) => {
     const service = await serve((_request, response) => json(response, { error: `no: ${TOKEN}` }, status));
     const { error, counts } = await failure(service.url);
     expect(error.reason).toBe(reason);
@@ -150,7 +150,7 @@ describe('client', () => {
     ['more than 16 KiB', JSON.stringify({ error: 'down', more: ' '.repeat(16_384) })],
     ['more than 32 MiB', Buffer.alloc(33 * MIB, ' ')],
     ['gzip of more than 16 KiB', packedBlanks(20 * MIB)],
-  ])('keeps the status of an error response if its body is %s', async (_what, body) => {
+  ])('the client keeps the status of an error response if its body is %s', async (_what, body) => {
     const service = await serve((_request, response) => {
       const encoding = Buffer.isBuffer(body) && body[0] === 0x1f ? { 'content-encoding': 'gzip' } : {};
       response.writeHead(403, encoding).end(body);
@@ -160,21 +160,21 @@ describe('client', () => {
     expect(error.serviceError).toBeUndefined();
   });
 
-  it('keeps the status of an error response in an unknown encoding', async () => {
+  it('the client keeps the status of an error response in an unknown encoding', async () => {
     const service = await serve((_request, response) =>
       response.writeHead(403, { 'content-encoding': 'br' }).end('{"error":"no"}'),
     );
     expect((await failure(service.url)).error.message).toBe('GET /v2/flowControl: status 403');
   });
 
-  it('decompresses the error text of a gzipped response', async () => {
+  it('the client decompresses the error text of a gzipped response', async () => {
     const service = await serve((_request, response) =>
       response.writeHead(403, { 'content-encoding': 'gzip' }).end(gzipSync('{"error":"read only"}')),
     );
     expect((await failure(service.url)).error.message).toBe('GET /v2/flowControl: status 403: read only');
   });
 
-  it('reports the status of an error response if its body is not complete within the timeout', async () => {
+  it('the client reports the status of an error response if its body is not complete within the timeout', async () => {
     const service = await serve((_request, response) => {
       response.writeHead(403).write('{"error":"');
       const drip = setInterval(() => response.write('x'), 20);
@@ -186,7 +186,7 @@ describe('client', () => {
     expect(performance.now() - start).toBeLessThan(2000);
   });
 
-  it('repeats the error text of a rejected token in every failure until the token is retried', async () => {
+  it('the client repeats the error text of a rejected token in every failure until the token is retried', async () => {
     const service = await serve((_request, response) => json(response, { error: 'token expired' }, 401));
     const { reader } = createTestClient(service.url);
     await expect(allKeys(reader, signal())).rejects.toThrow('GET /v2/flowControl: status 401: token expired');
@@ -197,7 +197,7 @@ describe('client', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  it('follows no redirect, so the token is sent to no other host', async () => {
+  it('the client follows no redirect, so the token is sent to no other host', async () => {
     const elsewhere = await serve((_request, response) => json(response, []));
     const service = await serve((_request, response) =>
       response.writeHead(307, { location: `${elsewhere.url}/v2/flowControl` }).end(),
@@ -207,7 +207,7 @@ describe('client', () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
-  it('retries after a temporary error with increasing delays, and succeeds', async () => {
+  it('the client retries after a temporary error with increasing delays, and succeeds', async () => {
     let calls = 0;
     const service = await serve((_request, response) => {
       calls += 1;
@@ -220,7 +220,7 @@ describe('client', () => {
     expect(counts.requests).toEqual({ 'flow_control server': 3, 'flow_control ok': 1 });
   });
 
-  it('waits for Retry-After, pauses the whole account, and fails immediately if the delay is too long', async () => {
+  it('the client waits for Retry-After, pauses the whole account, and fails immediately if the delay is too long', async () => {
     let header = '7';
     const service = await serve((_request, response) => response.writeHead(429, { 'retry-after': header }).end());
     const pauses: number[] = [];
@@ -247,12 +247,12 @@ describe('client', () => {
   it.each([
     ['no HTTP', 'nonsense\r\n\r\n'],
     ['endless headers', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`],
-  ])('classifies %s as an invalid response', async (_what, bytes) => {
+  ])('the client classifies %s as an invalid response', async (_what, bytes) => {
     const service = await serve(request => request.socket.end(bytes));
     expect((await failure(service.url)).error).toMatchObject({ reason: 'invalid_response' });
   });
 
-  it('rejects a page with far more rows than requested', async () => {
+  it('the client rejects a page with far more rows than requested', async () => {
     const service = await serve((_request, response) =>
       json(response, { messages: Array(1001).fill({ dlqId: '1-0' }) }),
     );
@@ -269,7 +269,7 @@ describe('client', () => {
     ['a number', '5'],
     ['a wrong type', '{"flowControls": "secret-body"}'],
     ['nothing', ''],
-  ])('classifies %s as an invalid response and does not quote it', async (_what, body) => {
+  ])('the client classifies %s as an invalid response and does not quote it', async (_what, body) => {
     const service = await serve((_request, response) => response.end(body));
     const { error } = await failure(service.url);
     expect(error.reason).toBe('invalid_response');
@@ -277,7 +277,7 @@ describe('client', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  it('stops reading a body at the limit, plain or decompressed', async () => {
+  it('the client stops reading a body at the limit, plain or decompressed', async () => {
     const chunk = Buffer.alloc(1024 * 1024, ' ');
     let sent = 0;
     const endless = await serve((_request, response) => {
@@ -304,7 +304,7 @@ describe('client', () => {
     );
   });
 
-  it('requests half as many rows when a page is too large to read, and keeps the smaller size', async () => {
+  it('the client requests half as many rows when a page is too large to read, and keeps the smaller size', async () => {
     // A compressed page of blanks above the limit is cheap to send.
     const tooLarge = packedBlanks(33 * MIB);
     const service = await serve((request, response) => {
@@ -329,7 +329,7 @@ describe('client', () => {
     expect(service.requests[5]).toBe('GET /v2/dlq?count=12');
   });
 
-  it('fails and counts an unreadable row when a page of one row is too large', async () => {
+  it('the client fails and counts an unreadable row when a page of one row is too large', async () => {
     const tooLarge = packedBlanks(MAX_BODY_BYTES + 1);
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
@@ -346,7 +346,7 @@ describe('client', () => {
     expect(service.requests).toHaveLength(7);
   });
 
-  it('fails after the timeout if a service never responds or sends its response too slowly', async () => {
+  it('the client fails after the timeout if a service never responds or sends its response too slowly', async () => {
     const hanging = await serve(() => undefined);
     const { error, counts } = await failure(hanging.url, { timeout: 20 });
     expect(error.reason).toBe('timeout');
@@ -363,7 +363,7 @@ describe('client', () => {
     for (const drop of drops) clearInterval(drop);
   });
 
-  it('classifies refused and reset connections as network errors', async () => {
+  it('the client classifies refused and reset connections as network errors', async () => {
     const reset = await serve(request => request.socket.resetAndDestroy());
     expect((await failure(reset.url)).error.reason).toBe('network');
     const gone = await serve();
@@ -373,7 +373,7 @@ describe('client', () => {
     expect(counts.requests).toEqual({ 'flow_control network': 4 });
   });
 
-  it('stops immediately when aborted, without counting a failure', async () => {
+  it('the client stops immediately when aborted, without counting a failure', async () => {
     const stop = new AbortController();
     const service = await serve(() => stop.abort(new Error('stopping')));
     const { reader, counts } = createTestClient(service.url);
@@ -382,7 +382,7 @@ describe('client', () => {
   });
 });
 
-it('exceeds the service’s limit per second at most once', async () => {
+it('the client exceeds the service’s limit per second at most once', async () => {
   const emulator = await emulate({ dialect: { requestsPerSecond: 3, burstReset: 'milliseconds' } });
   const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
   const { reader, counts } = createTestClient(emulator.url, {

@@ -30,6 +30,6 @@ it.each([
     undefined,
   ],
   ['an ordinary response', 200, {}, undefined],
-] as const)('the retry delay is correct for %s', (_what, status, headers, wait) =>
+] as const)('requestedWait returns the retry delay for %s', (_what, status, headers, wait) =>
   expect(requestedWait(status, headers, NOW)).toBe(wait),
 );

@@ -4,7 +4,7 @@ import { MAX_PAGES, paginate } from '../../src/upstream/paginate.ts';
 import { allRows } from '../support/client.ts';
 
 describe('paginate', () => {
-  it('returns each row once, in order, regardless of the page boundaries', async () => {
+  it('paginate returns each row once, in order, regardless of the page boundaries', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fc.integer(), { maxLength: 4 }), { minLength: 1, maxLength: 12 }),
@@ -27,7 +27,7 @@ describe('paginate', () => {
     );
   });
 
-  it('stops at a repeated cursor', async () => {
+  it('paginate stops at a repeated cursor', async () => {
     const next: Record<string, string> = { start: 'a', a: 'b', b: 'c', c: 'a' };
     let calls = 0;
     const walk = allRows(
@@ -43,7 +43,7 @@ describe('paginate', () => {
     expect(calls).toBe(4);
   });
 
-  it('stops an endless list', async () => {
+  it('paginate stops an endless list', async () => {
     let calls = 0;
     const walk = allRows(
       paginate('list', async () => {
@@ -58,7 +58,7 @@ describe('paginate', () => {
     expect(calls).toBe(MAX_PAGES);
   });
 
-  it('reads no page before it is requested', async () => {
+  it('paginate reads no page before it is requested', async () => {
     let calls = 0;
     const pages = paginate('list', async () => {
       calls += 1;

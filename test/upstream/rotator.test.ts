@@ -28,7 +28,7 @@ async function reset(
 }
 
 describe('rotator', () => {
-  it('sends one request with the login and without a body, and passes the response on unchanged', async () => {
+  it('the rotator sends one request with the login and without a body, and passes the response on unchanged', async () => {
     const odd = Buffer.from([0xff, 0x00, 0x7b]);
     const { service, end, kept } = await reset(response => response.end(odd), { path: '/below/' });
     expect(end).toEqual({ end: 'answered' });
@@ -41,7 +41,7 @@ describe('rotator', () => {
     });
   });
 
-  it('sends the request to the configured path', async () => {
+  it('the rotator sends the request to the configured path', async () => {
     const got = await reset(response => response.end('{}'), { operation: '/v2/qstash/rotate-token/acc-1' });
     expect(got.service.requests).toEqual(['POST /v2/qstash/rotate-token/acc-1']);
   });
@@ -50,7 +50,7 @@ describe('rotator', () => {
     ['', '/v2/keys/rotate'],
     ['/v2/keys', '/rotate'],
     ['/v2', '/Keys/Rotate'],
-  ])('never sends a request to %s%s', async (path, operation) => {
+  ])('the rotator never sends a request to %s%s', async (path, operation) => {
     const got = await reset(response => response.end('{}'), { path, operation });
     expect(got.end).toMatchObject({ end: 'not_done', error: { reason: 'refused' } });
     expect(got.service.requests).toEqual([]);
@@ -66,16 +66,22 @@ describe('rotator', () => {
     [408, 'unknown', 'timeout'],
     [500, 'unknown', 'server'],
     [503, 'unknown', 'server'],
-  ])('classifies status %i as %s, keeps the body, and sends no further request', async (status, end, reason) => {
-    const got = await reset(response =>
-      response.writeHead(status, { location: '/elsewhere', 'retry-after': '0' }).end('body-canary'),
-    );
-    expect(got.end).toMatchObject({ end, error: { reason, message: `POST /svc/user/rotatetoken: status ${status}` } });
-    expect(got.kept.toString()).toBe('body-canary');
-    expect(got.service.requests).toHaveLength(1);
-  });
+  ])(
+    'the rotator classifies status %i as %s, keeps the body, and sends no further request',
+    async (status, end, reason) => {
+      const got = await reset(response =>
+        response.writeHead(status, { location: '/elsewhere', 'retry-after': '0' }).end('body-canary'),
+      );
+      expect(got.end).toMatchObject({
+        end,
+        error: { reason, message: `POST /svc/user/rotatetoken: status ${status}` },
+      });
+      expect(got.kept.toString()).toBe('body-canary');
+      expect(got.service.requests).toHaveLength(1);
+    },
+  );
 
-  it('returns unknown if the response is cut off, late or too long, and passes the received part on', async () => {
+  it('the rotator returns unknown if the response is cut off, late or too long, and passes the received part on', async () => {
     const cut = await reset(response => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half', () => response.socket?.destroy());

@@ -17,11 +17,11 @@ it.each([
   ['no Date', undefined, NOON, NOON, undefined],
   ['two Dates', [header(NOON), header(NOON)], NOON, NOON, undefined],
   ['an invalid Date', 'yesterday', NOON, NOON, undefined],
-])('derives the minimum clock skew from the Date of a response: %s', (_, date, before, after, expected) => {
+])('provenSkew derives the minimum clock skew from the Date of a response: %s', (_, date, before, after, expected) => {
   expect(provenSkew(date, before, after)).toBe(expected);
 });
 
-it('reports the largest clock skew until five to ten minutes after its measurement', async () => {
+it('the service clock reports the largest clock skew until five to ten minutes after its measurement', async () => {
   const clock = createManualClock(NOON);
   const { observe, skew } = createServiceClock(clock);
   const respond = (difference: number) => observe(header(clock.now() + difference), clock.now(), clock.now());
@@ -41,7 +41,7 @@ it('reports the largest clock skew until five to ten minutes after its measureme
   expect(skew()).toBe(0);
 });
 
-it('reports an unknown clock skew ten minutes after the last readable Date', async () => {
+it('the service clock reports an unknown clock skew ten minutes after the last readable Date', async () => {
   const clock = createManualClock(NOON);
   const { observe, skew } = createServiceClock(clock);
   observe(header(NOON), NOON, NOON);
@@ -51,14 +51,17 @@ it('reports an unknown clock skew ten minutes after the last readable Date', asy
   expect(skew()).toBeUndefined();
 });
 
-it.each([200, 404])('measures the clock skew with every response of the service: status %i', async status => {
-  const service = await serve((_request, response) => {
-    response.setHeader('date', header(Date.now() + 90_000));
-    json(response, { flowControls: [] }, status);
-  });
-  const serviceClock = createServiceClock(createManualClock(NOON));
-  const { reader } = createTestClient(service.url, { serviceClock });
-  await allKeys(reader, new AbortController().signal).catch(() => undefined);
-  expect(serviceClock.skew()).toBeGreaterThan(85_000);
-  expect(serviceClock.skew()).toBeLessThan(91_000);
-});
+it.each([200, 404])(
+  'the service clock measures the clock skew with every response of the service: status %i',
+  async status => {
+    const service = await serve((_request, response) => {
+      response.setHeader('date', header(Date.now() + 90_000));
+      json(response, { flowControls: [] }, status);
+    });
+    const serviceClock = createServiceClock(createManualClock(NOON));
+    const { reader } = createTestClient(service.url, { serviceClock });
+    await allKeys(reader, new AbortController().signal).catch(() => undefined);
+    expect(serviceClock.skew()).toBeGreaterThan(85_000);
+    expect(serviceClock.skew()).toBeLessThan(91_000);
+  },
+);

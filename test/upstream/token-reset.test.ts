@@ -20,7 +20,7 @@ async function startReset() {
 const signal = () => new AbortController().signal;
 
 describe('tokens rejected during their reset', () => {
-  it('waits for the new token during a reset, even if the token file is a link, without reporting the rejection', async () => {
+  it('the client waits for the new token during a reset, even if the token file is a link, without reporting the rejection', async () => {
     const { folder, file, service } = await startReset();
     symlinkSync(file, join(folder, 'link'));
     const token = fileToken(join(folder, 'link'));
@@ -45,7 +45,7 @@ describe('tokens rejected during their reset', () => {
     expect(counts.requests).toEqual({ 'flow_control unauthorized': 1, 'flow_control ok': 1 });
   });
 
-  it('does not wait for a new token if no reset is running, or if a reset was abandoned long ago', async () => {
+  it('the client does not wait for a new token if no reset is running, or if a reset was abandoned long ago', async () => {
     const { file, service } = await startReset();
     const { reader, rejections, waits } = createTestClient(service.url, { token: fileToken(file) });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
@@ -57,7 +57,7 @@ describe('tokens rejected during their reset', () => {
     expect([rejections, waits, service.requests.length]).toEqual([[true], [], 2]);
   });
 
-  it('stops waiting for a new token when the agent stops', async () => {
+  it('the client stops waiting for a new token when the agent stops', async () => {
     const { file, service } = await startReset();
     writeFileSync(resetMark(file), '');
     const stop = new AbortController();

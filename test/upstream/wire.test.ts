@@ -11,7 +11,7 @@ import {
 } from '../../src/upstream/wire.ts';
 
 describe('wire', () => {
-  it('parses the documented samples', () => {
+  it('the documented samples of the service are parsed', () => {
     const message = {
       messageId: 'msg_123',
       topicId: 'topic_123',
@@ -56,7 +56,7 @@ describe('wire', () => {
     ['CANCELLED', 'cancelled'],
     ['IN_SPACE', 'unknown'],
     ['', 'unknown'],
-  ])('parses the state %j as %s', (state, known) =>
+  ])('toDeliveryEvent parses the state %j as %s', (state, known) =>
     expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe(known),
   );
 
@@ -71,9 +71,11 @@ describe('wire', () => {
     [8.64e15, 8.64e15],
     [1e18, undefined],
     ['1e999', undefined],
-  ])('parses the time %j as %j', (createdAt, ms) => expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms));
+  ])('toDlqEntry parses the time %j as %j', (createdAt, ms) =>
+    expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms),
+  );
 
-  it('parses the state of a failure callback under either name, and treats conflicting states as unknown', () => {
+  it('toDlqEntry parses the state of a failure callback under either name, and treats conflicting states as unknown', () => {
     const state = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields })?.callbackState;
     const info = (state: unknown) => ({ failureCallbackInfo: { state } });
     const other = (failureFunctionState: unknown) => ({ failureFunctionState });
@@ -90,7 +92,7 @@ describe('wire', () => {
     );
   });
 
-  it('parses the message id of a failure callback if there is one', () => {
+  it('toDlqEntry parses the message id of a failure callback if there is one', () => {
     const message = (failureCallbackInfo: unknown) =>
       toDlqEntry({ dlqId: 'x', messageId: 'm', failureCallbackInfo })?.callbackMessageId;
     expect([message({ messageId: 'msg_c' }), message({}), message(undefined), message({ messageId: {} })]).toEqual([
@@ -101,7 +103,7 @@ describe('wire', () => {
     ]);
   });
 
-  it('parses both spellings of a waitlist size, and a missing one as 0', () => {
+  it('toFlowControlEntry parses both spellings of a waitlist size, and a missing one as 0', () => {
     const key = (fields: object) => toFlowControlEntry({ flowControlKey: 'k', ...fields })?.waitlistSize;
     expect([key({ waitListSize: 2 }), key({ waitlistSize: '3' }), key({}), key({ waitListSize: null })]).toEqual([
       2, 3, 0, 0,
@@ -113,7 +115,7 @@ describe('wire', () => {
     ]);
   });
 
-  it('parses fields of a failed workflow under either name, and labels under all names', () => {
+  it('toDlqEntry parses fields of a failed workflow under either name, and labels under all names', () => {
     const entry = (fields: object) => toDlqEntry({ dlqId: '1752829295505-0', ...fields });
     expect(
       entry({
@@ -160,7 +162,7 @@ describe('wire', () => {
     expect(toDlqEntry({ dlqId: 'not-a-time' })?.enteredAt).toBeUndefined();
   });
 
-  it('keeps a row if fields other than the required ones have the wrong type', () => {
+  it('a row is kept if fields other than the required ones have the wrong type', () => {
     const odd = { url: 5, labels: 'x', label: [], queueName: {}, responseStatus: [], failureCallbackInfo: 'x' };
     expect(toDlqEntry({ dlqId: 'd', ...odd })).toEqual({ id: 'd', dlqId: 'd', labels: [] });
     expect(toDeliveryEvent({ messageId: 'm', state: 'active', time: 1, nextDeliveryTime: {}, ...odd })).toEqual({
@@ -170,7 +172,7 @@ describe('wire', () => {
     });
   });
 
-  it('parses the next delivery time and the destination of an event', () => {
+  it('toDeliveryEvent parses the next delivery time and the destination of an event', () => {
     const event = { messageId: 'm', state: 'RETRY', time: 5, url: 'https://a.example', topicName: 't', queueName: 'q' };
     expect(toDeliveryEvent({ ...event, nextDeliveryTime: '17', labels: ['l'] })).toEqual({
       messageId: 'm',
@@ -185,7 +187,7 @@ describe('wire', () => {
     expect(toDeliveryEvent({ ...event, notBefore: 18 })?.dueAt).toBe(18);
   });
 
-  it('parses bare and wrapped lists, and any form of the last page', () => {
+  it('a page is parsed from bare and wrapped lists, and with any form of a missing cursor', () => {
     const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, ...more });
     expect(toFlowControlPage([1])).toEqual(page([1]));
     expect(toFlowControlPage({ flowControls: [1] })).toEqual(page([1]));
@@ -201,7 +203,7 @@ describe('wire', () => {
     );
   });
 
-  it('treats a body without other content as an empty list', () => {
+  it('a body with neither a list nor other content is an empty list', () => {
     const empty = { rows: [], cursor: undefined };
     expect(toFlowControlPage({ flowControls: null })).toEqual(empty);
     expect(toFlowControlPage(null)).toEqual(empty);
@@ -233,7 +235,7 @@ describe('wire', () => {
     { messages: [], cursor: {} },
     JSON.parse('{"__proto__":{"messages":[]}}'),
     { constructor: [] },
-  ])('rejects %j as a list of messages instead of treating it as empty', body =>
+  ])('toPage rejects %j as a list of messages instead of treating it as empty', body =>
     expect(toPage(body, 'messages')).toBeUndefined(),
   );
 
@@ -243,9 +245,9 @@ describe('wire', () => {
     { logs: 'x' },
     { flowControls: [] },
     { events: null, message: 'maintenance' },
-  ])('rejects %j as a list of events', body => expect(toPage(body, 'events')).toBeUndefined());
+  ])('toPage rejects %j as a list of events', body => expect(toPage(body, 'events')).toBeUndefined());
 
-  it('accepts only nonempty text and safe integers as an id', () => {
+  it('an id is only accepted if it is nonempty text or a safe integer', () => {
     for (const invalid of ['', 2 ** 53, 1.5, null, undefined]) {
       expect(toDlqEntry({ dlqId: invalid })).toBeUndefined();
       expect(toDlqEntry({ dlqId: invalid, messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });
@@ -254,14 +256,14 @@ describe('wire', () => {
     expect(toDlqEntry({ dlqId: 17 })?.id).toBe('17');
   });
 
-  it('treats names of built-in properties as unknown states', () => {
+  it('names of built-in properties are unknown states', () => {
     for (const state of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
       expect(toDlqEntry({ dlqId: 'x', failureFunctionState: state })?.callbackState).toBe('unknown');
       expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe('unknown');
     }
   });
 
-  it('parses a single key only under the requested name', () => {
+  it('withKey accepts a single key only under the requested name', () => {
     expect(withKey({ waitlistSize: 3 }, 'k')).toEqual({ flowControlKey: 'k', waitlistSize: 3 });
     expect(withKey({ flowControlKey: 'k' }, 'k')).toEqual({ flowControlKey: 'k' });
     const invalid = [{}, { message: 'maintenance' }, { waitListSize: null }, { flowControlKey: 'k', error: 'no' }];
@@ -269,7 +271,7 @@ describe('wire', () => {
       expect(withKey(other, 'k')).toBeUndefined();
   });
 
-  it('never throws, regardless of the body', () => {
+  it('no parser throws, regardless of the body', () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true }), anything => {
         for (const read of [toDlqEntry, toDeliveryEvent, toDetailedEvent, toFlowControlEntry, toFlowControlPage])
@@ -287,14 +289,14 @@ describe('wire', () => {
     );
   });
 
-  it('shortens huge keys and keeps them distinct', () => {
+  it('toFlowControlEntry shortens huge keys and keeps them distinct', () => {
     const keys = [...'xy'].map(end => toFlowControlEntry({ flowControlKey: 'k'.repeat(5_000_000) + end })?.key ?? '');
     expect(keys.map(key => key.length)).toEqual([512, 512]);
     expect(keys[0]).not.toBe(keys[1]);
     expect(toFlowControlEntry({ flowControlKey: '\u{1f600}'.repeat(1000) })?.key.isWellFormed()).toBe(true);
   });
 
-  it('replaces lone surrogates in keys, so that keys can be stored', () => {
+  it('toFlowControlEntry replaces lone surrogates in keys, so that keys can be stored', () => {
     expect(toFlowControlEntry({ flowControlKey: 'a\ud800' })?.key).toBe('a\ufffd');
   });
 
@@ -307,12 +309,12 @@ describe('wire', () => {
     [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 canary'] }, false],
     ['traceparent', false],
     [null, false],
-  ])('accepts only a valid trace context from the headers %j', (header, isValid) => {
+  ])('toDetailedEvent accepts only a valid trace context from the headers %j', (header, isValid) => {
     const detail = toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header })?.detail;
     expect(detail?.traceparent).toBe(isValid ? '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' : undefined);
   });
 
-  it('parses only the documented details of an event from its row', () => {
+  it('toDetailedEvent parses only the documented details of an event', () => {
     const row = { messageId: 'm', state: 'error', time: 1, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
     const event = toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' });
     expect(event).toMatchObject({ status: 503, schedule: 's' });

@@ -159,7 +159,7 @@ describe('response statuses', () => {
 });
 
 describe('cancel request', () => {
-  it('sends a DELETE for the entry to the regional URL, with the token, no body and action priority', async () => {
+  it('a cancel sends a DELETE for the entry to the regional URL, with the token, no body and action priority', async () => {
     const service = await serve((_request, response) => response.writeHead(302).end('12345'));
     const { cancel, seen, turns, spans } = createTestWriter(`${service.url}/eu//`);
     await cancel('a_B-9');

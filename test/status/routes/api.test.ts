@@ -16,20 +16,23 @@ const ALL: Partial<Served> = {
 };
 
 describe('the JSON API of the pages', () => {
-  it.each(PATHS)('returns %s with Cache-Control: no-store', async path => {
-    const { ask } = await start(ALL);
-    const { status, headers, text } = await ask(`/api/v1/${path}`, ALICE);
-    expect([status, headers['cache-control'], headers['content-type']]).toEqual([
-      200,
-      'no-store',
-      'application/json; charset=utf-8',
-    ]);
-    expect(JSON.parse(text)).toBeTypeOf('object');
-    const head = await ask(`/api/v1/${path}`, { method: 'HEAD', ...ALICE });
-    expect([head.status, head.headers['content-length'], head.text]).toEqual([200, headers['content-length'], '']);
-    const post = await ask(`/api/v1/${path}`, { method: 'POST', ...ALICE });
-    expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
-  });
+  it.each(PATHS)(
+    'GET /api/v1/%s returns JSON with Cache-Control: no-store; HEAD has no body, and POST is rejected',
+    async path => {
+      const { ask } = await start(ALL);
+      const { status, headers, text } = await ask(`/api/v1/${path}`, ALICE);
+      expect([status, headers['cache-control'], headers['content-type']]).toEqual([
+        200,
+        'no-store',
+        'application/json; charset=utf-8',
+      ]);
+      expect(JSON.parse(text)).toBeTypeOf('object');
+      const head = await ask(`/api/v1/${path}`, { method: 'HEAD', ...ALICE });
+      expect([head.status, head.headers['content-length'], head.text]).toEqual([200, headers['content-length'], '']);
+      const post = await ask(`/api/v1/${path}`, { method: 'POST', ...ALICE });
+      expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
+    },
+  );
 
   it.each([
     ['overview?sort=x', 'sort must be one of attention, account, deadLetters, growth, oldest, delivered, waiting'],
@@ -52,13 +55,13 @@ describe('the JSON API of the pages', () => {
     [`accounts/a/history?${'family=x&'.repeat(21)}`, 'family must be given at most 20 times'],
     ['accounts/a/history?family=x&over=1y', 'over must be a duration such as 48h'],
     ['accounts/%ff', 'the path must be UTF-8, percent-encoded'],
-  ])('rejects %s with a one-sentence error', async (path, error) => {
+  ])('GET /api/v1/%s is rejected with a one-sentence error', async (path, error) => {
     const { ask } = await start(ALL);
     const { status, text } = await ask(`/api/v1/${path}`, ALICE);
     expect([status, JSON.parse(text)]).toEqual([400, { error }]);
   });
 
-  it('applies defaults to queries and accepts one or several families', async () => {
+  it('API routes apply defaults to queries and accept one or several families', async () => {
     const asked: unknown[] = [];
     const { ask } = await start({
       overview: async query => void asked.push(query) as never,
@@ -74,7 +77,7 @@ describe('the JSON API of the pages', () => {
     ]);
   });
 
-  it('returns 404 for accounts that are not configured', async () => {
+  it('API routes return 404 for accounts that are not configured', async () => {
     const { ask } = await start({ ...ALL, account: () => undefined, history: async () => undefined });
     for (const path of ['accounts/b', 'accounts/b/history?family=x', 'auto-cancel?account=b']) {
       expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({
@@ -84,7 +87,7 @@ describe('the JSON API of the pages', () => {
     }
   });
 
-  it('returns 503 for a configured account that is not open yet', async () => {
+  it('API routes return 503 for a configured account that is not open yet', async () => {
     const { ask } = await start({ ...ALL, account: () => undefined, history: async () => undefined });
     for (const path of ['accounts/a', 'accounts/a/history?family=x']) {
       expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({
@@ -95,7 +98,7 @@ describe('the JSON API of the pages', () => {
     }
   });
 
-  it('computes responses sequentially, and continues after a failed one', async () => {
+  it('API routes compute responses sequentially, and continue after a failed one', async () => {
     let [atOnce, most] = [0, 0];
     const overview: Served['overview'] = async () => {
       atOnce += 1;

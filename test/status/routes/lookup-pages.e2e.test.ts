@@ -23,7 +23,7 @@ async function serveLookups(
   return { ...server, get, calls };
 }
 
-it('pages accept the filters of the API and ignore other parameters', async () => {
+it('look-up pages accept the filters of the API and ignore other parameters', async () => {
   const { get, calls } = await serveLookups();
   for (const path of ['dlq?kind=k&queue=q&limit=200&utm=x', 'events?state=FAILED&account=b', 'messages/m1?x=y']) {
     const { status, headers, text } = await get(`/accounts/a/${path}`);
@@ -43,7 +43,7 @@ it('pages accept the filters of the API and ignore other parameters', async () =
   ]);
 });
 
-it('all links of a page lead to existing pages, from any depth', async () => {
+it('all links of a look-up page lead to existing pages, from any depth', async () => {
   const { get } = await serveLookups();
   for (const path of PATHS.map(each => `/accounts/a/${each}`)) {
     const { text } = await get(path);
@@ -57,7 +57,7 @@ it('all links of a page lead to existing pages, from any depth', async () => {
   }
 });
 
-it.each(PATHS)('%s requires a user and accepts only GET and HEAD', async path => {
+it.each(PATHS)('/accounts/a/%s requires a user and accepts only GET and HEAD', async path => {
   const { ask, status, calls } = await serveLookups();
   expect(await status(`/accounts/a/${path}`)).toBe(401);
   expect(calls).toEqual([]);
@@ -65,7 +65,7 @@ it.each(PATHS)('%s requires a user and accepts only GET and HEAD', async path =>
   expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
 });
 
-it.each(PATHS)('%s of an unknown account returns 404 without a request to the service', async path => {
+it.each(PATHS)('the page %s of an unknown account returns 404 without a request to the service', async path => {
   const { get, calls } = await serveLookups();
   for (const name of ['b', '%zz', '%3Cscript%3E']) {
     const { status, text } = await get(`/accounts/${name}/${path}`);
@@ -79,7 +79,7 @@ it.each([
   ['dlq?kind=a&kind=b', 'kind must be given once'],
   ['events?state=x', 'state must be one of CREATED'],
   ['messages/a%2Fb', 'the message id must be 1 to 200'],
-])('shows an error for an invalid query: %s', async (path, words) => {
+])('a look-up page shows an error for an invalid query: %s', async (path, words) => {
   const { get, calls } = await serveLookups();
   const { status, text } = await get(`/accounts/a/${path}`);
   expect([status, read(text)]).toEqual([400, expect.stringContaining(`failed with status 400: ${words}`)]);
@@ -93,7 +93,7 @@ const FAILURES: readonly (readonly [status: number, retryAfter: number | undefin
   [503, 5000],
 ];
 
-it.each(FAILURES)('shows why a look-up failed: %s', async (code, retryAfter) => {
+it.each(FAILURES)('a look-up page shows why its look-up failed: %s', async (code, retryAfter) => {
   const { get, log } = await serveLookups(() => {
     throw new RequestError(code, 'it <b>fails</b>', retryAfter);
   });
@@ -108,7 +108,7 @@ it.each(FAILURES)('shows why a look-up failed: %s', async (code, retryAfter) => 
   expect(log.lines).toEqual([]);
 });
 
-it('responds with 500 if a look-up throws', async () => {
+it('a look-up page responds with 500 if a look-up throws', async () => {
   const { get } = await serveLookups(() => {
     throw new Error('bug');
   });
@@ -143,7 +143,7 @@ function elsewhere(publicUrl: string | null): Partial<Served> {
   };
 }
 
-it('redirects to the holder of the account, once, if browsers can reach it', async () => {
+it('a look-up page redirects to the holder of the account, once, if browsers can reach it', async () => {
   const { get, calls } = await serveLookups(undefined, elsewhere('https://two.example/watch'));
   const { status, headers } = await get('/accounts/a/dlq?kind=k');
   expect([status, headers.location, headers['cache-control']]).toEqual([
@@ -157,7 +157,7 @@ it('redirects to the holder of the account, once, if browsers can reach it', asy
   expect(calls).toEqual([]);
 });
 
-it('names the holder if browsers cannot reach it', async () => {
+it('a look-up page names the holder if browsers cannot reach it', async () => {
   const { get, calls } = await serveLookups(undefined, elsewhere(null));
   for (const path of PATHS) {
     const { status, text } = await get(`/accounts/a/${path}`);
@@ -166,7 +166,7 @@ it('names the holder if browsers cannot reach it', async () => {
   expect(calls).toEqual([]);
 });
 
-it('redirects to the new holder if the account moves during a look-up', async () => {
+it('a look-up page redirects to the new holder if the account moves during a look-up', async () => {
   const moved = elsewhere('https://two.example');
   let isMoved = false;
   const { get } = await serveLookups(

@@ -17,7 +17,7 @@ function echo() {
 
 const PATHS = ['dlq', 'events', 'messages/m1'];
 
-it('passes the account, filters and limit to the look-up', async () => {
+it('look-up routes pass the account, filters and limit to the look-up', async () => {
   const { calls, lookups } = echo();
   const { ask } = await serve(USERS, { lookups });
   for (const path of ['dlq?callerIp=::1&kind=k', 'events?since=2h&limit=7', 'messages/m1?account=a']) {
@@ -31,7 +31,7 @@ it('passes the account, filters and limit to the look-up', async () => {
   ]);
 });
 
-it.each(PATHS)('%s requires a user and accepts only GET and HEAD', async path => {
+it.each(PATHS)('/api/v1/%s requires a user and accepts only GET and HEAD', async path => {
   const { calls, lookups } = echo();
   const { ask, status } = await serve(USERS, { lookups });
   expect(await status(`/api/v1/${path}`)).toBe(401);
@@ -56,13 +56,13 @@ it.each([
   ['messages/m1?limit=1', 'unknown parameter limit: allowed parameters are account'],
   ['messages/a%2Fb', 'the message id must be 1 to 200 of A-Z a-z 0-9 _ -'],
   ['messages/%ff', 'the path must be UTF-8, percent-encoded'],
-])('rejects %s', async (path, error) => {
+])('look-up routes reject %s', async (path, error) => {
   const { ask } = await serve(USERS, echo());
   const { status, text } = await ask(`/api/v1/${path}`, ALICE);
   expect([status, JSON.parse(text)]).toEqual([400, { error }]);
 });
 
-it.each(PATHS)('%s requires an account if several are configured', async path => {
+it.each(PATHS)('/api/v1/%s requires an account if several are configured', async path => {
   const { calls, lookups } = echo();
   const { ask } = await serve(USERS, { lookups, accounts: ['a', 'b'] });
   expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({ status: 400, text: /account is required/ });
@@ -71,7 +71,7 @@ it.each(PATHS)('%s requires an account if several are configured', async path =>
   expect(calls).toHaveLength(1);
 });
 
-it('responds to a failed look-up with its status, message and Retry-After', async () => {
+it('look-up routes respond to a failed look-up with its status, message and Retry-After', async () => {
   const fail = (error: unknown) => () => Promise.reject(error);
   const lookups: Lookups = {
     dlq: fail(new RequestError(429, 'too many', 1500)),
@@ -89,7 +89,7 @@ it('responds to a failed look-up with its status, message and Retry-After', asyn
   expect(bug?.status).toBe(500);
 });
 
-it.each(PATHS)('%s ends the look-up when the client closes the connection', async path => {
+it.each(PATHS)('/api/v1/%s ends the look-up when the client closes the connection', async path => {
   const clients: AbortSignal[] = [];
   const wait = (_account: string, _query: unknown, client: AbortSignal) =>
     new Promise<never>((_resolve, reject) => {
@@ -105,7 +105,7 @@ it.each(PATHS)('%s ends the look-up when the client closes the connection', asyn
   await vi.waitFor(() => expect(clients.map(({ aborted }) => aborted)).toEqual([true]), 5000);
 });
 
-it('redirects to the replica that holds the account, once', async () => {
+it('look-up routes redirect to the replica that holds the account, once', async () => {
   const { calls, lookups } = echo();
   const self = { id: 'one', url: 'http://one:1', since: 0 };
   let holder: typeof self | undefined = { id: 'two', url: 'http://two:2/', since: 0 };
