@@ -7,7 +7,7 @@ import type { Stalls } from './stalls.ts';
 
 const ACCOUNTS = 1000;
 /** Faults, each with its number of accounts. The first accounts are faulty, all others are healthy. */
-const ILL: readonly {
+const FAULTS: readonly {
   readonly what: string;
   readonly count: number;
   readonly fault?: object;
@@ -22,18 +22,18 @@ const ILL: readonly {
   { what: 'with a reset connection', count: 20, fault: { kind: 'reset' } },
   { what: 'with a rejected token', count: 20, fault: { kind: 'status', status: 401 } },
 ];
-/** The fault of each faulty account. */
-const ILLNESSES = ILL.flatMap(illness => Array.from({ length: illness.count }, () => illness));
+/** The fault of each faulty account, by its index. */
+const FAULT_OF = FAULTS.flatMap(each => Array.from({ length: each.count }, () => each));
 /** Duration of the measurement, and time limit for the first read of all healthy accounts (ms). */
 const MEASURED = 40_000;
 const MAX_START = 180_000;
-const WELL = ACCOUNTS - ILLNESSES.length;
+const HEALTHY = ACCOUNTS - FAULT_OF.length;
 
 /** Sums a metric's values by account number. */
-function byAccount(text: string, name: string, isMeant = (_line: string) => true): Map<number, number> {
+function byAccount(text: string, name: string, isCounted = (_line: string) => true): Map<number, number> {
   const values = new Map<number, number>();
   for (const line of text.split('\n')) {
-    if (!line.startsWith(`${name}{`) || !isMeant(line)) continue;
+    if (!line.startsWith(`${name}{`) || !isCounted(line)) continue;
     const [, account = '', value = ''] = /account="production-(\d+)".*} (\S+)$/.exec(line) ?? [];
     values.set(Number(account), (values.get(Number(account)) ?? 0) + Number(value));
   }
@@ -54,7 +54,7 @@ function socketsOf(pid: number): number {
 
 /** Counts the healthy accounts that are up. */
 const upIn = (text: string) =>
-  [...byAccount(text, 'delivery_up')].filter(([account, up]) => account >= ILLNESSES.length && up === 1).length;
+  [...byAccount(text, 'delivery_up')].filter(([account, up]) => account >= FAULT_OF.length && up === 1).length;
 
 /** Waits for the first read of all healthy accounts. Returns the duration and the number of accounts that are up. */
 async function started(url: string): Promise<{ up: number; ms: number }> {
@@ -63,8 +63,8 @@ async function started(url: string): Promise<{ up: number; ms: number }> {
     await new Promise(resolve => setTimeout(resolve, 5000));
     const up = upIn(await (await fetch(`${url}/metrics`)).text());
     const ms = performance.now() - start;
-    process.stderr.write(`accounts: ${up} of ${WELL} are up after ${(ms / 1000).toFixed(0)} s\n`);
-    if (up >= WELL || ms > MAX_START) return { up, ms };
+    process.stderr.write(`accounts: ${up} of ${HEALTHY} are up after ${(ms / 1000).toFixed(0)} s\n`);
+    if (up >= HEALTHY || ms > MAX_START) return { up, ms };
   }
 }
 
@@ -72,7 +72,7 @@ async function started(url: string): Promise<{ up: number; ms: number }> {
 export async function run(): Promise<string> {
   const emulator = await startEmulator({ accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 });
   const { url, tokens } = emulator;
-  for (const [index, { fault }] of ILLNESSES.entries()) {
+  for (const [index, { fault }] of FAULT_OF.entries()) {
     if (!fault) continue;
     const body = JSON.stringify(fault);
     const headers = { 'content-type': 'application/json' };
@@ -81,7 +81,7 @@ export async function run(): Promise<string> {
   }
   const accounts = tokens.map((_, index) => ({
     name: `production-${index}`,
-    baseUrl: ILLNESSES[index]?.isDead ? 'http://127.0.0.1:1' : url,
+    baseUrl: FAULT_OF[index]?.isDead ? 'http://127.0.0.1:1' : url,
     token: { env: `TOKEN_${index}` },
   }));
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
@@ -113,14 +113,14 @@ export async function run(): Promise<string> {
     }
     const text = await (await fetch(`${agent.url}/metrics`)).text();
     const series = text.split('\n').filter(line => line !== '' && !line.startsWith('#')).length;
-    const isWell = ([account]: readonly [number, number]) => account >= ILLNESSES.length;
-    const well = (name: string, isMeant?: (line: string) => boolean) =>
-      [...byAccount(text, name, isMeant)].filter(isWell);
-    const stale = well('delivery_collector_data_stale').filter(([, rounds]) => rounds > 0).length;
-    const failed = well('delivery_watch_api_requests_total', line => !line.includes('outcome="ok"'));
+    const isHealthy = ([account]: readonly [number, number]) => account >= FAULT_OF.length;
+    const healthy = (name: string, isCounted?: (line: string) => boolean) =>
+      [...byAccount(text, name, isCounted)].filter(isHealthy);
+    const stale = healthy('delivery_collector_data_stale').filter(([, rounds]) => rounds > 0).length;
+    const failed = healthy('delivery_watch_api_requests_total', line => !line.includes('outcome="ok"'));
     const { median } = timingsOf(times);
     const p99 = timingsOf(delays).median;
-    const memory = { now: memoryOf(agent.pid, 'VmRSS'), height: memoryOf(agent.pid, 'VmHWM') };
+    const memory = { now: memoryOf(agent.pid, 'VmRSS'), peak: memoryOf(agent.pid, 'VmHWM') };
     const sockets = socketsOf(agent.pid);
     const ms = performance.now() - begun;
     await agent.stop();
@@ -129,10 +129,10 @@ export async function run(): Promise<string> {
     const rows = [
       [
         `healthy accounts that were up after ${(atStart.ms / 1000).toFixed(0)} s (${MAX_START / 1000} s at most)`,
-        `${atStart.up} of ${WELL}`,
+        `${atStart.up} of ${HEALTHY}`,
         'all',
       ],
-      ['healthy accounts that are up at the end', `${upIn(text)} of ${WELL}`, 'all'],
+      ['healthy accounts that are up at the end', `${upIn(text)} of ${HEALTHY}`, 'all'],
       ['healthy accounts with stale data', String(stale), '0'],
       ['requests of healthy accounts that failed', String(failed.reduce((sum, [, count]) => sum + count, 0)), '0'],
       ['event-loop delay, p99, ms', p99.toFixed(0), '≤ 15'],
@@ -145,10 +145,10 @@ export async function run(): Promise<string> {
       ['bytes, gzip', String(bytes), '–'],
       ['sockets', String(sockets), '–'],
       ['resident memory, MiB', memory.now.toFixed(0), '≤ 900'],
-      ['peak resident memory, MiB', memory.height.toFixed(0), '–'],
+      ['peak resident memory, MiB', memory.peak.toFixed(0), '–'],
     ];
-    const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');
-    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after their start, with the default intervals, each with a separate token, queue and log. The emulator runs on the same cores. Failing accounts: ${ill}. Scraped every 5 s. The event-loop delay is measured by a timer and includes its interval of 10 ms. Processor time of the main thread is the duration of its turns on a machine without other load.\n\n${table(['what', 'is', 'wanted'], rows)}`;
+    const failing = FAULTS.map(({ what, count }) => `${count} ${what}`).join(', ');
+    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after their start, with the default intervals, each with a separate token, queue and log. The emulator runs on the same cores. Failing accounts: ${failing}. Scraped every 5 s. The event-loop delay is measured by a timer and includes its interval of 10 ms. Processor time of the main thread is the duration of its turns on a machine without other load.\n\n${table(['what', 'is', 'wanted'], rows)}`;
   } finally {
     await agent.stop();
     await emulator.stop();

@@ -6,7 +6,7 @@ import { startEmulator } from '../src/emulator/server.ts';
 
 const { spread = 0, ...options } = JSON.parse(process.argv[2] ?? '{}') as { spread?: number };
 const emulator = await startEmulator(options);
-/** Adds dead letters at regular intervals over the last two days. */
+// Add dead letters at regular intervals over the last two days.
 const [now, over] = [emulator.clock.now(), 48 * 3_600_000];
 for (let index = 0; index < spread; index += 1) {
   const enteredAt = now - over + Math.floor((index * over) / spread);

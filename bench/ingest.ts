@@ -35,7 +35,7 @@ const STORED: ReadonlyMap<string, string> = new Map([['checkpoint', JSON.stringi
 const EVENTS = PAGES * ROWS;
 
 async function inMemory() {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const api = createReader({
     sizes: createPageSizes(),
     priority: 'events',
@@ -44,7 +44,7 @@ async function inMemory() {
     onMissing: () => undefined,
     async call({ query }) {
       const text = answer(query);
-      asked.push(text);
+      requested.push(text);
       return { status: 200, body: JSON.parse(text), wait: undefined };
     },
   });
@@ -60,8 +60,8 @@ async function inMemory() {
   } while (walk !== undefined);
   const ms = processorTime() - start;
   const parseStart = processorTime();
-  for (const text of asked) JSON.parse(text);
-  return { ms, parseMs: processorTime() - parseStart, pages: asked.length };
+  for (const text of requested) JSON.parse(text);
+  return { ms, parseMs: processorTime() - parseStart, pages: requested.length };
 }
 
 /** Ingests like `inMemory`, but with the real client over loopback HTTP, and commits every window to SQLite. */
@@ -120,7 +120,7 @@ export async function run(): Promise<string> {
     server.kill('SIGTERM');
   }
   const kept = runs.slice(2);
-  const asked = kept[0]?.pages ?? 0;
+  const requested = kept[0]?.pages ?? 0;
   const perSecond = (ms: number, events: number) => `${Math.round(events / ms)},000`;
   const median = (times: number[]) => timingsOf(times).median;
   const parse = median(kept.map(({ parseMs }) => parseMs));
@@ -128,16 +128,16 @@ export async function run(): Promise<string> {
   const ratio = median(kept.map(({ ms, parseMs }) => parseMs / ms));
   const all = median(whole.slice(2).map(({ ms }) => ms));
   const rows = [
-    ['JSON.parse alone, the same pages', parse.toFixed(0), perSecond(parse, asked * ROWS)],
-    ['parse, check and fold, in memory', ingest.toFixed(0), perSecond(ingest, asked * ROWS)],
-    ['the same over loopback HTTP, committed to SQLite', all.toFixed(0), perSecond(all, asked * ROWS)],
+    ['JSON.parse alone, the same pages', parse.toFixed(0), perSecond(parse, requested * ROWS)],
+    ['parse, check and fold, in memory', ingest.toFixed(0), perSecond(ingest, requested * ROWS)],
+    ['the same over loopback HTTP, committed to SQLite', all.toFixed(0), perSecond(all, requested * ROWS)],
   ];
   const share = (what: string, is: number, wanted: number) =>
     [what, `${Math.round(is * 100)} %`, `≥ ${wanted * 100} %`, is >= wanted] as const;
   const size = Math.round((pages[0]?.last.length ?? 0) / ROWS);
   const longest = Math.max(...whole.slice(2).map(({ longest }) => longest)).toFixed(0);
   return [
-    `A backlog of ${EVENTS} events of ${size} bytes, ${PAGES} pages, destinations labelled by host. Ranges that are too long, and pages that span two ranges, are read twice: ${asked} pages in all. Median of ${kept.length} runs.`,
+    `A backlog of ${EVENTS} events of ${size} bytes, ${PAGES} pages, destinations labelled by host. Ranges that are too long, and pages that span two ranges, are read twice: ${requested} pages in all. Median of ${kept.length} runs.`,
     table(['what', 'ms of processor time', 'rows a second'], rows),
     targets([
       share('parse, check and fold ÷ JSON.parse alone, events per second', ratio, 0.6),

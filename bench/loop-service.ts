@@ -26,10 +26,10 @@ const lists = (count: number) =>
   );
 
 /** A payload as applications send it: JSON within JSON. */
-const said = JSON.stringify(
+const payload = JSON.stringify(
   JSON.stringify({ order: 'b7a1', lines: [{ sku: 'x-17', name: 'caf\u00e9' }] }).repeat(20_000),
 ).slice(0, MIB);
-const body = `${said.slice(0, said.lastIndexOf('{') - 1)}"`;
+const body = `${payload.slice(0, payload.lastIndexOf('{') - 1)}"`;
 const START = Date.now() - 3_600_000;
 
 function bodies(query: URLSearchParams): Buffer[] {

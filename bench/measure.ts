@@ -37,11 +37,11 @@ export function timeGet(
       });
       response.on('error', reject);
       response.on('end', () => {
-        if (response.statusCode !== 200) reject(new Error(`${url} answered ${response.statusCode}`));
+        if (response.statusCode !== 200) reject(new Error(`${url} responded with status ${response.statusCode}`));
         else resolve({ ms: performance.now() - start, bytes });
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`${url} did not answer within a minute`)));
+    request.on('timeout', () => request.destroy(new Error(`${url} did not respond within a minute`)));
     request.on('error', reject);
   });
 }

@@ -25,8 +25,8 @@ const HISTORIES = 50;
 const ROUNDS = 8;
 const MINUTE = 60_000;
 
-const tell = () => undefined;
-const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
+const ignore = () => undefined;
+const QUIET: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore, child: () => QUIET };
 
 /** Returns the processor time of this thread (ms). */
 function used(): number {
@@ -52,7 +52,7 @@ async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: n
 }
 
 /** Returns a thousand accounts that share the data of one: `KEYS` keys and `RECORDED` minutes of recorded traffic. */
-async function thousand(closing: Closing) {
+async function openThousandAccounts(closing: Closing) {
   let time = 0;
   const from = Date.UTC(2026, 0, 1);
   const sleep = async (ms: number) => {
@@ -98,13 +98,13 @@ async function thousand(closing: Closing) {
   return { viewed, now: clock.now };
 }
 
-const middle = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
+const median = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
 
 const CHROMIUM = '/usr/bin/chromium';
 const OPENED = 5;
 
 /** Returns the time from the request until a browser with an empty cache has laid out all rows (ms). */
-async function opens(browser: Browser, url: string): Promise<number> {
+async function timeToOpen(browser: Browser, url: string): Promise<number> {
   const context = await browser.newContext();
   const page = await context.newPage();
   await page.goto(url);
@@ -120,7 +120,7 @@ async function opens(browser: Browser, url: string): Promise<number> {
 /** Measures the overview with uncached rows and an empty page alternately. Returns both medians. */
 async function inChromium(overview: Served['overview'], closing: Closing) {
   if (!existsSync(CHROMIUM)) return undefined;
-  const none = () => Promise.reject(new Error('not asked'));
+  const none = () => Promise.reject(new Error('not implemented'));
   const served: Served = {
     version: '1.0.0',
     externalUrl: null,
@@ -149,21 +149,22 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
   closing.add('browser', () => browser.close());
   const found: { full: number[]; empty: number[] } = { full: [], empty: [] };
   // Warm up: the first loads are slow while code is compiled.
-  for (const path of ['/', '/accounts/nobody']) await opens(browser, server.url + path);
+  for (const path of ['/', '/accounts/nobody']) await timeToOpen(browser, server.url + path);
   for (let time = 0; time < OPENED; time += 1) {
-    found.full.push(await opens(browser, `${server.url}/`));
-    found.empty.push(await opens(browser, `${server.url}/accounts/nobody`));
+    found.full.push(await timeToOpen(browser, `${server.url}/`));
+    found.empty.push(await timeToOpen(browser, `${server.url}/accounts/nobody`));
   }
-  return { full: middle(found.full), empty: middle(found.empty) };
+  return { full: median(found.full), empty: median(found.empty) };
 }
 
 /** Measures the overview of a thousand accounts with uncached and with cached rows. */
 export async function run(): Promise<string> {
   const closing = createClosing();
   try {
-    const { viewed, now } = await thousand(closing);
+    const { viewed, now } = await openThousandAccounts(closing);
     const query = OverviewQuery.parse({ per: ACCOUNTS });
-    const ask = (rows: ReturnType<typeof createOverviewRows>) => async () =>
+    const uncached = () => createOverviewRows(viewed, new WeakMap(), now, () => undefined);
+    const render = async (rows: ReturnType<typeof createOverviewRows>, query: OverviewQuery) =>
       overview({ rows: await rows(), alerts: [], agentProblems: [], version: '1.0.0', now: now() }, query);
     const found: { cold: number[]; warm: number[]; json: number[]; turns: number[] } = {
       cold: [],
@@ -172,9 +173,9 @@ export async function run(): Promise<string> {
       turns: [],
     };
     for (let round = 0; round < ROUNDS; round += 1) {
-      const rows = createOverviewRows(viewed, new WeakMap(), now, () => undefined);
-      const cold = await cost(ask(rows));
-      const warm = await cost(ask(rows));
+      const rows = uncached();
+      const cold = await cost(() => render(rows, query));
+      const warm = await cost(() => render(rows, query));
       const json = await cost(async () => JSON.stringify(cold.value));
       // Ignore the first rounds, which are slow while code is compiled.
       if (round < 2) continue;
@@ -183,24 +184,15 @@ export async function run(): Promise<string> {
       found.json.push(json.ms);
       found.turns.push(cold.longest);
     }
-    const json = middle(found.json);
-    const all = (rows: ReturnType<typeof createOverviewRows>, of: Parameters<Served['overview']>[0]) =>
-      rows().then(rows => overview({ rows, alerts: [], agentProblems: [], version: '1.0.0', now: now() }, of));
-    const opened = await inChromium(
-      of =>
-        all(
-          createOverviewRows(viewed, new WeakMap(), now, () => undefined),
-          of,
-        ),
-      closing,
-    );
+    const json = median(found.json);
+    const opened = await inChromium(query => render(uncached(), query), closing);
     const inBrowser = opened
       ? `In Chromium, the first hundred rows are shown after ${opened.full.toFixed(0)} ms (wall clock) if every row is rendered: ${(opened.full / opened.empty).toFixed(1)} times as long as for an empty page (${opened.empty.toFixed(0)} ms).`
       : 'There is no Chromium to open it in.';
     const row = (what: string, ms: number, wanted: string) => [what, ms.toFixed(1), (ms / json).toFixed(1), wanted];
     const rows = [
-      row('every row rendered', middle(found.cold), '≤ 600 ms'),
-      row('every row cached', middle(found.warm), '≤ 60 ms'),
+      row('every row rendered', median(found.cold), '≤ 600 ms'),
+      row('every row cached', median(found.warm), '≤ 60 ms'),
       row('JSON.stringify of the response', json, '–'),
       row('longest turn of the event loop', Math.max(...found.turns), '≤ 15 ms'),
     ];

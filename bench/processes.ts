@@ -16,8 +16,8 @@ export async function startEmulator(options: object) {
   const child = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
     execArgv: ['--max-old-space-size=4096'],
   });
-  const [said] = (await once(child, 'message')) as [{ url: string; token: string; tokens: string[] }];
-  return { ...said, stop: () => stop(child) };
+  const [address] = (await once(child, 'message')) as [{ url: string; token: string; tokens: string[] }];
+  return { ...address, stop: () => stop(child) };
 }
 
 export const PACKAGE = new URL('../dist/main.js', import.meta.url).pathname;

@@ -18,8 +18,8 @@ const changes = (number: number) => [
   ...Array.from({ length: 8 }, (_, index) => ({ key: `events/total/${index}`, value: String(number + index) })),
 ];
 
-const tell = () => {};
-const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
+const ignore = () => {};
+const QUIET: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore, child: () => QUIET };
 
 interface Cost {
   /** Processor time per commit (µs), of this process and of the database. */

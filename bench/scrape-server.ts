@@ -54,11 +54,15 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
   /** Serves the same bytes, rendered in advance. */
   ready() {
     const { exposition } = createExposition();
-    const made = (format: Format) => ({
+    const renderedIn = (format: Format) => ({
       plain: exposition.render({ scope: 'everything', format, gzip: false }),
       gzipped: exposition.render({ scope: 'everything', format, gzip: true }),
     });
-    const bodies = { text: made('text'), openmetrics: made('openmetrics'), protobuf: made('protobuf') };
+    const bodies = {
+      text: renderedIn('text'),
+      openmetrics: renderedIn('openmetrics'),
+      protobuf: renderedIn('protobuf'),
+    };
     return (request, response) => {
       const format = formatOf(request);
       const gzip = request.headers['accept-encoding'] === 'gzip';
@@ -91,7 +95,7 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
 };
 
 const role = ROLES[process.argv[2] ?? ''];
-if (role === undefined) throw new Error(`a role: ${Object.keys(ROLES).join(', ')}`);
+if (role === undefined) throw new Error(`unknown role; the roles are ${Object.keys(ROLES).join(', ')}`);
 const server = createServer(role());
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
 process.on('disconnect', () => process.exit());

@@ -69,19 +69,19 @@ export async function run(): Promise<string> {
   const watcher = await createWatcher(large);
   const sequential = await watcher.sequential();
   const first = await watcher.round('full');
-  const learnt = [await watcher.round('full'), await watcher.round('full'), await watcher.round('full')];
+  const later = [await watcher.round('full'), await watcher.round('full'), await watcher.round('full')];
   await watcher.round('new');
   const quiet = [await watcher.round('new'), await watcher.round('new'), await watcher.round('new')];
   await large.stop();
 
   const least = LARGE / PAGE;
-  const median = (pick: (each: (typeof learnt)[0]) => number) => timingsOf(learnt.map(pick)).median;
+  const median = (pick: (each: (typeof later)[0]) => number) => timingsOf(later.map(pick)).median;
   const [ms, calls] = [median(each => each.ms), median(each => each.calls)];
   const ideal = (calls * LATENCY) / CONCURRENCY;
   const measured: [string, typeof first][] = [
     ['sequential pages', sequential],
     ['first walk', first],
-    ['later walks (median of 3)', { ms, calls, delayP99: Math.max(...learnt.map(({ delayP99 }) => delayP99)) }],
+    ['later walks (median of 3)', { ms, calls, delayP99: Math.max(...later.map(({ delayP99 }) => delayP99)) }],
     ['a check for new entries, without any', quiet[0] as typeof first],
   ];
   const rows = measured.map(([what, { ms, calls, delayP99 }]) => [

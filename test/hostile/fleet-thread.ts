@@ -41,7 +41,7 @@ if (!isMainThread && parentPort && (workerData as Order | undefined)?.names) {
     [...hostileServices, ...severeServices].filter(({ name }) => names.includes(name)),
     seed,
   );
-  const say = (message: Message) => port.postMessage(message);
-  port.on('message', () => say({ complaints: fleet.complaints() }));
-  say({ accounts: fleet.accounts });
+  const post = (message: Message) => port.postMessage(message);
+  port.on('message', () => post({ complaints: fleet.complaints() }));
+  post({ accounts: fleet.accounts });
 }

@@ -35,7 +35,7 @@ export const protocolServices: readonly HostileService[] = [
     'invalid_response',
     `${head('transfer-encoding: chunked')}fffffffffffffffff\r\n[]\r\n0\r\n\r\n`,
   ),
-  responding('says-less-than-it-sends', 'invalid_response', `${head('content-length: 1')}[]`),
+  responding('content-length-below-body', 'invalid_response', `${head('content-length: 1')}[]`),
   responding(
     'switches-protocols',
     'network',

@@ -208,10 +208,8 @@ describe('client certificates', () => {
           resolve({
             session: () => last,
             ask: () =>
-              new Promise(answered => {
-                socket
-                  .once('data', data => answered(String(data).slice(0, 12)))
-                  .once('close', () => answered('closed'));
+              new Promise(settle => {
+                socket.once('data', data => settle(String(data).slice(0, 12))).once('close', () => settle('closed'));
                 socket.write('GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n');
               }),
           }),
@@ -249,12 +247,12 @@ describe('client certificates', () => {
     later();
     await expect(status('/', { tls: CLIENT })).rejects.toThrow();
     const socket = connectTls({ ...CLIENT, socket: slow });
-    const answer = new Promise<string>(answered => {
-      socket.once('data', data => answered(String(data).slice(0, 12)));
-      for (const event of ['close', 'error']) socket.once(event, () => answered('closed'));
+    const received = new Promise<string>(settle => {
+      socket.once('data', data => settle(String(data).slice(0, 12)));
+      for (const event of ['close', 'error']) socket.once(event, () => settle('closed'));
     });
     socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');
-    expect(await answer).toBe('closed');
+    expect(await received).toBe('closed');
   });
 
   it.each([

@@ -65,17 +65,17 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
   function ask(path: string, { tls = CA, body, ...init }: Ask = {}) {
     const { protocol, hostname, port } = new URL(server.url);
     const options = { hostname, port, path, agent: false as const, ...init };
-    const answered = Promise.withResolvers<{ status: number; headers: NodeJS.Dict<string | string[]>; text: string }>();
+    const received = Promise.withResolvers<{ status: number; headers: NodeJS.Dict<string | string[]>; text: string }>();
     const request = protocol === 'https:' ? requestHttps({ ...options, ...tls }) : requestHttp(options);
-    request.on('error', answered.reject).on('response', response => {
+    request.on('error', received.reject).on('response', response => {
       let text = '';
       response.setEncoding('utf8').on('data', chunk => {
         text += chunk;
       });
-      response.on('end', () => answered.resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
+      response.on('end', () => received.resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
     });
     request.end(body);
-    return answered.promise;
+    return received.promise;
   }
 
   return {

@@ -232,19 +232,16 @@ describe('routes', () => {
   });
 
   it('the server closes promptly despite keep-alive connections and endless responses', async () => {
-    let asked = () => {};
-    const reached = new Promise<void>(resolve => {
-      asked = resolve;
-    });
+    const requested = Promise.withResolvers<void>();
     const { get, server } = await serve({
       exposition: () => {
-        asked();
+        requested.resolve();
         return new Promise(() => undefined);
       },
     });
     await get('/-/healthy');
     const hanging = get('/metrics').catch((error: unknown) => error);
-    await reached;
+    await requested.promise;
     await server.close();
     expect(await hanging).toBeInstanceOf(Error);
   });
@@ -265,23 +262,23 @@ describe('changed settings', () => {
   });
 
   it('a changed port opens before the old one closes, and responses in flight on the old port complete', async () => {
-    const asked = Promise.withResolvers<void>();
-    const answered = Promise.withResolvers<{ contentType: string; body: Buffer }>();
+    const requested = Promise.withResolvers<void>();
+    const rendered = Promise.withResolvers<{ contentType: string; body: Buffer }>();
     const { server, get } = await serve({
       exposition: () => {
-        asked.resolve();
-        return answered.promise;
+        requested.resolve();
+        return rendered.promise;
       },
     });
     const old = server.url;
     const scrape = get('/metrics', { headers: { 'accept-encoding': 'identity' } });
-    await asked.promise;
+    await requested.promise;
     const port = await freePort();
     await server.apply({ ...HOST, port });
     expect(server.url).toBe(`http://127.0.0.1:${port}`);
     expect(await open(server.url)).toBe(200);
     await expect(fetch(old)).rejects.toThrow();
-    answered.resolve({ contentType: 'text/plain', body: Buffer.from('late') });
+    rendered.resolve({ contentType: 'text/plain', body: Buffer.from('late') });
     expect(await scrape).toMatchObject({ status: 200, text: 'late' });
   });
 

@@ -114,18 +114,18 @@ describe('readMessage', () => {
 
   it('readMessage omits the failure callback if its message id is invalid', async () => {
     const entry = { messageId: 'm', callbackMessageId: 'c'.repeat(100_000), labels: [] } as unknown as DlqEntry;
-    const asked: (string | undefined)[] = [];
+    const lookedUp: (string | undefined)[] = [];
     const reader = {
       async *dlqPages() {
         yield { rows: [entry], rejected: 0, isLast: true };
       },
       async *eventPages({ messageId }: EventQuery) {
-        asked.push(messageId);
+        lookedUp.push(messageId);
         yield { rows: [], rejected: 0, isLast: true };
       },
     } as unknown as Reader;
     const message = await readMessage({ account: 'a', reader, isTraced: false }, 'm', signal);
-    expect(asked).toEqual(['m']);
+    expect(lookedUp).toEqual(['m']);
     expect(messageJson(message as Message)).toMatchObject({ messageId: 'm', callback: null });
   });
 

@@ -227,8 +227,8 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     hours: 2,
     replicas: target => {
       const lost = target({ instance: 'two', account: 'b' });
-      const gone = ended({ ...process(flat(0)), ...health(allRounds), ...atWork }, 30);
-      return { ...shows({}, target()), ...replica({ ...gone, up: from(30, 0, 1) }, lost) };
+      const stopped = ended({ ...process(flat(0)), ...health(allRounds), ...atWork }, 30);
+      return { ...shows({}, target()), ...replica({ ...stopped, up: from(30, 0, 1) }, lost) };
     },
     fires: ['DeliveryInstanceDown'],
   },

@@ -14,19 +14,19 @@ const CATCHING_UP = 15;
 const tests = ofLog.flatMap((each): RuleTest[] => {
   const { alert, at, fires: cause, idle, below } = each;
   const { withHealth } = sceneOf(each);
-  const gone = at + 4;
-  const back = gone + 4;
-  const well = Object.entries({ 'at rest': idle, ...below });
+  const end = at + 4;
+  const back = end + 4;
+  const quiet = Object.entries({ 'at rest': idle, ...below });
   return [
     {
       name: `${alert} keeps firing`,
-      input: replica(caughtUpAfter(withHealth(cause), { from: gone, back, caughtUp: back + CATCHING_UP })),
+      input: replica(caughtUpAfter(withHealth(cause), { from: end, back, caughtUp: back + CATCHING_UP })),
       minutes: back + HOUR,
       queries: [4, 8, CATCHING_UP - 1, CATCHING_UP, CATCHING_UP + 4, CATCHING_UP + 20, HOUR].map(minute =>
         fires(alert, back + minute),
       ),
     },
-    ...well.map(([why, input]) => ({
+    ...quiet.map(([why, input]) => ({
       name: `${alert} is quiet: ${why}`,
       input: replica(
         caughtUpAfter(withHealth(input), { from: HOUR, back: 2 * HOUR, caughtUp: 2 * HOUR + CATCHING_UP }),

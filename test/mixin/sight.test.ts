@@ -92,7 +92,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
       ...state,
       delivery_dlq_failure_callbacks_suspected: minute => (minute < 30 ? 2 : undefined),
     };
-    const gone: Input = Object.fromEntries(
+    const withoutData: Input = Object.fromEntries(
       Object.entries(input).map(([series, values]) => [series, m => (m < 60 ? values(m) : undefined)]),
     );
     const expected = {
@@ -114,7 +114,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
           },
           {
             name: 'account removed',
-            input: replica(gone),
+            input: replica(withoutData),
             minutes: 120,
             queries: [fires(alert, 60), isQuiet(alert, 90)],
           },

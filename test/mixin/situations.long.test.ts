@@ -12,12 +12,12 @@ const [FAST, SLOW] = ['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBur
 const [LATE_FAST, LATE_SLOW] = ['DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'];
 const ALERTS = [FAST, SLOW, LATE_FAST, LATE_SLOW, 'DeliveryRateLimited', 'DeliveryStalled'];
 
-const well = health(allRounds.filter(({ collector }) => collector === 'events'));
+const healthy = health(allRounds.filter(({ collector }) => collector === 'events'));
 const FAILED = 'delivery_messages_finished_total{outcome="failed"}';
 const DELIVERED = 'delivery_messages_finished_total{outcome="delivered"}';
 const OVERDUE = 'delivery_messages_overdue_total';
 const messages = (failed: Values, delivered: Values, overdue: Values = flat(0)): Input => ({
-  ...well,
+  ...healthy,
   [FAILED]: failed,
   [DELIVERED]: delivered,
   [OVERDUE]: overdue,
@@ -125,18 +125,18 @@ const objectives: readonly RuleTest[] = [
   },
 ];
 
-/** No agent runs between the minutes `gone` and `back`. */
-const away = (input: Input, gone: number, back: number): Input =>
+/** No agent runs between the minutes `end` and `back`. */
+const away = (input: Input, end: number, back: number): Input =>
   Object.fromEntries(
     Object.entries(input).map(([series, values]) => [
       series,
       minute => {
-        if (minute < gone || minute > back) return values(minute);
+        if (minute < end || minute > back) return values(minute);
         if (minute < back) return undefined;
         // The first scrape takes place before the first round ends.
         if (/data_timestamp/.test(series)) return undefined;
         if (/event_log_counting/.test(series)) return 0;
-        return /_total/.test(series) ? values(gone) : values(minute);
+        return /_total/.test(series) ? values(end) : values(minute);
       },
     ]),
   );

@@ -6,7 +6,7 @@ export const PLACES = [
   'intent committed',
   'connecting',
   'sent',
-  'approval asked',
+  'approval requested',
   'order executed',
 ] as const;
 export type Place = (typeof PLACES)[number];

@@ -107,10 +107,10 @@ async function main(): Promise<number> {
   const { lives } = values;
   if (lives !== 'ordinary' && lives !== 'operated' && lives !== 'both')
     throw new Error('--lives must be ordinary, operated or both');
-  const say = (text: string) => void process.stdout.write(`${text}\n`);
-  say(`seed ${seed}, ${runs} runs`);
+  const print = (text: string) => void process.stdout.write(`${text}\n`);
+  print(`seed ${seed}, ${runs} runs`);
   if (values.survey) {
-    say(await survey(runs, seed, lives, values.life === undefined ? undefined : Number(values.life)));
+    print(await survey(runs, seed, lives, values.life === undefined ? undefined : Number(values.life)));
     return 0;
   }
   const start = performance.now();
@@ -120,12 +120,12 @@ async function main(): Promise<number> {
     path: values.path,
     lives,
     onRun: count => {
-      if (count % 10_000 === 0) say(`${count} runs, ${Math.round((performance.now() - start) / 1000)} s`);
+      if (count % 10_000 === 0) print(`${count} runs, ${Math.round((performance.now() - start) / 1000)} s`);
     },
   });
-  say(tally.text());
+  print(tally.text());
   const took = performance.now() - start;
-  say(
+  print(
     failure ??
       `all ${runs} runs passed; seed ${seed}, ${(took / 1000).toFixed(1)} s, ${(took / runs).toFixed(2)} ms a run`,
   );

@@ -33,7 +33,7 @@ export interface World {
 /** Places that are reached when a journal line with this step is committed. */
 const PLACE_OF: Readonly<Record<string, Place>> = {
   intent: 'intent committed',
-  awaiting_approval: 'approval asked',
+  awaiting_approval: 'approval requested',
   approved: 'order executed',
   breaker_reset: 'order executed',
   order_refused: 'order executed',
@@ -116,7 +116,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
         asked: recorded.asked,
         answered(answer) {
           hidden += answer.hidden.length;
-          if (answer.quality !== 'whole') tally.add(`${answer.quality} answers`);
+          if (answer.quality !== 'whole') tally.add(`${answer.quality} responses`);
           recorded.answered(answer);
         },
         connecting(what) {
@@ -129,7 +129,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
           meddlers.reach('sent');
         },
         cancelAnswered(id, status) {
-          tally.add(`DELETE answered ${status ?? 'nothing'}`);
+          tally.add(status === undefined ? 'DELETE without response' : `DELETE status ${status}`);
           if (status !== 401) of.accepted += 1;
           const last = sent.findLast(each => each.id === id);
           if (last) last.status = status;
@@ -149,7 +149,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     roundEnded(_of, actor, success, reason) {
       record.end(actor, success, reason, time.now);
       tally.add(
-        `round ${actor.collector} ${actor.round} ${success ? 'succeeded' : reason === undefined ? 'asked nothing' : `failed: ${reason}`}`,
+        `round ${actor.collector} ${actor.round} ${success ? 'succeeded' : reason === undefined ? 'sent no request' : `failed: ${reason}`}`,
       );
     },
     evaluated: of => check(of),

@@ -38,7 +38,7 @@ export interface Described {
    */
   check(method: 'get' | 'post', path: string, response: Response, body?: object): Promise<unknown>;
   /** Returns described responses (`get /path 404`) and properties (`Component.list[].name`) that have not occurred yet. */
-  missing(): { readonly answers: readonly string[]; readonly properties: readonly string[] };
+  missing(): { readonly responses: readonly string[]; readonly properties: readonly string[] };
 }
 
 export function createDescribed(): Described {
@@ -47,7 +47,7 @@ export function createDescribed(): Described {
   // Ignore OpenAPI keywords, and formats, which patterns cover.
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'api');
   const validators = new Map<Schema, ValidateFunction>();
-  const answers = new Set<string>();
+  const answered = new Set<string>();
   const seen = new Set<string>();
 
   function validator(schema: Schema): ValidateFunction {
@@ -64,7 +64,8 @@ export function createDescribed(): Described {
       const name = schema.$ref.replace(NAMED, '');
       record(schemas[name] ?? {}, value, name);
     }
-    for (const way of schema.anyOf ?? schema.oneOf ?? []) if (validator(way)(value)) record(way, value, place);
+    for (const variant of schema.anyOf ?? schema.oneOf ?? [])
+      if (validator(variant)(value)) record(variant, value, place);
     if (Array.isArray(value)) for (const item of value) record(schema.items ?? {}, item, `${place}[]`);
     else if (typeof value === 'object') {
       for (const [key, inner] of Object.entries(value)) {
@@ -75,7 +76,7 @@ export function createDescribed(): Described {
     }
   }
 
-  function hold(schema: Schema, value: unknown, what: string): void {
+  function assertValid(schema: Schema, value: unknown, what: string): void {
     const validate = validator(schema);
     if (!validate(value))
       throw new Error(`${what}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value).slice(0, 2000)}`);
@@ -83,11 +84,13 @@ export function createDescribed(): Described {
   }
 
   function propertiesOf(schema: Schema, place: string): string[] {
-    const ways = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap(way => propertiesOf(way, place));
+    const variants = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap(variant =>
+      propertiesOf(variant, place),
+    );
     const items = schema.items ? propertiesOf(schema.items, `${place}[]`) : [];
     const valued = Object.entries(schema.properties ?? {}).filter(([, { type }]) => type !== 'null');
     const own = valued.flatMap(([key, inner]) => [`${place}.${key}`, ...propertiesOf(inner, `${place}.${key}`)]);
-    return [...ways, ...items, ...own];
+    return [...variants, ...items, ...own];
   }
 
   return {
@@ -100,12 +103,12 @@ export function createDescribed(): Described {
       const text = await response.text();
       const what = `${method} ${path} ${response.status}`;
       if (!schema) throw new Error(`${what} of ${type} is not described: ${text.slice(0, 500)}`);
-      answers.add(what);
-      const asked = operation?.requestBody?.content['application/json']?.schema;
-      if (body && asked) hold(asked, body, `the body of ${what}`);
+      answered.add(what);
+      const bodySchema = operation?.requestBody?.content['application/json']?.schema;
+      if (body && bodySchema) assertValid(bodySchema, body, `the body of ${what}`);
       if (type !== 'application/json') return text;
       const value: unknown = JSON.parse(text);
-      hold(schema, value, what);
+      assertValid(schema, value, what);
       return value;
     },
     missing() {
@@ -116,7 +119,7 @@ export function createDescribed(): Described {
       );
       const properties = Object.entries(schemas).flatMap(([name, schema]) => propertiesOf(schema, name));
       return {
-        answers: described.filter(each => !answers.has(each)),
+        responses: described.filter(each => !answered.has(each)),
         properties: [...new Set(properties)].filter(each => !seen.has(each)),
       };
     },

@@ -65,7 +65,7 @@ export async function handOverAgainAndAgain(handOvers: number, messages: number)
    * the loss.
    */
   const highest = new Map<string, number>();
-  const fallen: string[] = [];
+  const decreased: string[] = [];
 
   async function scrape(): Promise<readonly Scrape[]> {
     const scrapes = [];
@@ -77,7 +77,7 @@ export async function handOverAgainAndAgain(handOvers: number, messages: number)
         for (const { name, labels, value } of samples) {
           if (database.holders().get(labels.account ?? '') !== id) continue;
           const series = `${name}${JSON.stringify(labels)}`;
-          if (value < (highest.get(series) ?? 0)) fallen.push(`${series} ${highest.get(series)} to ${value}`);
+          if (value < (highest.get(series) ?? 0)) decreased.push(`${series} ${highest.get(series)} to ${value}`);
           highest.set(series, value);
         }
       }
@@ -94,11 +94,14 @@ export async function handOverAgainAndAgain(handOvers: number, messages: number)
   });
   const begin = Date.now() + 1000;
   const span = atThisLoad(handOvers * 60);
-  const lives = new Map(
+  const eventsByAccount = new Map(
     NAMES.map(name => [name, traffic(chance, { messages, span, start: begin, prefix: name })] as const),
   );
   for (const [index, name] of NAMES.entries()) {
-    const events = (lives.get(name) ?? []).map(({ status, ...event }) => ({ ...event, responseStatus: status }));
+    const events = (eventsByAccount.get(name) ?? []).map(({ status, ...event }) => ({
+      ...event,
+      responseStatus: status,
+    }));
     emulator.accounts[index]?.state.addEvents(events as never);
   }
 
@@ -125,13 +128,13 @@ export async function handOverAgainAndAgain(handOvers: number, messages: number)
     for (const name of NAMES) {
       const [holder, ...others] = holderOf(all, name);
       expect(others).toEqual([]);
-      const truth = truthOf(lives.get(name) ?? [], Number.POSITIVE_INFINITY);
+      const truth = truthOf(eventsByAccount.get(name) ?? [], Number.POSITIVE_INFINITY);
       expect(holder?.sum('delivery_events_total', { account: name })).toBe(countOf(truth.events));
       expect(holder?.sum('delivery_messages_finished_total', { account: name })).toBe(countOf(truth.finished));
     }
   });
   const all = await scrape();
-  for (const name of NAMES) expectTruth(holderOf(all, name)[0] as Scrape, name, lives.get(name) ?? []);
-  expect(fallen).toEqual([]);
+  for (const name of NAMES) expectTruth(holderOf(all, name)[0] as Scrape, name, eventsByAccount.get(name) ?? []);
+  expect(decreased).toEqual([]);
   return { early, last: resources() };
 }

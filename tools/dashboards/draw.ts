@@ -11,12 +11,12 @@ import { replayRules } from './replay-rules.ts';
 import { recordWorld, TARGET_LABELS } from './world/record.ts';
 
 const USAGE = `npm run dashboards:draw -- [options]
-  --out DIR         where the pictures go (docs/images)
-  --dashboards DIR  what is drawn (dashboards)
-  --only NAME       one dashboard alone, such as overview
-  --keep DIR        keep the recorded data there; where there is some already, draw from it instead of recording
-  --hours N         how much of the past is played (25: the longest window of a panel, and one)
-  --live SECONDS    how long Prometheus scrapes the agent and evaluates alerts before "now" (150)
+  --out DIR         folder of the pictures (docs/images)
+  --dashboards DIR  folder of the dashboards, with their rules in DIR/rules (dashboards)
+  --only NAME       draws only this dashboard, such as overview
+  --keep DIR        keeps the recorded data there; later runs reuse it instead of recording
+  --hours N         length of the simulated past (25: the longest window of a panel plus one)
+  --live SECONDS    how long Prometheus scrapes the agent and evaluates alerts before the pictures (150)
 `;
 
 const root = resolve(import.meta.dirname, '../..');

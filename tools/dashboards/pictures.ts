@@ -144,15 +144,15 @@ export async function drawPictures(options: DrawOptions): Promise<readonly strin
   const profile = await mkdtemp(join(tmpdir(), 'delivery-watch-chromium-'));
   const server = await serve(options);
   const browser = await launch(profile);
-  const said = new Set<string>();
+  const found = new Set<string>();
   try {
     for (const picture of options.pictures) {
-      for (const warning of await draw(browser, server.url, picture, options)) said.add(warning);
+      for (const warning of await draw(browser, server.url, picture, options)) found.add(warning);
     }
   } finally {
     await browser.close();
     server.close();
     await rm(profile, { recursive: true, force: true });
   }
-  return [...said];
+  return [...found];
 }

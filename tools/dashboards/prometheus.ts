@@ -63,16 +63,16 @@ export async function startPrometheus(data: string, target: Target, rules: reado
   );
   const kill = () => void child.kill('SIGKILL');
   process.once('exit', kill);
-  let said = '';
+  let output = '';
   child.stderr?.on('data', chunk => {
-    said = (said + chunk).slice(-4000);
+    output = (output + chunk).slice(-4000);
   });
   for (const start = performance.now(); ; await sleep(200)) {
-    const answer = await fetch(`${url}/-/ready`).catch(() => undefined);
-    if (answer?.ok) break;
+    const response = await fetch(`${url}/-/ready`).catch(() => undefined);
+    if (response?.ok) break;
     if (child.exitCode === null && performance.now() - start < READY_MS) continue;
     await end(child);
-    throw new Error(`Prometheus did not become ready:\n${said}`);
+    throw new Error(`Prometheus did not become ready:\n${output}`);
   }
   return {
     url,

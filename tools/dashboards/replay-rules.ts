@@ -39,9 +39,10 @@ interface Span {
 }
 
 async function get<T>(schema: z.ZodType<T>, url: string): Promise<T> {
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`Prometheus answered ${answer.status}: ${(await answer.text()).slice(0, 500)}`);
-  return schema.parse(await answer.json());
+  const response = await fetch(url);
+  if (!response.ok)
+    throw new Error(`Prometheus responded with status ${response.status}: ${(await response.text()).slice(0, 500)}`);
+  return schema.parse(await response.json());
 }
 
 async function evaluate(url: string, { query }: { readonly query: string }, { from, to }: Span) {
@@ -54,16 +55,16 @@ const selector = (name: string, labels: Labels) =>
   `${name}{${Object.entries(labels).map(([label, value]) => `${label}=${JSON.stringify(value)}`)}}`;
 
 /** Groups recording rules, so that each rule depends only on records of earlier groups. */
-function turnsOf(rules: readonly Recording[]): Recording[][] {
-  const turns: Recording[][] = [];
+function layersOf(rules: readonly Recording[]): Recording[][] {
+  const layers: Recording[][] = [];
   for (let left = [...rules]; left.length > 0; ) {
     const waiting = left.map(({ name }) => new RegExp(`(?<![\\w:])${name}(?![\\w:])`));
     const ready = left.filter(({ query }) => !waiting.some(name => name.test(query)));
     if (ready.length === 0) throw new Error(`rules wait for each other: ${left.map(({ name }) => name)}`);
-    turns.push(ready);
+    layers.push(ready);
     left = left.filter(rule => !ready.includes(rule));
   }
-  return turns;
+  return layers;
 }
 
 async function* recorded(url: string, rule: Recording, span: Span): AsyncGenerator<string> {
@@ -115,18 +116,18 @@ export interface ReplayOptions {
 export async function replayRules({ data, folder, recording, alerting, since }: ReplayOptions): Promise<void> {
   const [from, to] = [since, Date.now()].map(ms => Math.floor(ms / 1000 / STEP_S) * STEP_S) as [number, number];
   const nothing = { address: undefined, labels: { job: 'none' } };
-  for (let turn = 0, last = 1; turn <= last; turn += 1) {
+  for (let layer = 0, last = 1; layer <= last; layer += 1) {
     // Start Prometheus again for each group, so that it opens the blocks of the previous groups.
     const { url, stop } = await startPrometheus(data, nothing, [recording, alerting]);
-    const file = join(folder, `rules-${turn}.om`);
+    const file = join(folder, `rules-${layer}.om`);
     try {
       const { groups } = (await get(Groups, `${url}/api/v1/rules`)).data;
       const rules = groups.flatMap(({ rules }) => rules);
-      const turns = turnsOf(rules.filter(rule => rule.type === 'recording'));
-      last = turns.length;
+      const layers = layersOf(rules.filter(rule => rule.type === 'recording'));
+      last = layers.length;
       let text = '';
-      for (const rule of turns[turn] ?? []) for await (const line of recorded(url, rule, { from, to })) text += line;
-      if (turn === last) {
+      for (const rule of layers[layer] ?? []) for await (const line of recorded(url, rule, { from, to })) text += line;
+      if (layer === last) {
         for (const rule of rules.filter(rule => rule.type === 'alerting')) {
           for await (const line of alerted(url, rule, { from, to })) text += line;
         }

@@ -56,11 +56,11 @@ function* leaves(value: unknown, path = ''): Generator<[path: string, value: unk
 /** Warns about every option of a panel that the drawing would ignore. */
 export function checkHonoured(panel: Panel): void {
   const known = [...COMMON, ...(BY_TYPE[panel.type] ?? [])];
-  const say = (what: string) => warn(`${panel.title}: ${what} is ignored`);
+  const warnIgnored = (what: string) => warn(`${panel.title}: ${what} is ignored`);
   const { fieldConfig, ...rest } = panel;
-  if (!BY_TYPE[panel.type]) say(`panel type ${panel.type}`);
+  if (!BY_TYPE[panel.type]) warnIgnored(`panel type ${panel.type}`);
   for (const [path, value] of leaves(rest)) {
-    if (!known.some(pattern => pattern.test(path))) say(`${path} = ${value}`);
+    if (!known.some(pattern => pattern.test(path))) warnIgnored(`${path} = ${value}`);
   }
   const { custom = {}, ...standard } = fieldConfig?.defaults ?? {};
   const ids = [
@@ -68,10 +68,10 @@ export function checkHonoured(panel: Panel): void {
     ...Object.keys(custom).map(name => `custom.${name}`),
     ...(fieldConfig?.overrides ?? []).flatMap(({ properties }) => properties.map(({ id }) => id)),
   ];
-  for (const id of new Set(ids)) if (!isKnownProperty(panel.type, id)) say(`fieldConfig ${id}`);
+  for (const id of new Set(ids)) if (!isKnownProperty(panel.type, id)) warnIgnored(`fieldConfig ${id}`);
   const { options = {} } = panel;
-  if (options.footer?.show) say('options.footer.show');
-  if (options.showPercentChange) say('options.showPercentChange');
-  if (panel.type === 'heatmap' && options.calculate) say('options.calculate');
-  if (panel.type === 'heatmap' && options.showValue === 'always') say('options.showValue');
+  if (options.footer?.show) warnIgnored('options.footer.show');
+  if (options.showPercentChange) warnIgnored('options.showPercentChange');
+  if (panel.type === 'heatmap' && options.calculate) warnIgnored('options.calculate');
+  if (panel.type === 'heatmap' && options.showValue === 'always') warnIgnored('options.showValue');
 }

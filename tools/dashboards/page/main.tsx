@@ -191,7 +191,7 @@ function Grid({ view, width, all }: { view: View; width: number; all: boolean })
               width={own}
               height={high}
               displayMode={panel.transparent ? 'transparent' : 'default'}
-              padding={panel.type === 'state-timeline' || panel.type === 'heatmap' ? 'md' : 'md'}
+              padding="md"
             >
               {(innerWidth, innerHeight) => (
                 <PanelBody view={view} panel={panel} width={innerWidth} height={innerHeight} />

@@ -145,14 +145,14 @@ export async function recordWorld(pastMs: number, folder: string, log: (text: st
   scrape = async () =>
     startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since) + replicaSeries(clock.now());
   const recorder = createRecorder(folder);
-  let told = 0;
+  let reported = 0;
   await clock.catchUp(SCRAPE_MS, async () => {
     const at = clock.now();
     for (const { faults } of emulators.values()) faults.replace(faultsAt(Date.now() - at));
     const text = await scrape();
-    if (at - since - told > 3_600_000) {
-      told = at - since;
-      log(`${Math.round(told / 3_600_000)} h played; ${text.split('\n').length} lines a scrape`);
+    if (at - since - reported > 3_600_000) {
+      reported = at - since;
+      log(`${Math.round(reported / 3_600_000)} h played; ${text.split('\n').length} lines a scrape`);
     }
     await recorder.write(text, at);
   });
