@@ -9,12 +9,12 @@ const list = (items: readonly string[]) => items.map(item => `- ${item}`).join('
 export function dashboardsReference(): string {
   const linkOf = (name: string) => `[${name}](runbooks/${name}.md)`;
   const ofSets = Object.entries(SETS).flatMap(([set, about]) => {
-    const its = alerts.filter(alert => alert.set === set);
-    const lines = its.map(({ name, severity, for: after = '0s', summary }) => {
+    const members = alerts.filter(alert => alert.set === set);
+    const lines = members.map(({ name, severity, for: after = '0s', summary }) => {
       const text = summary.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*');
       return `${linkOf(name)} (${severity}, ${after}): ${text}`;
     });
-    const linked = `${its.map(({ name }) => linkOf(name)).join(', ')}.`;
+    const linked = `${members.map(({ name }) => linkOf(name)).join(', ')}.`;
     return [`### ${set}`, about, ...(set === 'core' ? [] : [set === 'extended' ? linked : list(lines)])];
   });
   const panels = Object.entries(dashboardSpecs).flatMap(([name, { title, description, rows }]) => [

@@ -183,7 +183,7 @@ const limit = (name: string) => {
   if (!family) throw new RangeError(`the plan has no limit ${name}`);
   return highestOf(chosen(family));
 };
-const NEARLY = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
+const SHARE_OF_LIMIT = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
 /** A key that uses its limit completely is normal, so the bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };
 
@@ -252,19 +252,19 @@ const plan: readonly PanelSpec[] = [
         title: 'Messages a day',
         unit: 'share',
         expr: used(rise(total, '24h', { ...perAccount, where: { state: 'created' } }), limit('requests_per_day')),
-        ...NEARLY,
+        ...SHARE_OF_LIMIT,
       },
       {
         title: 'Parallelism',
         unit: 'share',
         expr: used(level(parallelismInUse, perAccount), limit('global_parallelism')),
-        ...NEARLY,
+        ...SHARE_OF_LIMIT,
       },
       {
         title: 'Dead letters',
         unit: 'share',
         expr: used(level(dlq.families.messages, perAccount), limit('dlq_size')),
-        ...NEARLY,
+        ...SHARE_OF_LIMIT,
       },
     ],
     sortBy: ['Messages a day'],
@@ -279,7 +279,7 @@ const { scheduleStarted, scheduleDelivered, scheduleFailed, scheduleNext, schedu
   events.families;
 const latest = (family: typeof scheduleStarted) => highestOf(chosen(family), ['schedule']);
 const perSchedule = { keep: ['account', 'schedule'] } as const;
-const AMISS = { warning: 1, critical: 3, calm: 'text' };
+const DAILY_LIMITS = { warning: 1, critical: 3, calm: 'text' };
 
 const schedules: readonly PanelSpec[] = [
   {
@@ -290,8 +290,8 @@ const schedules: readonly PanelSpec[] = [
     unit: 'seconds',
     labels: { account: 'Account', schedule: 'Schedule' },
     columns: [
-      { title: 'Missed (24 h)', expr: rise(scheduleMissed, '24h', perSchedule), thresholds: AMISS },
-      { title: 'Late (24 h)', expr: rise(scheduleLate, '24h', perSchedule), thresholds: AMISS },
+      { title: 'Missed (24 h)', expr: rise(scheduleMissed, '24h', perSchedule), thresholds: DAILY_LIMITS },
+      { title: 'Late (24 h)', expr: rise(scheduleLate, '24h', perSchedule), thresholds: DAILY_LIMITS },
       { title: 'Started', unit: 'seconds', expr: `time() - ${latest(scheduleStarted)}` },
       { title: 'Delivered', unit: 'seconds', expr: `time() - ${latest(scheduleDelivered)}` },
       { title: 'Failed', unit: 'seconds', expr: `time() - ${latest(scheduleFailed)}` },

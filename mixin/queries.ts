@@ -61,9 +61,9 @@ function add<L extends string>(
 ): string {
   const kept: readonly string[] = keep.filter(label => label !== 'account');
   const own: readonly string[] = [...family.labels, ...(suffix === '_bucket' ? ['le'] : [])];
-  const gone = own.filter(label => !kept.includes(label));
+  const others = own.filter(label => !kept.includes(label));
   const vector = of(chosen(family, where, suffix));
-  const sum = gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`;
+  const sum = others.length === 0 ? vector : `sum without (${others.join(', ')}) (${vector})`;
   const each = highestOf(`${sum}${onlyIf(kept)}`, kept);
   if (keep.includes('account')) return each;
   return kept.length === 0 ? `sum(${each})` : `sum by (${kept.join(', ')}) (${each})`;

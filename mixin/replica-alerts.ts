@@ -7,9 +7,9 @@ import { DATABASE_AWAY, HELD_TWICE } from './thresholds.ts';
 
 const { leader, renewals } = replicaFamilies;
 
-const written = (seconds: number) => formatDuration(seconds * 1000);
+const durationOf = (seconds: number) => formatDuration(seconds * 1000);
 const renewed = (outcome: string) =>
-  `sum by (cluster, namespace, job) (increase(${series(renewals, { outcome })}[${written(DATABASE_AWAY)}]))`;
+  `sum by (cluster, namespace, job) (increase(${series(renewals, { outcome })}[${durationOf(DATABASE_AWAY)}]))`;
 
 /** Alerts about replicas that share a database. Without a shared database, these series do not exist. */
 export const replicaAlerts: readonly AlertSpec[] = [
@@ -33,7 +33,7 @@ export const replicaAlerts: readonly AlertSpec[] = [
     severity: 'critical',
     // A replica that cannot be scraped counts for five more minutes, because it may still run.
     expr: `${highestOf(latest(series(leader)))} == 0`,
-    for: written(UNCOLLECTED),
+    for: durationOf(UNCOLLECTED),
     keepFiringFor: '5m',
     summary: 'No replica collects {{ $labels.account }}.',
     description:
@@ -46,7 +46,7 @@ export const replicaAlerts: readonly AlertSpec[] = [
     severity: 'warning',
     // A stopped replica counts for at most two minutes, even without a staleness marker.
     expr: `sum by (cluster, namespace, job, account) (last_over_time(${series(leader)}[2m])) > 1`,
-    for: written(HELD_TWICE),
+    for: durationOf(HELD_TWICE),
     keepFiringFor: '5m',
     summary: 'More than one replica collects {{ $labels.account }}.',
     description:

@@ -6,7 +6,6 @@ import { alerts } from '../../mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { errorsOf } from './alert-case.ts';
 import { alertingRule } from './alerting-rule.ts';
-import { REASONS, VARIANTS } from './cases/case.ts';
 import { alertCases } from './cases/index.ts';
 
 /** Cases without windows of days. Those with windows of days, and rare situations, are in alerts.long.test.ts. */
@@ -37,16 +36,6 @@ it('each alert has a test case', () => {
 
 it('DeliveryBlind does not depend on other alerts', () => {
   expect(alertingRule('DeliveryBlind').expr).not.toContain('ALERTS');
-});
-
-it('each exemption from a test variant names an existing variant and reason', () => {
-  const exempt = alertCases.flatMap(({ alert, exempt = {} }) =>
-    Object.entries(exempt).map(([variant, reason]) => ({ alert, variant, reason })),
-  );
-  for (const { variant, reason } of exempt) {
-    expect(Object.keys(VARIANTS)).toContain(variant);
-    expect(Object.keys(REASONS)).toContain(reason);
-  }
 });
 
 it('each alert depends on a collector, except those about the agent and two about the event log', () => {

@@ -5,34 +5,48 @@ export type Values = (minute: number) => number | undefined;
 export type Input = Readonly<Record<string, Values>>;
 
 /** Situations in which every alert is tested. */
-export const VARIANTS = {
-  'two replicas': 'two replicas fire one alert, and one replica is sufficient',
-  'missing samples': 'some scrapes fail',
-  restart: 'the agent restarts with its store',
-  reset: 'the agent restarts without its store: counters restart at 0',
-  'first hour': 'the agent is added to a running Prometheus',
-  'low traffic': 'every counter rises to one at most',
-  namespaces: 'two namespaces with an account of the same name: one affected, one healthy or blind',
-  'target labels': 'labels that the scrape adds: one common to all replicas, one that differs',
-  'rejected rows': 'unreadable rows may contain the data that would resolve the alert',
-  'blind hour': 'reads fail for an hour, then all changes appear at once',
-  'blind day': 'like `blind hour` for a day, or for six hours if windows are short',
-  handover:
-    'replicas share a database and the account moves: released, after a kill, or while the holder runs without the database',
-  'behind replica': 'one of two replicas is blind for as long and catches up; the other saw everything',
-} as const;
-export type Variant = keyof typeof VARIANTS;
+export type Variant =
+  // Two replicas fire one alert, and one replica is sufficient.
+  | 'two replicas'
+  // Some scrapes fail.
+  | 'missing samples'
+  // The agent restarts with its store.
+  | 'restart'
+  // The agent restarts without its store: counters restart at 0.
+  | 'reset'
+  // The agent is added to a running Prometheus.
+  | 'first hour'
+  // Every counter rises to one at most.
+  | 'low traffic'
+  // Two namespaces with an account of the same name: one affected, one healthy or blind.
+  | 'namespaces'
+  // Labels that the scrape adds: one common to all replicas, one that differs.
+  | 'target labels'
+  // Unreadable rows may contain the data that would resolve the alert.
+  | 'rejected rows'
+  // Reads fail for an hour, then all changes appear at once.
+  | 'blind hour'
+  // Like `blind hour` for a day, or for six hours if windows are short.
+  | 'blind day'
+  // Replicas share a database and the account moves: released, after a kill, or while the holder runs without the database.
+  | 'handover'
+  // One of two replicas is blind for as long and catches up; the other saw everything.
+  | 'behind replica';
 
 /** Reasons why a variant does not apply to an alert. */
-export const REASONS = {
-  'one is enough': 'a single occurrence fires',
-  'fires on detection': 'the alert fires when the agent detects the cause, regardless of its age',
-  'counts unreadable rows': 'the metric includes them',
-  'counted by the store': 'the counter of a new store does not include the cause',
-  'time of day': 'the threshold depends on the rest of the UTC day',
-  'agent-wide': 'the alert is about a missing target and has no target labels',
-} as const;
-export type Reason = keyof typeof REASONS;
+export type Reason =
+  // A single occurrence fires.
+  | 'one is enough'
+  // The alert fires when the agent detects the cause, regardless of its age.
+  | 'fires on detection'
+  // The metric includes them.
+  | 'counts unreadable rows'
+  // The counter of a new store does not include the cause.
+  | 'counted by the store'
+  // The threshold depends on the rest of the UTC day.
+  | 'time of day'
+  // The alert is about a missing target and has no target labels.
+  | 'agent-wide';
 
 /** Exemptions of alerts that fire on detection or on a single increase of a counter, regardless of the age of the cause. */
 export const FIRES_ONCE = {

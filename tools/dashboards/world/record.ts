@@ -152,7 +152,7 @@ export async function recordWorld(pastMs: number, folder: string, log: (text: st
     const text = await scrape();
     if (at - since - reported > 3_600_000) {
       reported = at - since;
-      log(`${Math.round(reported / 3_600_000)} h played; ${text.split('\n').length} lines a scrape`);
+      log(`${Math.round(reported / 3_600_000)} h simulated; ${text.split('\n').length} lines per scrape`);
     }
     await recorder.write(text, at);
   });
