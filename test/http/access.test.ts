@@ -263,7 +263,9 @@ describe('client certificates', () => {
     ['IP Address:127.0.0.1', ['127.0.0.1']],
     ['', []],
     [undefined, []],
-  ])('parses the subjectAltName %s of a client certificate', (text, names) => expect(sansOf(text)).toEqual(names));
+  ])('sansOf parses the subjectAltName %s of a client certificate', (text, names) =>
+    expect(sansOf(text)).toEqual(names),
+  );
 });
 
 describe('unusable web-config files', () => {

@@ -324,11 +324,12 @@ describe('listen addresses', () => {
     ['127.0.0.1:0', '127.0.0.1', 0],
     ['localhost:10922', 'localhost', 10922],
     ['[::]:80', '::', 80],
-  ])('parses the listen address %s', (listen, host, port) => {
+  ])('parseListen parses the listen address %s', (listen, host, port) => {
     expect(serverOptions.parse({ listen }).listen).toBe(listen);
     expect(parseListen(listen)).toEqual({ host, port });
   });
-  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])('rejects the listen address %j', listen =>
-    expect(serverOptions.safeParse({ listen }).success).toBe(false),
+  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])(
+    'the option `listen` rejects the address %j',
+    listen => expect(serverOptions.safeParse({ listen }).success).toBe(false),
   );
 });

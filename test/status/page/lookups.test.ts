@@ -102,7 +102,7 @@ describe('message page', () => {
     expect(foreignValues(page, message)).toEqual([]);
   });
 
-  it('the message page shows every property that the API returns', () => {
+  it('the message page shows the texts of a message and its dead letter as the API returns them', () => {
     const view: MessageLookup = { ...message, callback: null };
     const text = read(messageOf(view));
     const { kind: _, state: _state, workflowUrl: _url, ...shown } = view.deadLetter ?? {};
