@@ -11,11 +11,11 @@ const CANARY = 'https://hc.example/ping/canary';
 
 function createScene() {
   const [log, { counts, notifications }] = [createTestLog(), createCounts()];
-  const asked: string[] = [];
+  const requests: string[] = [];
   const scene = {
     log,
     counts,
-    asked,
+    requests,
     health: async (): Promise<Health | undefined> => ({ isHealthy: true }),
     get: async (): Promise<{ status: number }> => ({ status: 200 }),
     beat: () => beat(never),
@@ -24,7 +24,7 @@ function createScene() {
     url: async () => new Secret(CANARY),
     health: () => scene.health(),
     get(url) {
-      asked.push(url);
+      requests.push(url);
       return scene.get();
     },
     notifications,
@@ -42,7 +42,7 @@ describe('heartbeat of a single agent', () => {
     await scene.beat();
     scene.health = async () => ({ isHealthy: true });
     await scene.beat();
-    expect(scene.asked).toEqual([CANARY, `${CANARY}/fail`, `${CANARY}/fail`, CANARY]);
+    expect(scene.requests).toEqual([CANARY, `${CANARY}/fail`, `${CANARY}/fail`, CANARY]);
     expect(scene.counts).toEqual({ 'heartbeat sent': 4 });
     expect(scene.log.lines).toEqual([
       expect.objectContaining({ level: 'warn', fields: { notifier: 'heartbeat', why: 'dlq/full of a is stale' } }),
@@ -56,7 +56,7 @@ describe('heartbeat of a single agent', () => {
     scene.health = () => Promise.reject(new Error('disk full'));
     await scene.beat();
     await scene.beat();
-    expect(scene.asked).toEqual([]);
+    expect(scene.requests).toEqual([]);
     expect(scene.log.lines.map(({ message }) => message)).toEqual(['the heartbeat pauses: the agent is unhealthy']);
   });
 
@@ -138,7 +138,7 @@ describe('heartbeats with replicas', () => {
   function createReplicas() {
     const clock = createClock();
     const shared = createSharedStore(clock);
-    const asked: string[] = [];
+    const requests: string[] = [];
     const committed: string[] = [];
     const log = createTestLog();
     /** Adds a replica that holds `accounts` and failed to open `others`. Returns a function that sends its heartbeat. */
@@ -167,7 +167,7 @@ describe('heartbeats with replicas', () => {
         holding: { ...store.replicas, held: name => names.includes(name) },
         clock,
         get: async url => {
-          asked.push(`${id} ${url === CANARY ? 'healthy' : 'unhealthy'}`);
+          requests.push(`${id} ${url === CANARY ? 'healthy' : 'unhealthy'}`);
           return { status: 200 };
         },
         notifications: createCounts().notifications,
@@ -179,11 +179,11 @@ describe('heartbeats with replicas', () => {
       };
     }
     const why = () => log.lines.flatMap(({ fields }) => ('why' in fields ? [fields.why] : []));
-    return { clock, shared, join, why, asked: () => asked.splice(0), committed };
+    return { clock, shared, join, why, requests: () => requests.splice(0), committed };
   }
 
   it('the heartbeat is sent only by the holder of agent-wide tasks, after every replica has reported', async () => {
-    const { join, asked } = createReplicas();
+    const { join, requests } = createReplicas();
     const [one, two, three] = [
       join('one', [ok('a')], true),
       join('two', [ok('b')], false),
@@ -192,22 +192,22 @@ describe('heartbeats with replicas', () => {
     await one();
     await two();
     await one();
-    expect(asked()).toEqual([]);
+    expect(requests()).toEqual([]);
     await three();
     await one();
-    expect(asked()).toEqual(['one healthy']);
+    expect(requests()).toEqual(['one healthy']);
   });
 
   it('the heartbeat reports a failure if an account of another replica is unhealthy', async () => {
-    const { join, asked, why } = createReplicas();
+    const { join, requests, why } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
     await two();
     await one();
-    expect([asked(), why()]).toEqual([['one unhealthy'], ['the token of b is rejected']]);
+    expect([requests(), why()]).toEqual([['one unhealthy'], ['the token of b is rejected']]);
   });
 
   it('the heartbeat reports a failure if an account has not been reported for longer than a takeover takes', async () => {
-    const { join, asked, why, clock } = createReplicas();
+    const { join, requests, why, clock } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
     await two();
     await one();
@@ -215,13 +215,13 @@ describe('heartbeats with replicas', () => {
       clock.pass(MINUTE);
       await one();
     }
-    expect(asked()).toEqual(['one healthy', 'one healthy', 'one healthy', 'one healthy']);
+    expect(requests()).toEqual(['one healthy', 'one healthy', 'one healthy', 'one healthy']);
     clock.pass(31 * SECOND);
     await one();
-    expect([asked(), why()]).toEqual([['one unhealthy'], ['no replica holds b']]);
+    expect([requests(), why()]).toEqual([['one unhealthy'], ['no replica holds b']]);
     await two();
     await one();
-    expect(asked()).toEqual(['one healthy']);
+    expect(requests()).toEqual(['one healthy']);
   });
 
   it('a replica reports only the health of accounts that it holds', async () => {
@@ -233,11 +233,11 @@ describe('heartbeats with replicas', () => {
   });
 
   it('the heartbeat pauses while the database is unavailable', async () => {
-    const { join, asked, shared } = createReplicas();
+    const { join, requests, shared } = createReplicas();
     const one = join('one', [ok('a'), ok('b'), ok('c')], true);
     await one();
     shared.isUnavailable = true;
     await one().catch(() => undefined);
-    expect(asked()).toEqual(['one healthy']);
+    expect(requests()).toEqual(['one healthy']);
   });
 });

@@ -42,8 +42,12 @@ function setUp(first: readonly object[]) {
   const service = { messages: 0, asked: 0, failed: 0, isPartial: false, isDown: false };
 
   async function start() {
-    const born = time.monotonic;
-    const clock = { now: () => time.wall, monotonic: () => time.monotonic - born + 5, sleep: () => Promise.resolve() };
+    const startedAt = time.monotonic;
+    const clock = {
+      now: () => time.wall,
+      monotonic: () => time.monotonic - startedAt + 5,
+      sleep: () => Promise.resolve(),
+    };
     const rounds = { new: { every: 30_000 }, full: { every: 30_000 } };
     const state = createCollectorState({ account: 'a', collector: 'dlq' }, rounds, config.staleness, clock);
     // Process counters start at 0.

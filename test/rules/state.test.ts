@@ -5,7 +5,7 @@ import { runs } from '../support/runs.ts';
 
 const SECOND = 1000;
 const MINUTE = 60_000;
-const BORN = Date.UTC(2026, 5, 1);
+const START = Date.UTC(2026, 5, 1);
 
 type Holds = Evaluation['holds'];
 
@@ -14,7 +14,7 @@ function phases(durations: Durations, all: readonly Holds[]): string {
   let state: AlertState | undefined;
   return all
     .map((holds, index) => {
-      state = advance(state, durations, { holds, now: BORN + index * SECOND, monotonic: index * SECOND });
+      state = advance(state, durations, { holds, now: START + index * SECOND, monotonic: index * SECOND });
       return state?.phase ?? 'inactive';
     })
     .join(' ');
@@ -50,8 +50,8 @@ describe('alert states', () => {
 
   it('a resolved alert is kept for 15 minutes, or until its condition holds again', () => {
     const durations = { for: SECOND, keepFiringFor: 0 };
-    const resolved: AlertState = { phase: 'resolved', startsAt: BORN, endsAt: BORN + MINUTE };
-    const at = (now: number, holds: Holds) => advance(resolved, durations, { holds, now: BORN + now, monotonic: 0 });
+    const resolved: AlertState = { phase: 'resolved', startsAt: START, endsAt: START + MINUTE };
+    const at = (now: number, holds: Holds) => advance(resolved, durations, { holds, now: START + now, monotonic: 0 });
     expect(at(16 * MINUTE - 1, F)).toBe(resolved);
     expect(at(16 * MINUTE - 1, U)).toBe(resolved);
     expect(at(16 * MINUTE, F)).toBeUndefined();
@@ -60,11 +60,11 @@ describe('alert states', () => {
   });
 
   it('an alert never ends before its start, even if the clock is changed', () => {
-    const firing: AlertState = { phase: 'firing', startsAt: BORN };
-    expect(advance(firing, { for: 0, keepFiringFor: 0 }, { holds: F, now: BORN - MINUTE, monotonic: 0 })).toEqual({
+    const firing: AlertState = { phase: 'firing', startsAt: START };
+    expect(advance(firing, { for: 0, keepFiringFor: 0 }, { holds: F, now: START - MINUTE, monotonic: 0 })).toEqual({
       phase: 'resolved',
-      startsAt: BORN,
-      endsAt: BORN,
+      startsAt: START,
+      endsAt: START,
     });
   });
 });
@@ -89,7 +89,7 @@ it('an alert fires after positive evaluations for `for` and resolves after negat
   fc.assert(
     fc.property(durations, steps, (durations, steps) => {
       let state: AlertState | undefined;
-      let [monotonic, offset] = [0, BORN];
+      let [monotonic, offset] = [0, START];
       let last: Holds | 'restart' = 'restart';
       // Expected durations of true and of false results. Unknown results and restarts add no time.
       let [held, cleared] = [0, 0];

@@ -170,11 +170,11 @@ export async function createScene(section: object): Promise<Scene> {
     [bornAt, walks] = [time, 0];
     holder += 1;
     const self = holder;
-    const born = time;
+    const startedAt = time;
     // Look up the clock's functions on each call, because tests replace them.
     const ownClock: Clock = {
       now: () => clock.now(),
-      monotonic: () => time - born,
+      monotonic: () => time - startedAt,
       sleep: (...args: Parameters<Clock['sleep']>) => (clock as Clock).sleep(...args),
     };
     const own: Store = {

@@ -32,7 +32,7 @@ export class Witness {
 
   born(opening: Opening): Incarnation {
     const { name, token } = opening.settings;
-    const born: Incarnation = {
+    const incarnation: Incarnation = {
       number: this.#incarnations.length,
       name,
       token: 'literal' in token ? token.literal.reveal() : '',
@@ -44,34 +44,34 @@ export class Witness {
       isReleased: false,
       isAbandoned: this.#phase !== 'running',
     };
-    this.#incarnations.push(born);
-    for (const other of this.#siblings(born)) {
+    this.#incarnations.push(incarnation);
+    for (const other of this.#siblings(incarnation)) {
       // An incarnation that never started needs no stop.
       const isOver = (other.isStopped || !other.isStarted) && other.work.size === 0;
-      if (!isOver) this.#report(`${label(born)} opens before ${label(other)} ended`);
+      if (!isOver) this.#report(`${label(incarnation)} opens before ${label(other)} ended`);
     }
     void this.expectOthersRevoked();
-    return born;
+    return incarnation;
   }
 
   started(incarnation: Incarnation): void {
     incarnation.isStarted = true;
-    const offence = this.#offence(incarnation, 'start');
-    if (offence) this.#report(offence);
+    const violation = this.#violation(incarnation, 'start');
+    if (violation) this.#report(violation);
   }
 
   /** Records work until it ends. */
   async during<T>(incarnation: Incarnation, kind: Work, work: () => Promise<T>): Promise<T> {
-    const offence = kind === 'lingering request' ? undefined : this.#offence(incarnation, kind);
+    const violation = kind === 'lingering request' ? undefined : this.#violation(incarnation, kind);
     const own = { kind };
     incarnation.work.add(own);
     try {
       const result = await work();
       // Rejected commits are allowed.
-      if (offence && kind === 'commit') this.#report(offence);
+      if (violation && kind === 'commit') this.#report(violation);
       return result;
     } finally {
-      if (offence && kind !== 'commit') this.#report(offence);
+      if (violation && kind !== 'commit') this.#report(violation);
       incarnation.work.delete(own);
     }
   }
@@ -118,7 +118,7 @@ export class Witness {
     this.#reached.add(probe);
   }
 
-  #offence(incarnation: Incarnation, kind: Work): string | undefined {
+  #violation(incarnation: Incarnation, kind: Work): string | undefined {
     const what = `${label(incarnation)}: ${kind}`;
     if (this.#phase === 'closed' || (this.#phase === 'stopped' && kind !== 'commit')) return `${what} after the end`;
     // An opening in progress may still read if it is revoked.
