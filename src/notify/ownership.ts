@@ -1,18 +1,12 @@
+import type { Holding } from '../replicas/holding.ts';
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 
 /** Whether this process may send notifications for an account. */
 export interface Ownership {
-  /** Checked immediately before sending. Waits only if the lease may have ended. */
+  /** Call immediately before sending. Waits only if the lease may have ended. */
   has(account: string): true | Promise<boolean>;
   /** Whether a commit was refused because another replica has taken over the account. */
   isLost(account: string, error: unknown): boolean;
-}
-
-export interface LeaseCheck {
-  /** Remaining lease time (ms); 0 if it may have expired. */
-  remaining(account: string): number;
-  /** Checks the lease in the database. While the database is unavailable, the account counts as held. */
-  confirm(account: string): Promise<boolean>;
 }
 
 export const ownsAll: Ownership = { has: () => true, isLost: () => false };
@@ -22,7 +16,10 @@ export const ownsAll: Ownership = { has: () => true, isLost: () => false };
  * that, the database decides. While the database is unavailable, the process keeps the account, because a duplicate alert is
  * better than none, but agent-wide notices wait. Accounts that are no longer configured belong to their last holder.
  */
-export function createOwnership(leases: LeaseCheck, isConfigured: (account: string) => boolean): Ownership {
+export function createOwnership(
+  leases: Pick<Holding, 'remaining' | 'confirm'>,
+  isConfigured: (account: string) => boolean,
+): Ownership {
   async function confirm(account: string): Promise<boolean> {
     if (account === NO_ACCOUNT) return false;
     return !isConfigured(account) || leases.confirm(account);

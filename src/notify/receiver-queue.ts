@@ -211,8 +211,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     let isStoreUp = true;
     for (const item of [...queue]) {
       const isNext = isDue(item) && !held.has(item.order) && !others.has(item.account);
-      const mayNotify = !isNext || holds.has(item.account);
-      const isOthers = mayNotify !== true && !(await mayNotify);
+      const isOthers = isNext && !(await holds.has(item.account));
       if (isOthers) others.add(item.account);
       if (isOthers || item.isLeft) continue;
       const { promise: ended, resolve } = Promise.withResolvers<void>();

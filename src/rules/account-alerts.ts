@@ -11,7 +11,6 @@ export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {
   readonly account: string;
-  readonly rules: readonly { readonly name: string }[];
   readonly store: Store;
   readonly outbox: Pick<Outbox, 'post'>;
   readonly holds: Ownership;
@@ -40,7 +39,7 @@ function statesOf({ unknown, alerts }: Evaluated): ReadonlyMap<string, 'firing' 
 
 /** Opens the alert states of an account and restores stored ones. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps) {
-  const { account, rules, store, outbox, holds, log } = deps;
+  const { account, store, outbox, holds, log } = deps;
   let { silences } = deps;
   const opened = new Map<string, Alert>();
   const stored = new Map<string, string>();
@@ -50,7 +49,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     opened.set(key.slice(PREFIX.length), { ...alert, silencedBy });
     stored.set(key.slice(PREFIX.length), versionOf(alert));
   }
-  let current: Evaluated = { alerts: opened, unknown: new Set(rules.map(({ name }) => name)), beyondCap: new Map() };
+  let current: Evaluated = { alerts: opened, unknown: new Set(), beyondCap: new Map() };
   let notices = noticesOf(current);
   const uncommitted = new Map<string, string | null>();
   let postings: Posting[] = [];
@@ -92,7 +91,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   return {
     account,
     current: (): Evaluated => current,
-    /** State of each rule that is firing or unknown. All rules are unknown before the first evaluation. */
+    /** Returns the state of each rule that is firing or unknown. */
     states: () => statesOf(current),
     /** Notices of firing and recently resolved alerts, except silenced ones. */
     notices: (): readonly Notice[] => notices,
@@ -101,6 +100,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
      * Never rejects: notices are sent even if the store fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
+      // Do not await a valid lease: a concurrent evaluation of the same state would repeat the notices.
       const mayNotify = holds.has(account);
       if (mayNotify !== true && !(await mayNotify)) return;
       const next = withSilences(evaluated, current, silences);
@@ -127,9 +127,11 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
       posting.send();
     },
     save,
-    /** Replaces the silences. `changed`: new or changed rules, which are unknown until evaluated. */
-    use({ silences: next, changed }: { readonly silences: Silences; readonly changed: readonly string[] }): void {
+    use(next: Silences): void {
       silences = next;
+    },
+    /** Marks new or changed rules as unknown until the next evaluation. */
+    setUnknown(changed: readonly string[]): void {
       current = { ...current, unknown: new Set([...current.unknown, ...changed]) };
     },
   };

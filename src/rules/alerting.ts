@@ -14,9 +14,9 @@ import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
 import type { Alert } from './alert.ts';
 import { builtinRules } from './builtin.ts';
 import type { CheckResult } from './checks/run.ts';
-import { type Builtin, createAlerts } from './evaluate-account.ts';
+import { type AlertsDeps, type Builtin, createAlerts } from './evaluate-account.ts';
 import type { EvaluatedRule } from './evaluation.ts';
-import { createHistories, type Histories } from './evidence.ts';
+import type { Histories } from './evidence.ts';
 import { createAlertFacts, type RuledAccount } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
@@ -132,7 +132,7 @@ export class Alerting {
   async use(config: AlertingSettings, receivers: Receivers): Promise<void> {
     this.#config = config;
     this.#silences = createSilences(config.alerts.silences, this.#deps.clock.now);
-    for (const { alerts } of this.#entries.values()) alerts.use({ silences: this.#silences, changed: [] });
+    for (const { alerts } of this.#entries.values()) alerts.use(this.#silences);
     await this.#sending.use(config, receivers);
     try {
       await this.#evaluateAgent();
@@ -163,26 +163,17 @@ export class Alerting {
     sources: readonly Source[],
     check?: () => readonly CheckResult[],
   ): Promise<void> {
-    const { clock, log, tracer } = this.#deps;
     const { name, history } = account;
-    await this.#openStates(name);
-    const entry = this.#entries.get(name);
+    const entry = await this.#enabledEntry(name);
     if (!entry) return;
-    if (!this.#config.alerts.enabled) return this.#resolveAll(name, entry);
-    const { alerts, histories } = entry;
     const rules = rulesFor(account, this.#config);
-    const builtin = check && this.#builtin('account', check);
-    const all: readonly EvaluatedRule[] = [...(builtin?.rules ?? []), ...rules];
-    const known = new Set(entry.rules.map(this.#identity));
-    const changed = all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
-    alerts.use({ silences: this.#silences, changed: changed });
-    histories.keep(rules.map(({ when }) => when));
-    entry.rules = all;
-    entry.source = alertsSource(name, rules, alerts.current);
-    const facts = createAlertFacts(account, sources);
-    const past = history && createPast(history, clock);
-    entry.evaluate = createAlerts({ alerts, rules, builtin, facts, histories, past, clock, log, tracer });
-    if (this.#sending.isStarted) await this.#startEvaluation(entry);
+    entry.source = alertsSource(name, rules, entry.alerts.current);
+    await this.#switch(entry, {
+      rules,
+      builtin: check && this.#builtin('account', check),
+      facts: createAlertFacts(account, sources),
+      past: history && createPast(history, this.#deps.clock),
+    });
   }
 
   /** Evaluates the built-in alerts about this process from now on. `check` runs their checks. Rejects with StoreError. */
@@ -256,30 +247,38 @@ export class Alerting {
 
   #builtin(about: 'account' | 'agent', check: () => readonly CheckResult[]): Builtin {
     const { alerts, server } = this.#config;
-    const rules = builtinRules(alerts.builtin, about, server.externalUrl);
+    const replica = about === 'agent' ? this.#deps.store.replicas?.self.id : undefined;
+    const rules = builtinRules(alerts.builtin, about, server.externalUrl, replica === undefined ? {} : { replica });
     return { rules, disabled: alerts.builtin?.disable ?? [], check };
   }
 
   async #evaluateAgent(): Promise<void> {
     const check = this.#checkAgent;
-    if (!check) return;
-    await this.#openStates(NO_ACCOUNT);
-    const entry = this.#entries.get(NO_ACCOUNT);
+    const entry = check && (await this.#enabledEntry(NO_ACCOUNT));
     if (!entry) return;
-    if (!this.#config.alerts.enabled) return this.#resolveAll(NO_ACCOUNT, entry);
-    const { alerts } = entry;
-    const { clock, log, tracer, store } = this.#deps;
-    const replica = store.replicas?.self.id;
-    const builtin = this.#builtin('agent', check);
-    const own: Builtin = {
-      ...builtin,
-      rules: builtin.rules.map(rule => ({ ...rule, labels: { ...rule.labels, ...(replica && { replica }) } })),
-    };
-    const known = new Set(entry.rules.map(({ name }) => name));
-    const changed = own.rules.map(({ name }) => name).filter(name => !known.has(name));
-    alerts.use({ silences: this.#silences, changed: changed });
-    entry.rules = own.rules;
-    entry.evaluate = createAlerts({ alerts, rules: [], builtin: own, facts: NO_FACTS, clock, log, tracer });
+    await this.#switch(entry, { rules: [], builtin: this.#builtin('agent', check), facts: NO_FACTS });
+  }
+
+  /** Opens the states of an account if necessary. Returns undefined if alerts are off, after resolving all alerts. */
+  async #enabledEntry(account: string): Promise<Entry | undefined> {
+    await this.#openStates(account);
+    const entry = this.#entries.get(account);
+    if (!entry || this.#config.alerts.enabled) return entry;
+    await this.#resolveAll(account, entry);
+    return undefined;
+  }
+
+  async #switch(
+    entry: Entry,
+    { rules, builtin, ...data }: Pick<AlertsDeps, 'rules' | 'builtin' | 'facts' | 'past'>,
+  ): Promise<void> {
+    const { clock, log, tracer } = this.#deps;
+    const { alerts, histories } = entry;
+    const all: readonly EvaluatedRule[] = [...(builtin?.rules ?? []), ...rules];
+    const known = new Set(entry.rules.map(this.#identity));
+    alerts.setUnknown(all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name));
+    entry.rules = all;
+    entry.evaluate = createAlerts({ alerts, rules, builtin, ...data, histories, clock, log, tracer });
     if (this.#sending.isStarted) await this.#startEvaluation(entry);
   }
 
@@ -289,10 +288,10 @@ export class Alerting {
     if (!isOfAgent && !namesOf(this.#config).includes(account)) return;
     const { store, log } = this.#deps;
     const place = isOfAgent ? this.#ofAgent : { store, outbox: this.outbox, holds: this.#holds };
-    const alerts = await openAccountAlerts({ ...place, silences: this.#silences, log, account, rules: [] });
+    const alerts = await openAccountAlerts({ ...place, silences: this.#silences, log, account });
     this.#entries.set(account, {
       alerts,
-      histories: createHistories(),
+      histories: new Map(),
       loop: createLoopSlot(this.#deps),
       rules: [],
       source: alertsSource(account, [], alerts.current),

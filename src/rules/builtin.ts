@@ -7,18 +7,19 @@ import type { BuiltinOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns the rules of built-in alerts about accounts or about the agent. `externalUrl`: base URL of their runbooks. */
+/** Returns the rules of built-in alerts about accounts or about the agent. `externalUrl`: base URL of their runbooks; `more`: labels to add. */
 export const builtinRules = (
   options: BuiltinOptions,
   about: 'account' | 'agent',
   externalUrl: string | null,
+  more: Labels,
 ): readonly EvaluatedRule[] =>
   sentAlerts(options).flatMap(name => {
     const { severity, isOfAgent = false, hasNoRunbook, for: pending, keepFiringFor } = builtinAlert(name);
     if (isOfAgent !== (about === 'agent')) return [];
     const hasRunbook = externalUrl !== null && !hasNoRunbook;
     const annotations: Labels = hasRunbook ? { runbook_url: new URL(`runbooks/${name}`, `${externalUrl}/`).href } : {};
-    return { name, for: pending, keepFiringFor, labels: { severity }, annotations };
+    return { name, for: pending, keepFiringFor, labels: { severity, ...more }, annotations };
   });
 
 /** Returns the alert labels of a finding or of a subject without a result. */

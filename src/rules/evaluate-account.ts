@@ -4,7 +4,7 @@ import type { BuiltinAlert } from './checks/alerts.ts';
 import type { CheckResult } from './checks/run.ts';
 import { evaluateCondition } from './evaluate-condition.ts';
 import { createEvaluation, type EvaluatedRule, type EvaluationDeps } from './evaluation.ts';
-import { type AlertFacts, createAlertEvidence, createHistories, type Histories, type Past } from './evidence.ts';
+import { type AlertFacts, createAlertEvidence, type Histories, type Past } from './evidence.ts';
 import { type AlertRule, selectorsOf } from './options.ts';
 
 /** Built-in alerts of an account or of the agent. */
@@ -28,16 +28,8 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
 
 /** Returns the body of a loop that evaluates the rules of one account. It never rejects. */
 export function createAlerts(deps: AlertsDeps): () => Promise<void> {
-  const { alerts, rules, builtin, facts, histories = createHistories(), past, clock, log, tracer } = deps;
+  const { alerts, rules, builtin, facts, histories, past, clock, log, tracer } = deps;
   const { account } = alerts;
-  async function restore(past: Past): Promise<void> {
-    try {
-      await histories.restore(past);
-    } catch (error) {
-      log.warn({ account, error: String(error) }, 'failed to read history; alert windows start empty');
-    }
-  }
-
   const evidence = createAlertEvidence(
     rules.map(({ when }) => when),
     facts,
@@ -76,7 +68,11 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   return () =>
     tracer.span('evaluate alerts', { account }, async () => {
       try {
-        if (past) await restore(past);
+        if (past) {
+          await evidence.restore(past).catch(error => {
+            log.warn({ account, error: String(error) }, 'failed to read history; alert windows start empty');
+          });
+        }
         evidence.record();
         runChecks();
         await evaluate();

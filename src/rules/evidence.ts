@@ -26,50 +26,27 @@ export function windowsOf(condition: AlertCondition): { readonly selector: Selec
   return 'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
 }
 
-/** Histories of an account's series, created on first use and kept when rules are reloaded. */
-export type Histories = ReturnType<typeof createHistories>;
-
-export function createHistories() {
-  const histories = new Map<string, History>();
-  let fresh: { readonly selector: Selector; readonly over: number; readonly history: History }[] = [];
-  return {
-    of(selector: Selector, over: number): History {
-      const id = windowId(selector, over);
-      const existing = histories.get(id);
-      const history = existing ?? createHistory(over, selector.metric.endsWith('_total'));
-      histories.set(id, history);
-      if (!existing) fresh.push({ selector, over, history });
-      return history;
-    },
-    /** Fills new histories with recorded values. Rejects with StoreError and does not try again. */
-    async restore(past: Past): Promise<void> {
-      const all = fresh;
-      fresh = [];
-      for (const { selector, over, history } of all) history.restore(await past(selector, over));
-    },
-    keep(conditions: readonly AlertCondition[]): void {
-      const needed = new Set(conditions.flatMap(windowsOf).map(({ selector, over }) => windowId(selector, over)));
-      for (const id of histories.keys()) if (!needed.has(id)) histories.delete(id);
-    },
-  };
-}
+/** Histories of an account's series by window, kept when rules are reloaded. */
+export type Histories = Map<string, History>;
 
 const windowId = ({ metric, labels }: Selector, over: number) => JSON.stringify([metric, labels, over]);
 
-/** Creates the evidence for conditions from the facts of an account and the histories of its series. */
+/** Creates the evidence for conditions from the facts of an account. Drops histories that no condition needs. */
 export function createAlertEvidence(
   conditions: readonly AlertCondition[],
   facts: AlertFacts,
   clock: Pick<Clock, 'now' | 'monotonic'>,
-  histories = createHistories(),
-): AlertEvidence & {
-  /** Adds the current values to the histories. Call once before each evaluation. */
-  record(): void;
-} {
-  const windows = new Map<string, { readonly selector: Selector; readonly history: History }>();
-  for (const { selector, over } of conditions.flatMap(windowsOf)) {
-    windows.set(windowId(selector, over), { selector, history: histories.of(selector, over) });
-  }
+  histories: Histories = new Map(),
+) {
+  const windows = new Map(
+    conditions.flatMap(windowsOf).map(({ selector, over }) => {
+      const id = windowId(selector, over);
+      const history = histories.get(id) ?? createHistory(over, selector.metric.endsWith('_total'));
+      return [id, { selector, over, history }] as const;
+    }),
+  );
+  for (const id of histories.keys()) if (!windows.has(id)) histories.delete(id);
+  let fresh = [...windows].flatMap(([id, window]) => (histories.has(id) ? [] : window));
 
   function series(selector: Selector): readonly Series[] | undefined {
     return facts.series(selector.metric)?.filter(one => isSelected(selector, one.labels));
@@ -82,13 +59,21 @@ export function createAlertEvidence(
     series,
     isPartial: facts.isPartial,
     firsts: (selector, over) => windows.get(windowId(selector, over))?.history.firsts(clock.monotonic()),
-    record() {
+    /** Fills new histories with recorded values, before the first `record`. Rejects with StoreError and does not try again. */
+    async restore(past: Past): Promise<void> {
+      const all = fresh;
+      fresh = [];
+      for (const { selector, over, history } of all) history.restore(await past(selector, over));
+    },
+    /** Adds the current values to the histories. Call once before each evaluation. */
+    record(): void {
       const at = clock.monotonic();
-      for (const { selector, history } of windows.values()) {
+      for (const [id, { selector, history }] of windows) {
         // The step from partial to complete data must not count as growth.
         const complete = facts.isPartial(selector) ? undefined : series(selector);
         history.record(at, complete && new Map(complete.map(({ key, value }) => [key, value])));
+        histories.set(id, history);
       }
     },
-  };
+  } satisfies AlertEvidence & Record<string, unknown>;
 }

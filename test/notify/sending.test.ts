@@ -33,7 +33,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     const deps = { holds: ownsAll, store, outbox: outbox.outbox(), silences, log };
     parts = [];
     for (const account of ['a', 'b']) {
-      const alerts = await openAccountAlerts({ ...deps, account, rules });
+      const alerts = await openAccountAlerts({ ...deps, account });
       const evaluateRule = () => holding[account] ?? [];
       parts.push({
         alerts,

@@ -29,12 +29,12 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
     alerts = await openAccountAlerts({
       holds: ownsAll,
       account: 'acme',
-      rules: current,
       store,
       outbox: outbox.outbox(),
       ...sendAll,
       log,
     });
+    alerts.setUnknown(current.map(({ name }) => name));
     evaluate = createEvaluation({
       alerts,
       rules: current,
