@@ -22,15 +22,14 @@ export const builtinRules = (
     return { name, for: pending, keepFiringFor, labels: { severity, ...more }, annotations };
   });
 
-/** Returns the alert labels of a finding or of a subject without a result. */
-function labelsOf({ check, label }: Labelled, { subject, labels }: Pick<Unknown, 'subject' | 'labels'>): Labels {
-  const { collector } = check;
+/** Returns the alert labels of a finding or of a subject without a result. `label`: label of the alert that contains the subject. */
+function labelsOf(
+  { collector }: CheckResult['check'],
+  { subject, labels }: Pick<Unknown, 'subject' | 'labels'>,
+  label: string | undefined,
+): Labels {
   const own = labels ?? (subject === undefined || label === undefined ? {} : { [label]: subject.toWellFormed() });
   return collector === undefined ? own : { collector, ...own };
-}
-
-interface Labelled extends Pick<CheckResult, 'check'> {
-  readonly label: string | undefined;
 }
 
 /** Check results, evaluated for one alert. */
@@ -51,17 +50,12 @@ export function evaluateBuiltin(
   const listed = of.flatMap(({ check, findings }): ActiveSeries[] =>
     findings
       .filter(({ severity = check.severity }) => isAtLeast(severity, own))
-      .map(finding => ({
-        labels: labelsOf({ check, label }, finding),
-        value: 1,
-        annotations: { summary: finding.text },
-      })),
+      .map(finding => ({ labels: labelsOf(check, finding, label), value: 1, annotations: { summary: finding.text } })),
   );
-  const unknown = of.flatMap(({ check, unknown }) => unknown.map(each => ({ check, each })));
-  const isUnknown = unknown.some(({ each }) => each.subject === undefined);
+  const isUnknown = of.some(({ unknown }) => unknown.some(({ subject }) => subject === undefined));
   return {
     result: isUnknown ? { atLeast: listed } : listed,
-    unknown: unknown.map(({ check, each }) => labelsOf({ check, label }, each)),
+    unknown: of.flatMap(({ check, unknown }) => unknown.map(each => labelsOf(check, each, label))),
   };
 }
 

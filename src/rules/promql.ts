@@ -97,34 +97,6 @@ export const increase = (window: string) => (selector: string) => `increase(${se
 export const BLIND = { name: 'account:delivery_blind:min', labels: ['collector'] } as const;
 export const PARTIAL = { name: 'account:delivery_partial:min', labels: ['collector'] } as const;
 
-interface Guarded {
-  readonly name: string;
-  readonly expr: string;
-  /** Labels of the alert, in addition to the account labels. */
-  readonly labels: readonly string[];
-  /** Labels set by the rule, which replace account labels of the same name. */
-  readonly given: readonly string[];
-  /** Collectors that the alert's data comes from. */
-  readonly collectors: readonly string[];
-  /** Whether the expression holds regardless of unreadable rows. */
-  readonly isCertain: boolean;
-}
-
-/**
- * Returns the expression of an alert, guarded against unreadable data. Unreadable data looks like recovery, because gauges vanish
- * and counters are frozen. A firing alert therefore continues with the value -1 until there is data, or until no agent reads
- * that data any more. Other alerts do not start.
- */
-function guardedExpression({ name, expr, labels, given, collectors, isCertain }: Guarded): string {
-  if (collectors.length === 0) return expr;
-  const among = ACCOUNT.filter(label => !given.includes(label));
-  const firing = `max ${by(labels, among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
-  const blind = `${series(BLIND, { collector: collectors })} > 0`;
-  const partial = `${series(PARTIAL, { collector: collectors })} == 1`;
-  const quiet = (isCertain ? [blind] : [blind, partial]).map(state => `\nunless ${onAccount()} ${state}`);
-  return `(${expr})${quiet.join('')}\nor\n-1 * (${firing} and on (${among.join(', ')}) (${blind} or ${partial}))`;
-}
-
 export interface Metrics {
   readonly up: QueriedFamily;
   family(metric: string): QueriedFamily;
@@ -166,28 +138,34 @@ function expressionOf(condition: AlertCondition, { up, family }: Metrics): strin
 const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly string[] =>
   condition.kind === 'ratio' || condition.kind === 'absent' ? [] : family(selectorOf(condition).metric).labels;
 
+/**
+ * Returns the expression of an alert, guarded against unreadable data. Unreadable data looks like recovery, because gauges vanish
+ * and counters are frozen. A firing alert therefore continues with the value -1 until there is data, or until no agent reads
+ * that data any more. Other alerts do not start.
+ */
+function guardedExpression({ name, when, labels: given }: AlertRule, metrics: Metrics): string {
+  const expr = expressionOf(when, metrics);
+  const collectors = metrics.collectorsOf(when);
+  if (collectors.length === 0) return expr;
+  // Labels of the rule replace account labels of the same name.
+  const among = ACCOUNT.filter(label => !Object.hasOwn(given, label));
+  const firing = `max ${by(labelsOf(when, metrics), among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
+  const blind = `${series(BLIND, { collector: collectors })} > 0`;
+  const partial = `${series(PARTIAL, { collector: collectors })} == 1`;
+  const quiet = (isCertain(when) ? [blind] : [blind, partial]).map(state => `\nunless ${onAccount()} ${state}`);
+  return `(${expr})${quiet.join('')}\nor\n-1 * (${firing} and on (${among.join(', ')}) (${blind} or ${partial}))`;
+}
+
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
-interface AlertingRule {
-  readonly alert: string;
-  readonly expr: string;
-}
-
 /** Converts alerts to rules for Prometheus 2.42 or newer. They need the shipped records `BLIND` and `PARTIAL` in their group. */
-export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics): readonly AlertingRule[] =>
-  rules.map(({ name, when, labels, annotations, ...rule }) => ({
-    alert: name,
-    expr: guardedExpression({
-      name,
-      expr: expressionOf(when, metrics),
-      labels: labelsOf(when, metrics),
-      given: Object.keys(labels),
-      collectors: metrics.collectorsOf(when),
-      isCertain: isCertain(when),
-    }),
+export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics) =>
+  rules.map(rule => ({
+    alert: rule.name,
+    expr: guardedExpression(rule, metrics),
     ...(rule.for === 0 ? {} : { for: formatDuration(rule.for) }),
     ...(rule.keepFiringFor === 0 ? {} : { keep_firing_for: formatDuration(rule.keepFiringFor) }),
-    ...unlessEmpty('labels', labels),
-    ...unlessEmpty('annotations', annotations),
+    ...unlessEmpty('labels', rule.labels),
+    ...unlessEmpty('annotations', rule.annotations),
   }));

@@ -68,7 +68,7 @@ export class Sending {
     this.#heartbeat = createLoopSlot(deps);
     this.#receivers = this.prepare(config);
     this.#repeating = this.#createRepeating();
-    this.#source = this.#createSource();
+    this.#source = this.#counter.sourceOf(this.#notifiers());
   }
 
   /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
@@ -89,7 +89,7 @@ export class Sending {
   /** Switches to the receivers and the heartbeat of a configuration. Never rejects. */
   async use(config: SendingSettings, receivers: Receivers): Promise<void> {
     this.#config = config;
-    this.#source = this.#createSource();
+    this.#source = this.#counter.sourceOf(this.#notifiers());
     const wasStarted = this.isStarted;
     if (receivers !== this.#receivers) {
       await this.#loops?.close();
@@ -176,9 +176,5 @@ export class Sending {
   #notifiers(): readonly string[] {
     const { alerts, heartbeat } = this.#config;
     return [...alerts.notifiers.map(({ name }) => name), ...(heartbeat ? [HEARTBEAT] : [])];
-  }
-
-  #createSource(): Source {
-    return this.#counter.sourceOf(this.#notifiers());
   }
 }

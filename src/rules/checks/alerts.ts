@@ -1,10 +1,12 @@
+import { MINUTE } from '../../kit/duration.ts';
 import { CHECK_SEVERITIES, type CheckKind, type CheckSeverity } from '../../model/check-kind.ts';
 import type { BuiltinOptions } from '../options.ts';
 
 interface Definition {
   /** Kinds of the checks that feed the alert. */
   readonly kinds: readonly CheckKind[];
-  readonly severity: CheckSeverity;
+  /** Default: `warning`. */
+  readonly severity?: CheckSeverity;
   /** How long a finding must last before it is sent (ms). Default: sent at the first evaluation. */
   readonly for?: number;
   /** How long the alert keeps firing after its last finding (ms). Default: 15 minutes. */
@@ -21,15 +23,13 @@ interface Definition {
 }
 
 const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-
 const KEEP_FIRING_FOR = 15 * MINUTE;
 
 /**
  * The built-in alerts. Names, durations and labels match the shipped alerts for the same condition. docs/problems.md lists and
  * explains the differences.
  */
-export const builtinAlerts = {
+const builtinAlerts = {
   DeliveryBlind: {
     kinds: ['service_unavailable', 'data_withdrawn', 'data_stale'],
     severity: 'critical',
@@ -39,17 +39,15 @@ export const builtinAlerts = {
   },
   DeliveryCollectorStale: {
     kinds: ['data_stale', 'filter_failing'],
-    severity: 'warning',
     for: 15 * MINUTE,
     label: 'filter',
     isExtended: true,
   },
   DeliveryTokenRejected: { kinds: ['token_rejected'], severity: 'critical', for: MINUTE },
-  DeliveryRateLimited: { kinds: ['rate_limited'], severity: 'warning', for: 10 * MINUTE, isExtended: true },
-  DeliveryRequestBudgetLow: { kinds: ['budget_low'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
+  DeliveryRateLimited: { kinds: ['rate_limited'], for: 10 * MINUTE, isExtended: true },
+  DeliveryRequestBudgetLow: { kinds: ['budget_low'], for: 15 * MINUTE, isExtended: true },
   DeliveryRowsRejected: {
     kinds: ['rows_unreadable'],
-    severity: 'warning',
     for: 5 * MINUTE,
     keepFiringFor: 5 * MINUTE,
     label: 'collector',
@@ -57,7 +55,6 @@ export const builtinAlerts = {
   },
   DeliveryListsMissing: {
     kinds: ['lists_missing'],
-    severity: 'warning',
     for: 5 * MINUTE,
     keepFiringFor: 5 * MINUTE,
     label: 'collector',
@@ -69,63 +66,32 @@ export const builtinAlerts = {
     for: 2 * MINUTE,
     keepFiringFor: 20 * MINUTE,
   },
-  DeliveryErrorBudgetSlowBurn: { kinds: ['messages_failing'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryErrorBudgetSlowBurn: { kinds: ['messages_failing'], for: 15 * MINUTE },
   DeliveryOnTimeBudgetFastBurn: {
     kinds: ['messages_late'],
     severity: 'critical',
     for: 2 * MINUTE,
     keepFiringFor: 12 * MINUTE,
   },
-  DeliveryOnTimeBudgetSlowBurn: { kinds: ['messages_late'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
+  DeliveryOnTimeBudgetSlowBurn: { kinds: ['messages_late'], for: 15 * MINUTE, isExtended: true },
   DeliveryStalled: { kinds: ['deliveries_stalled'], severity: 'critical', for: 10 * MINUTE },
-  DeliveryRetryRatioHigh: {
-    kinds: ['retries_high'],
-    severity: 'warning',
-    for: 15 * MINUTE,
-    keepFiringFor: 30 * MINUTE,
-    isExtended: true,
-  },
-  DeliveryEventLogStale: { kinds: ['event_log_behind'], severity: 'warning', for: 5 * MINUTE, isExtended: true },
-  DeliveryEventLogGap: { kinds: ['event_log_gap'], severity: 'warning', isExtended: true },
-  DeliveryDlqGrowing: { kinds: ['dlq_growing'], severity: 'warning', for: 2 * MINUTE },
+  DeliveryRetryRatioHigh: { kinds: ['retries_high'], for: 15 * MINUTE, keepFiringFor: 30 * MINUTE, isExtended: true },
+  DeliveryEventLogStale: { kinds: ['event_log_behind'], for: 5 * MINUTE, isExtended: true },
+  DeliveryEventLogGap: { kinds: ['event_log_gap'], isExtended: true },
+  DeliveryDlqGrowing: { kinds: ['dlq_growing'], for: 2 * MINUTE },
   DeliveryDlqExpiringSoon: { kinds: ['dlq_expiring'], severity: 'critical', for: 15 * MINUTE },
-  DeliveryDlqAgeHigh: { kinds: ['dlq_old'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
-  DeliveryDlqNearlyFull: { kinds: ['dlq_nearly_full'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
-  DeliveryFailureCallbackStuck: { kinds: ['callbacks_stuck'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
-  DeliveryFailureCallbackFailed: {
-    kinds: ['callbacks_failing'],
-    severity: 'warning',
-    for: 30 * MINUTE,
-    isExtended: true,
-  },
-  DeliveryFlowControlBacklogGrowing: {
-    kinds: ['waitlist_growing'],
-    severity: 'warning',
-    for: 15 * MINUTE,
-    label: 'flow_control_key',
-  },
-  DeliveryFlowControlGhostSlots: {
-    kinds: ['ghost_slots'],
-    severity: 'warning',
-    for: 2 * MINUTE,
-    label: 'flow_control_key',
-  },
-  DeliveryWaitlistStalled: {
-    kinds: ['waitlist_stalled'],
-    severity: 'warning',
-    for: 10 * MINUTE,
-    label: 'flow_control_key',
-  },
-  DeliveryDispatchPausedWithBacklog: { kinds: ['paused_with_backlog'], severity: 'warning', label: 'flow_control_key' },
-  DeliveryScheduleMissed: { kinds: ['schedule_missed'], severity: 'warning', label: 'schedule' },
-  DeliveryScheduleLate: { kinds: ['schedule_late'], severity: 'warning', label: 'schedule' },
+  DeliveryDlqAgeHigh: { kinds: ['dlq_old'], for: 15 * MINUTE, isExtended: true },
+  DeliveryDlqNearlyFull: { kinds: ['dlq_nearly_full'], for: 15 * MINUTE, isExtended: true },
+  DeliveryFailureCallbackStuck: { kinds: ['callbacks_stuck'], for: 15 * MINUTE, isExtended: true },
+  DeliveryFailureCallbackFailed: { kinds: ['callbacks_failing'], for: 30 * MINUTE, isExtended: true },
+  DeliveryFlowControlBacklogGrowing: { kinds: ['waitlist_growing'], for: 15 * MINUTE, label: 'flow_control_key' },
+  DeliveryFlowControlGhostSlots: { kinds: ['ghost_slots'], for: 2 * MINUTE, label: 'flow_control_key' },
+  DeliveryWaitlistStalled: { kinds: ['waitlist_stalled'], for: 10 * MINUTE, label: 'flow_control_key' },
+  DeliveryDispatchPausedWithBacklog: { kinds: ['paused_with_backlog'], label: 'flow_control_key' },
+  DeliveryScheduleMissed: { kinds: ['schedule_missed'], label: 'schedule' },
+  DeliveryScheduleLate: { kinds: ['schedule_late'], label: 'schedule' },
   DeliveryAutoCancelUnresolved: { kinds: ['cancel_unresolved'], severity: 'critical', for: 5 * MINUTE, label: 'rule' },
-  DeliveryAutoCancelBreakerOpen: {
-    kinds: ['breaker_open'],
-    severity: 'warning',
-    keepFiringFor: 5 * MINUTE,
-    label: 'breaker',
-  },
+  DeliveryAutoCancelBreakerOpen: { kinds: ['breaker_open'], keepFiringFor: 5 * MINUTE, label: 'breaker' },
   DeliveryAutoCancelPaused: { kinds: ['auto_cancel_paused'], severity: 'info', hasNoRunbook: true },
   DeliveryServiceUnavailable: {
     kinds: ['service_unavailable'],
@@ -155,14 +121,8 @@ export const builtinAlerts = {
     label: 'notifier',
     isOfAgent: true,
   },
-  DeliveryPushFailing: { kinds: ['push_failing'], severity: 'warning', for: 10 * MINUTE, isOfAgent: true },
-  DeliveryConfigReloadFailed: {
-    kinds: ['reload_refused'],
-    severity: 'warning',
-    for: 5 * MINUTE,
-    isOfAgent: true,
-    isExtended: true,
-  },
+  DeliveryPushFailing: { kinds: ['push_failing'], for: 10 * MINUTE, isOfAgent: true },
+  DeliveryConfigReloadFailed: { kinds: ['reload_refused'], for: 5 * MINUTE, isOfAgent: true, isExtended: true },
   DeliveryAccountUncollected: {
     kinds: ['account_uncollected'],
     severity: 'critical',
@@ -177,8 +137,10 @@ export type BuiltinAlert = keyof typeof builtinAlerts;
 export const BUILTIN_ALERTS = Object.keys(builtinAlerts) as readonly BuiltinAlert[];
 
 /** Returns the definition of a built-in alert, completed with defaults. */
-export function builtinAlert(name: BuiltinAlert): Definition & Required<Pick<Definition, 'for' | 'keepFiringFor'>> {
-  return { for: 0, keepFiringFor: KEEP_FIRING_FOR, ...builtinAlerts[name] };
+export function builtinAlert(
+  name: BuiltinAlert,
+): Definition & Required<Pick<Definition, 'severity' | 'for' | 'keepFiringFor'>> {
+  return { severity: 'warning', for: 0, keepFiringFor: KEEP_FIRING_FOR, ...builtinAlerts[name] };
 }
 
 /** Whether a severity is at least as high as another. */

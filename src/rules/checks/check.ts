@@ -7,7 +7,7 @@ import type { CheckKind, CheckSeverity } from '../../model/check-kind.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { AutoCancelNumbers } from '../../model/journal.ts';
 import type { CheckedAccount } from './account.ts';
-import { type BuiltinAlert, builtinAlerts } from './alerts.ts';
+import { type BuiltinAlert, builtinAlert } from './alerts.ts';
 
 /** Input of the checks of an account. */
 export interface CheckInput {
@@ -75,7 +75,7 @@ interface Definition<I> extends Pick<Check<I>, 'when' | 'check'> {
 export const defineCheck = <I>(kind: CheckKind, alert: BuiltinAlert, definition: Definition<I>): Check<I> => ({
   kind,
   alert,
-  severity: builtinAlerts[alert].severity,
+  severity: builtinAlert(alert).severity,
   ...definition,
 });
 

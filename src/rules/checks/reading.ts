@@ -35,10 +35,13 @@ const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collecto
 /** Returns the rounds that query the service. The collector `account` reads a local record. */
 const asking = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => collector !== 'account');
 
+/** Returns the rounds that gauges depend on. */
+const deciding = (view: CheckedAccount) => asking(view).filter(round => !isAuxiliary(round));
+
 /** Returns the most frequent round of each collector that gauges depend on: it detects an outage first. */
 function pulses(view: CheckedAccount): CheckedRound[] {
-  const deciding = asking(view).filter(round => !isAuxiliary(round) && round.state !== 'waiting');
-  return [...Map.groupBy(deciding, ({ collector }) => collector).values()].map(rounds =>
+  const polled = deciding(view).filter(({ state }) => state !== 'waiting');
+  return [...Map.groupBy(polled, ({ collector }) => collector).values()].map(rounds =>
     rounds.reduce((a, b) => (b.everySeconds < a.everySeconds ? b : a)),
   );
 }
@@ -110,22 +113,15 @@ const isUnreadable = (view: CheckedAccount) =>
 const isUnread = ({ dataAt, state }: CheckedRound) => dataAt === null && state !== 'not_due' && state !== 'waiting';
 
 /** Returns collectors with an unread round that gauges depend on. */
-const unread = (view: CheckedAccount): Unknown[] =>
-  [
-    ...new Set(
-      asking(view)
-        .filter(round => !isAuxiliary(round) && isUnread(round))
-        .map(({ collector }) => collector),
-    ),
-  ].map(subject => ({
-    subject,
-    isUnknown: true,
-  }));
+function unread(view: CheckedAccount): Unknown[] {
+  const rounds = deciding(view).filter(isUnread);
+  return [...new Set(rounds.map(({ collector }) => collector))].map(subject => ({ subject, isUnknown: true }));
+}
 
 function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', state: CheckedRound['state']): Findings {
   const { view, now } = input;
   if (isUnreadable(view)) return UNKNOWN;
-  const stale = asking(view).filter(round => !isAuxiliary(round) && round.state === state);
+  const stale = deciding(view).filter(round => round.state === state);
   const found = [...Map.groupBy(stale, ({ collector }) => collector)].map(([collector, rounds]): Finding => {
     // Other rounds may have read the shown data.
     const since = newestOf(rounds) ?? newestOf(ofCollector(view, collector));
@@ -145,6 +141,20 @@ function risen<L extends string>({ changes }: CheckInput, family: Family<L>, cou
   return [...counter.totalsBy(label)].map(([value, total]) => {
     const rise = changes.rise(seriesName(family.name, { [label]: value }), total, QUARTER);
     return { value, by: rise?.by ?? 0, overSeconds: rise?.overSeconds ?? 0, isCovered: covers(rise, QUARTER) };
+  });
+}
+
+/** Returns a finding for each collector whose counter rose by at least `fewest` in the last 15 minutes. */
+function risenFor(
+  input: CheckInput,
+  family: Family<'collector'>,
+  counter: KeptCounter<'collector'>,
+  fewest: number,
+  textOf: (by: number, collector: string, duration: string) => string,
+): Findings {
+  return risen(input, family, counter, 'collector').flatMap(({ value: subject, by, overSeconds, isCovered }) => {
+    if (by >= fewest) return { subject, text: textOf(by, subject, durationText(overSeconds)) };
+    return isCovered ? [] : { subject, isUnknown: true as const };
   });
 }
 
@@ -236,12 +246,9 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('rows_unreadable', 'DeliveryRowsRejected', {
     when: 'rows of a list could not be read in the last 15 minutes',
     check: input =>
-      risen(input, ownFamilies.rowsRejected, input.meter.rowsRejected, 'collector').flatMap(
-        ({ value: subject, by, overSeconds, isCovered }): Finding | Unknown | [] => {
-          const text = `${plural(by, 'row')} of ${subject} could not be read in ${durationText(overSeconds)}: the shown data is incomplete, and no entry counts as removed.`;
-          return by > 0 ? { subject, text } : isCovered ? [] : { subject, isUnknown: true };
-        },
-      ),
+      risenFor(input, ownFamilies.rowsRejected, input.meter.rowsRejected, 1, (by, collector, duration) => {
+        return `${plural(by, 'row')} of ${collector} could not be read in ${duration}: the shown data is incomplete, and no entry counts as removed.`;
+      }),
   }),
   checksOf('dlq')('filter_failing', 'DeliveryCollectorStale', {
     when: 'a filter is rejected by the service or contradicted by its rows; temporary errors count after 1.5 times `dlq.rescanEvery`',
@@ -260,11 +267,8 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('lists_missing', 'DeliveryListsMissing', {
     when: 'at least three responses in the last 15 minutes contained no readable list',
     check: input =>
-      risen(input, ownFamilies.listsMissing, input.meter.listsMissing, 'collector').flatMap(
-        ({ value: subject, by, overSeconds, isCovered }): Finding | Unknown | [] => {
-          const text = `${plural(by, 'response')} for ${subject} in ${durationText(overSeconds)} contained no readable list; older data is shown.`;
-          return by >= LISTS_MISSING ? { subject, text } : isCovered ? [] : { subject, isUnknown: true };
-        },
-      ),
+      risenFor(input, ownFamilies.listsMissing, input.meter.listsMissing, LISTS_MISSING, (by, collector, duration) => {
+        return `${plural(by, 'response')} for ${collector} in ${duration} contained no readable list; older data is shown.`;
+      }),
   }),
 ];
