@@ -2,8 +2,7 @@ import { isDeciding } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Holding } from '../replicas/holding.ts';
-import type { Store } from '../store/store.ts';
-import { NO_ACCOUNT } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { createHeartbeat, type Health, type HeartbeatDeps } from './heartbeat.ts';
 import type { HeartbeatOptions } from './options.ts';
@@ -27,8 +26,13 @@ export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-const KEY = 'heartbeat';
+/**
+ * Store key of an account's report, written by its holder. `at` always changes, so an unchanged row means a silent holder. The
+ * agent-wide row has the time of the last check.
+ */
+const REPORT = 'heartbeat';
 const MAX_NAMED = 5;
+const UNREAD = 'unread';
 
 /** Returns why an account is unhealthy; `unread` before its first read; undefined if it is healthy. */
 function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccount): string | undefined {
@@ -41,21 +45,14 @@ function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAcc
   return rounds.some(({ dataAt, idle }) => dataAt === undefined && idle !== 'not_due') ? UNREAD : undefined;
 }
 
-const UNREAD = 'unread';
-
-/** Returns the health of all accounts; undefined if none is unhealthy but some are unread. */
-export const healthOf = (accounts: readonly HeartbeatAccount[]): Health | undefined =>
-  healthBy(accounts.flatMap(account => failureOf(account) ?? []));
-
-function healthBy(faults: readonly string[]): Health | undefined {
+/** Returns the health of all accounts; undefined if none is unhealthy but some are unread. `others`: faults of other replicas. */
+export function healthOf(accounts: readonly HeartbeatAccount[], others: readonly string[] = []): Health | undefined {
+  const faults = [...accounts.flatMap(account => failureOf(account) ?? []), ...others];
   const known = faults.filter(fault => fault !== UNREAD);
   if (known.length === 0) return faults.length > 0 ? undefined : { isHealthy: true };
   const rest = known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : '';
   return { isHealthy: false, why: `${known.slice(0, MAX_NAMED).join(', ')}${rest}` };
 }
-
-/** Store key of an account's report, written by its holder. `at` always changes, so an unchanged row means a silent holder. */
-const REPORT = 'heartbeat';
 
 interface Report {
   /** Time (ms since the Unix epoch) by the holder's clock, which may differ from ours. */
@@ -112,9 +109,8 @@ export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortS
     url: tokenSource(config.heartbeat.url, env),
     async health() {
       // An agent that cannot write to its store is unhealthy: counters are frozen and alerts may be lost.
-      await store.commit(NO_ACCOUNT, [{ key: KEY, value: new Date(clock.now()).toISOString() }]);
-      const others = (await reports?.faults()) ?? [];
-      return healthBy([...accounts().flatMap(account => failureOf(account) ?? []), ...others]);
+      await store.commit(NO_ACCOUNT, [{ key: REPORT, value: new Date(clock.now()).toISOString() }]);
+      return healthOf(accounts(), await reports?.faults());
     },
   });
   if (!reports || !holding) return beat;

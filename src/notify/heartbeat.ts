@@ -1,4 +1,5 @@
 import type { Counter } from '../kit/counter.ts';
+import { errorCode } from '../kit/error-code.ts';
 import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
 import { HEARTBEAT } from './options.ts';
@@ -48,9 +49,7 @@ export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => P
       return status >= 200 && status < 300 ? undefined : `status ${status}`;
     } catch (error) {
       if (signal.aborted) throw error;
-      const { code, name } = error as { readonly code?: unknown; readonly name?: string };
-      // Never return the message: it may contain the address.
-      return typeof code === 'string' ? code : (name ?? 'error');
+      return errorCode(error);
     }
   }
 

@@ -24,7 +24,7 @@ export interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
 export interface StoredRows {
   readonly account: string;
   readonly grouped: readonly { readonly key: string; readonly row: GroupedRow }[];
-  readonly changes: readonly { readonly key: string; readonly number: number; readonly row: ChangeRow }[];
+  readonly changes: readonly { readonly key: string; readonly row: ChangeRow }[];
   /** Rows with the time of each group's last notification. */
   readonly notified: readonly (readonly [key: string, value: string])[];
   readonly lastNumber: number;

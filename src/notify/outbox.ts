@@ -195,26 +195,17 @@ export function createOutbox(deps: OutboxDeps) {
   }
 
   /** Queues all restored rows. Returns rows of missing receivers. */
-  function restore(left: readonly StoredRows[]): readonly Unwanted[] {
-    for (const { account } of left) opened.add(account);
-    const unwanted = left.flatMap(restoreGroups);
-    const waiting = left
-      .flatMap(({ account, changes }) => changes.map(each => ({ account, ...each })))
-      .filter(each => !taken.has(idOf(each)))
-      .sort((a, b) => a.number - b.number);
-    for (const { account, key, row } of waiting) {
+  function restore(stored: StoredRows): readonly Unwanted[] {
+    const { account } = stored;
+    last = Math.max(last, stored.lastNumber);
+    const unwanted = restoreGroups(stored);
+    for (const { key, row } of stored.changes) {
+      if (taken.has(idOf({ account, key }))) continue;
       const line = lineOf(row);
       if (line) enqueue(line, { account, key, at: row.at, notice: row.notice, row, isSafe: false });
       else unwanted.push({ notifier: row.notifier, rows: [{ account, key }] });
     }
     return unwanted;
-  }
-
-  async function readNew(accounts: readonly string[]): Promise<readonly StoredRows[]> {
-    const left: StoredRows[] = [];
-    for (const account of accounts) if (!opened.has(account)) left.push(await readStoredRows(store, account));
-    for (const { lastNumber } of left) last = Math.max(last, lastNumber);
-    return left;
   }
 
   async function discard({ rows, notifier }: Unwanted): Promise<void> {
@@ -227,12 +218,15 @@ export function createOutbox(deps: OutboxDeps) {
 
   return {
     /**
-     * Queues the rows that an earlier process or another replica left for these accounts, unless they are open. Open
-     * `NO_ACCOUNT` first, and each account before its first `post`. Deletes rows of unknown notifiers, unless replicas share
-     * the store. Rejects with StoreError.
+     * Queues the rows that an earlier process or another replica left for an account, unless it is open. Open `NO_ACCOUNT`
+     * first, and each account before its first `post`. Deletes rows of unknown notifiers, unless replicas share the store.
+     * Rejects with StoreError.
      */
-    async open(accounts: readonly string[]): Promise<void> {
-      const unwanted = restore(await readNew(accounts));
+    async open(account: string): Promise<void> {
+      if (opened.has(account)) return;
+      const stored = await readStoredRows(store, account);
+      opened.add(account);
+      const unwanted = restore(stored);
       if (!replicas) for (const each of unwanted) await discard(each);
     },
     /**

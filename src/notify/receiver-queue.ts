@@ -33,6 +33,8 @@ export interface OutboxEntry extends RowKey {
 interface Item extends Omit<OutboxEntry, 'takes' | 'row'> {
   takes: readonly RowKey[];
   row: string | undefined;
+  /** Changes to commit with the removal of its row. */
+  changes: readonly Change[];
   /** Monotonic time after which the request is dropped if at least one attempt was made. */
   readonly dropAt: number;
   readonly retry: Retry;
@@ -79,8 +81,6 @@ export function createReceiverQueue(deps: QueueDeps) {
   const queue: Item[] = [];
   const queued = new Map<string, number>();
   let waiting = 0;
-  /** Changes to commit with the removal of a request. */
-  const toWrite = new Map<Item, readonly Change[]>();
   /** Retry state of the request that found the receiver down. */
   let down: Retry | undefined;
   /** The request that is being sent, or whose row is being deleted. */
@@ -148,10 +148,10 @@ export function createReceiverQueue(deps: QueueDeps) {
   }
 
   async function remove(item: Item): Promise<boolean> {
-    const { account, key } = item;
+    const { account, key, changes } = item;
     try {
       await settle([item]);
-      await store.commit(account, [{ key, value: null }, ...(toWrite.get(item) ?? [])]);
+      await store.commit(account, [{ key, value: null }, ...changes]);
     } catch (error) {
       // After a takeover, the row belongs to the new holder.
       if (!isNotHeld(error)) {
@@ -159,7 +159,6 @@ export function createReceiverQueue(deps: QueueDeps) {
         return false;
       }
     }
-    toWrite.delete(item);
     return true;
   }
 
@@ -168,7 +167,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     const result = await receiver().send(item.notices, signal, item.group);
     const { retry } = item;
     if (result.kind === 'accepted') {
-      toWrite.set(item, onSent(item, false));
+      item.changes = onSent(item, false);
       done(item);
       notifications.inc({ notifier, outcome: 'sent' });
       return true;
@@ -176,7 +175,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     const isRefused = result.kind === 'refused';
     // A later notice of the same alert supersedes a rejected one.
     if (isRefused && !(isRetried(item) && queued.get(item.order) === 1)) {
-      toWrite.set(item, onSent(item, true));
+      item.changes = onSent(item, true);
       dropItem(item, result.why);
       return true;
     }
@@ -198,7 +197,6 @@ export function createReceiverQueue(deps: QueueDeps) {
     for (const item of queue.filter(each => each.account === left && each !== current?.item)) {
       item.isLeft = true;
       removeFrom(queue, item);
-      toWrite.delete(item);
       if (!item.isDone) count(item.order, -1);
     }
   }
@@ -235,7 +233,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       const left = Math.min(DROP_AFTER, Math.max(0, request.at + DROP_AFTER - clock.now()));
       const dropAt = clock.monotonic() + left;
       const retry = createRetry(BACKOFF, clock, random);
-      queue.push({ ...request, row: request.row, dropAt, retry, isDone: false, isLeft: false });
+      queue.push({ ...request, row: request.row, changes: [], dropAt, retry, isDone: false, isLeft: false });
       count(request.order, 1);
       const oldest = waiting > MAX_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
@@ -264,10 +262,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       await sendDue(signal);
       // Bounds the queue if the store keeps rejecting deletes. The next process sends the remaining rows again.
       const finished = queue.filter(({ isDone }) => isDone);
-      for (const item of finished.slice(0, -MAX_WAITING)) {
-        removeFrom(queue, item);
-        toWrite.delete(item);
-      }
+      for (const item of finished.slice(0, -MAX_WAITING)) removeFrom(queue, item);
     },
   };
 }

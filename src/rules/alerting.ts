@@ -150,7 +150,7 @@ export class Alerting {
   /** Reads the alert states of an account, if alerts are enabled, and its queued notifications. Rejects with StoreError. */
   async open(account: string): Promise<void> {
     if (account !== NO_ACCOUNT) await this.#openStates(account);
-    await this.outbox.open([account]);
+    await this.outbox.open(account);
   }
 
   /**

@@ -162,7 +162,7 @@ export async function createOutboxScene(
       random: () => 1,
       log,
     });
-    await outbox.open(['', 'a', 'b']);
+    for (const account of ['', 'a', 'b']) await outbox.open(account);
     return outbox;
   }
   let outbox = await open(receivers);

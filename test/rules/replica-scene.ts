@@ -110,7 +110,7 @@ export function createReplicaScene(): ReplicaScene {
     async function renewLeases(): Promise<void> {
       const { gained, lost, excess } = await replicas.renew(['a']);
       if (gained.includes('a')) {
-        await outbox.open(['a']);
+        await outbox.open('a');
         alerts = await openAccountAlerts({ account: 'a', store, outbox, holds, ...sendAll, log });
         const evaluateRule = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
         evaluate = createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log });

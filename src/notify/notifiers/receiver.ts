@@ -1,3 +1,4 @@
+import { errorCode } from '../../kit/error-code.ts';
 import { retryAfterMs } from '../../kit/retry-after.ts';
 import type { Tracer } from '../../kit/tracer.ts';
 import type { Reply } from '../../upstream/post.ts';
@@ -64,9 +65,7 @@ export async function postNotices(
     return { kind: 'failed', why, isDown, ...(wait === undefined ? {} : { retryAfter: wait }) };
   } catch (error) {
     if (request.signal.aborted) throw error;
-    const { code, name } = error as { readonly code?: unknown; readonly name?: string };
-    // Never return the message: it may contain the address, which may be secret.
-    return { kind: 'failed', why: typeof code === 'string' ? code : (name ?? 'error'), isDown: true };
+    return { kind: 'failed', why: errorCode(error), isDown: true };
   }
 }
 
