@@ -1,4 +1,3 @@
-import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Env } from '../kit/secret.ts';
 import type { Source } from '../metrics/family.ts';
@@ -6,12 +5,12 @@ import type { Origin } from './otlp-metrics.ts';
 import { createQueue } from './queue.ts';
 import type { Sender } from './sender.ts';
 import { type PushedSeries, type SnapshotDeps, takeSnapshot } from './snapshot.ts';
+import { pairsIn } from './target.ts';
 
 /** Queue of metrics for a receiver. Separate loops fill and drain it, so an unresponsive receiver does not delay snapshots. */
 export type PushedMetrics = ReturnType<typeof createPushedMetrics>;
 
 interface PushedMetricsDeps extends SnapshotDeps {
-  readonly clock: Pick<Clock, 'now'>;
   refresh(): Promise<void>;
   readonly items: Counter<'outcome'>;
 }
@@ -40,20 +39,6 @@ export function createPushedMetrics(deps: PushedMetricsDeps) {
   };
 }
 
-/** Parses percent-encoded `name=value` pairs of an OpenTelemetry variable. Skips invalid pairs. */
-function attributesIn(text: string): Record<string, string> {
-  const pairs = text.split(',').flatMap((pair): [string, string][] => {
-    const [, name, value = ''] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
-    if (name === undefined) return [];
-    try {
-      return [[name, decodeURIComponent(value)]];
-    } catch {
-      return [];
-    }
-  });
-  return Object.fromEntries(pairs);
-}
-
 /** Returns the resource attributes of this agent. OpenTelemetry's variables override the defaults. */
 export function resourceOf(
   { OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME }: Env,
@@ -63,7 +48,7 @@ export function resourceOf(
     'service.name': 'delivery-watch',
     'service.version': version,
     'service.instance.id': instance,
-    ...attributesIn(OTEL_RESOURCE_ATTRIBUTES ?? ''),
+    ...Object.fromEntries(pairsIn(OTEL_RESOURCE_ATTRIBUTES)),
     ...(OTEL_SERVICE_NAME ? { 'service.name': OTEL_SERVICE_NAME } : {}),
   };
 }

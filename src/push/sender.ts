@@ -4,8 +4,10 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { createRetry } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
+import { errorCode } from '../kit/error-code.ts';
 import type { Log } from '../kit/log.ts';
 import { retryAfterMs } from '../kit/retry-after.ts';
+import type { Reply } from '../upstream/post.ts';
 import type { Target } from './target.ts';
 
 /** Sends a POST request without following redirects. Rejects if no response arrives in time. */
@@ -16,18 +18,7 @@ export type PostBytes = (
     readonly body: Uint8Array;
     readonly signal: AbortSignal;
   },
-) => Promise<{
-  readonly status: number;
-  readonly retryAfter?: string | undefined;
-  readonly text: string;
-}>;
-
-export interface PushCounters {
-  /** `accepted`; `refused`: not retried; `failed`: retried. */
-  readonly requests: Counter<'outcome'>;
-  /** `exported`; `rejected` by the receiver; `dropped` because the queue was full. */
-  readonly items: Counter<'outcome'>;
-}
+) => Promise<Reply>;
 
 /** A protobuf body: `Export…ServiceRequest`. */
 export interface Packet {
@@ -44,7 +35,7 @@ export type Sender = ReturnType<typeof createSender>;
 export interface SenderDeps {
   readonly target: Target;
   readonly post: PostBytes;
-  readonly counters: PushCounters;
+  readonly counters: Readonly<Record<'requests' | 'items', Counter<'outcome'>>>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly random: () => number;
   readonly log: Log;
@@ -54,7 +45,7 @@ export interface SenderDeps {
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const BACKOFF = { first: 1000, longest: 60_000 };
 
-const compressed = promisify(gzip);
+const gzipped = promisify(gzip);
 
 /** Returns the number of rejected items in the `partial_success` of an OTLP response; 0 for any other body. */
 export function rejectedItems(response: Uint8Array): number {
@@ -77,12 +68,6 @@ export function rejectedItems(response: Uint8Array): number {
     // The body is not an OTLP response: only the status counts.
   }
   return 0;
-}
-
-/** Returns why a request failed, without the error's message: the address in it may contain a secret. */
-function reasonOf(error: unknown): string {
-  const { code, name } = error as { readonly code?: unknown; readonly name?: string };
-  return typeof code === 'string' ? code : (name ?? 'error');
 }
 
 export function createSender(deps: SenderDeps) {
@@ -109,7 +94,7 @@ export function createSender(deps: SenderDeps) {
     else healthy();
   }
 
-  function outcomeOf({ status, retryAfter, text }: Awaited<ReturnType<PostBytes>>, packet: Packet): PushOutcome {
+  function outcomeOf({ status, retryAfter, text }: Reply, packet: Packet): PushOutcome {
     if (status >= 200 && status < 300) {
       accepted(packet, text);
       return 'accepted';
@@ -125,20 +110,17 @@ export function createSender(deps: SenderDeps) {
     return 'refused';
   }
 
-  async function compress(packet: Packet): Promise<Packet> {
-    if (packet.isCompressed || !target.isGzipped) return packet;
-    return { ...packet, body: await compressed(packet.body), isCompressed: true };
-  }
-
   return {
     isDue: retry.isDue,
-    /** Compresses the packet, unless it is compressed already or the target disables compression. */
-    compress,
+    /** Compresses a packet, unless the target disables compression. */
+    async compress(packet: Packet): Promise<Packet> {
+      return target.isGzipped ? { ...packet, body: await gzipped(packet.body), isCompressed: true } : packet;
+    },
     /** Returns start (ms since the Unix epoch) and reason of the current failure; undefined if the receiver accepts requests. */
     trouble: () => trouble,
     /** Sends and counts a request. Logs when the receiver fails and recovers. Rejects only when the signal is aborted. */
     async send(packet: Packet, signal: AbortSignal): Promise<PushOutcome> {
-      const { body, isCompressed } = await compress(packet);
+      const { body, isCompressed } = packet;
       const headers = {
         ...target.headers,
         'content-type': 'application/x-protobuf',
@@ -151,7 +133,7 @@ export function createSender(deps: SenderDeps) {
         return outcome;
       } catch (error) {
         if (signal.aborted) throw error;
-        troubled(reasonOf(error));
+        troubled(errorCode(error));
         retry.failed();
         counters.requests.inc({ outcome: 'failed' });
         return 'failed';

@@ -12,18 +12,25 @@ export interface Target {
 /** Default timeout of OTLP exporters (ms). */
 const TIMEOUT = 10_000;
 
-/** Parses headers from an OpenTelemetry variable: percent-encoded `name=value` pairs. Skips invalid pairs. */
-function headersIn(text: string): [string, string][] {
+/** Parses percent-encoded `name=value` pairs of an OpenTelemetry variable. Skips invalid pairs. */
+export function pairsIn(text = ''): [name: string, value: string][] {
   return text.split(',').flatMap((pair): [string, string][] => {
-    const [, name, value = ''] = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+    const [, name, value = ''] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
     if (name === undefined) return [];
     try {
-      const decoded = decodeURIComponent(value);
-      return /^[\t\x20-\x7e]*$/.test(decoded) ? [[name.toLowerCase(), decoded]] : [];
+      return [[name, decodeURIComponent(value)]];
     } catch {
       return [];
     }
   });
+}
+
+/** Returns the headers of an OpenTelemetry variable. Skips headers that HTTP does not allow. */
+function headersIn(text: string | undefined): Readonly<Record<string, string>> {
+  const valid = pairsIn(text).filter(
+    ([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e]*$/.test(value),
+  );
+  return Object.fromEntries(valid.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /**
@@ -44,7 +51,7 @@ export function targetOf(
   const timeout = Number(set('TIMEOUT') ?? Number.NaN);
   return {
     url,
-    headers: { ...Object.fromEntries(headersIn(set('HEADERS') ?? '')), ...headers },
+    headers: { ...headersIn(set('HEADERS')), ...headers },
     isGzipped: set('COMPRESSION') !== 'none',
     timeout: timeout > 0 ? timeout : TIMEOUT,
   };
