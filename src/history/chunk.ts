@@ -1,4 +1,5 @@
 import { deflateSync, inflateSync } from 'node:zlib';
+import { MINUTE } from '../kit/duration.ts';
 
 /** Possible sampling intervals of an hour (minutes), from full resolution to coarsest. */
 export const SAMPLE_STEPS = [1, 2, 5, 10, 15, 30] as const;
@@ -11,7 +12,6 @@ export interface Chunk {
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
-const MINUTE = 60_000;
 /** Maximum size of a decompressed row (bytes), in case it is damaged. */
 const MAX_SIZE = 2 ** 25;
 const MAX_SAMPLES = 60;
@@ -51,7 +51,7 @@ export function decodeChunk(text: string): Chunk {
 }
 
 /** Returns the samples selected by `isKept`; undefined if none are left. */
-function pick(
+export function pick(
   { step, times, series }: Chunk,
   isKept: (at: number, previous: number | undefined) => boolean,
 ): Chunk | undefined {
@@ -68,10 +68,6 @@ export function thin(chunk: Chunk, step: SampleStep): Chunk {
   return { ...(kept ?? chunk), step };
 }
 
-export const before = (chunk: Chunk, end: number): Chunk | undefined => pick(chunk, at => at < end);
-
-export const after = (chunk: Chunk, start: number): Chunk | undefined => pick(chunk, at => at >= start);
-
 export type OpenChunk = ReturnType<typeof openChunk>;
 
 /** Creates a chunk to append to. `chunk`: existing samples, which are copied. */
@@ -86,11 +82,7 @@ export function openChunk(chunk?: Chunk) {
     /** Adds a sample later than `lastAt`. Values that are not finite count as missing. */
     add(at: number, sample: ReadonlyMap<string, number>): void {
       for (const name of sample.keys()) {
-        if (!series.has(name))
-          series.set(
-            name,
-            times.map(() => Number.NaN),
-          );
+        if (!series.has(name)) series.set(name, Array<number>(times.length).fill(Number.NaN));
       }
       for (const [name, values] of series) {
         const value = sample.get(name) ?? Number.NaN;

@@ -1,10 +1,10 @@
-import { after, before, type Chunk, type OpenChunk, openChunk } from './chunk.ts';
+import { type Chunk, type OpenChunk, openChunk, pick } from './chunk.ts';
+import { HOUR } from './recent.ts';
 import type { HistoryRows } from './rows.ts';
 
 /** In-memory samples of the current hour and the recent past. */
 export type HistoryMemory = ReturnType<typeof createHistoryMemory>;
 
-const HOUR = 3_600_000;
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 
 /** `span`: minimum span in memory (ms). */
@@ -14,6 +14,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
 
   const get = (hour: number) => (open?.hour === hour ? open.samples.chunk() : past.get(hour));
+  const hours = () => [...past.keys(), ...(open ? [open.hour] : [])];
   const whole = (hour: number) => (cut.has(hour) ? undefined : get(hour));
 
   /** Evicts old samples, because a process may have a thousand accounts. */
@@ -22,7 +23,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
     for (const each of past.keys()) {
       const isFirst = each === hourOf(from) && each < hour - 1;
       const kept = isFirst && !cut.has(each) ? get(each) : undefined;
-      const last = kept && after(kept, from);
+      const last = kept && pick(kept, time => time >= from);
       if (last) {
         past.set(each, last);
         cut.add(each);
@@ -35,8 +36,10 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
     whole,
     get,
     all: (): readonly Chunk[] =>
-      [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
-    hours: (): readonly number[] => [...past.keys(), ...(open ? [open.hour] : [])],
+      hours()
+        .sort((a, b) => a - b)
+        .flatMap(hour => get(hour) ?? []),
+    hours,
     put: (hour: number, chunk: Chunk): void => void past.set(hour, chunk),
     /** Opens the hour of `at`. Drops later samples, which exist if the clock was set back. Rejects with StoreError. */
     async openAt(at: number): Promise<OpenChunk> {
@@ -48,7 +51,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
       const known = whole(hour) ?? (await rows.load(hour)) ?? get(hour);
       const finished = open?.samples.chunk();
       if (open && finished && open.hour < hour) past.set(open.hour, finished);
-      const samples = openChunk(known && before(known, at));
+      const samples = openChunk(known && pick(known, time => time < at));
       open = { hour, samples };
       trim(at, hour);
       return samples;

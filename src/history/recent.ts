@@ -1,9 +1,10 @@
+import { MINUTE } from '../kit/duration.ts';
 import { type AccountHistory, type Point, pointsBefore } from '../model/history.ts';
 
 export type RecentChanges = ReturnType<typeof createRecentChanges>;
 
 /** Minimum window (ms): samples are a minute apart. */
-const MIN_WINDOW = 60_000;
+const MIN_WINDOW = MINUTE;
 
 /** Sums all increases up to the current value. */
 function risen(points: readonly Point[], now: number): number {
@@ -38,9 +39,18 @@ export function createRecentChanges({ recent }: Pick<AccountHistory, 'recent'>, 
 export const HOUR = 3_600_000;
 
 /** Window that is in memory for every series (ms). */
-const ALWAYS = 75 * 60_000;
+const ALWAYS = 75 * MINUTE;
 /** Maximum distance from a window to the point before it (ms). */
-const BEFORE = 120_000;
+const BEFORE = 2 * MINUTE;
+
+/** Returns the points from `from` until now, and the previous one if it is close. `points`: oldest first. */
+export function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
+  // After the clock was set back, some points are in the future.
+  const end = pointsBefore(points, now + 1);
+  const begin = Math.min(pointsBefore(points, from), end);
+  const earlier = points[begin - 1];
+  return points.slice(earlier && earlier.at >= from - BEFORE ? begin - 1 : begin, end);
+}
 
 /** Caches `recent` by series, as of `now` (ms since the Unix epoch). */
 export function cachedAt(recent: AccountHistory['recent'], now: number): AccountHistory['recent'] {
@@ -49,8 +59,6 @@ export function cachedAt(recent: AccountHistory['recent'], now: number): Account
     if (over > ALWAYS) return recent(series, over);
     const points = known.get(series) ?? recent(series, ALWAYS);
     known.set(series, points);
-    const begin = pointsBefore(points, now - over);
-    const earlier = points[begin - 1];
-    return points.slice(earlier && earlier.at >= now - over - BEFORE ? begin - 1 : begin);
+    return pointsWithin(points, now - over, now);
   };
 }

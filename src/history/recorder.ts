@@ -1,10 +1,11 @@
 import type { Clock } from '../kit/clock.ts';
 import { createYielder, type Yielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
-import { type AccountHistory, type Point, pointsBefore, type RecordedSeries } from '../model/history.ts';
-import { type Chunk, encodeChunk } from './chunk.ts';
+import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
+import { type Chunk, encodeChunk, pick } from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { createHistoryMemory, type HistoryMemory, hourOf } from './memory.ts';
+import { HOUR, pointsWithin } from './recent.ts';
 import { createHistoryRows, type HistoryRows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
@@ -12,12 +13,6 @@ export interface HistoryLimits {
   /** Retention (ms); 0 disables the history. */
   readonly keep: number;
   readonly maxBytes: number;
-}
-
-export interface RecordedHour {
-  readonly step: number;
-  readonly times: readonly number[];
-  readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
 /** Records and reads samples of an account. Do not call `sample` concurrently. */
@@ -28,7 +23,7 @@ export interface Recorder extends AccountHistory {
   saved(changes: readonly Change[]): void;
   use(limits: HistoryLimits): void;
   /** Yields the wanted series by hour, oldest first. Rejects with StoreError. */
-  hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncIterable<RecordedHour>;
+  hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncIterable<Chunk>;
 }
 
 export interface RecorderDeps extends RowsDeps {
@@ -36,7 +31,6 @@ export interface RecorderDeps extends RowsDeps {
 }
 
 export const SAMPLE_EVERY = 60_000;
-const HOUR = 3_600_000;
 /** Minimum span in memory (ms): 75 minutes and the previous sample. */
 const IN_MEMORY = 78 * 60_000;
 /** Number of samples in an hour before a clean-up: a clock that is wrong for a moment must not delete history. */
@@ -52,23 +46,6 @@ const GAP = 2.5;
 export const CLOCK_STEPPED = '!stepped';
 
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
-
-function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
-  let offset: number | undefined;
-  let isStepped = false;
-  return {
-    observe(at: number): void {
-      const last = offset;
-      offset = at - clock.monotonic();
-      if (last !== undefined && Math.abs(offset - last) > STEP) isStepped = true;
-    },
-    take(): boolean {
-      const was = isStepped;
-      isStepped = false;
-      return was;
-    },
-  };
-}
 
 /** Deletes old rows and thins large ones in the next commit. */
 async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: number, turns: Yielder): Promise<void> {
@@ -93,25 +70,6 @@ async function* chunks(memory: HistoryMemory, rows: HistoryRows, from: number, t
   }
 }
 
-async function* recordedHours(
-  all: ReturnType<typeof chunks>,
-  from: number,
-  to: number,
-  isWanted: (series: string) => boolean,
-): AsyncGenerator<RecordedHour> {
-  for await (const { step, times, series } of all) {
-    const within = [...times.keys()].filter(
-      index => (times[index] as number) >= from && (times[index] as number) <= to,
-    );
-    if (within.length === 0) continue;
-    const pick = (values: readonly number[]) => within.map(index => values[index] as number);
-    const wanted = [...series]
-      .filter(([name]) => isWanted(name))
-      .map(([name, values]) => [name, pick(values)] as const);
-    yield { step: step * SAMPLE_EVERY, times: pick(times), series: new Map(wanted) };
-  }
-}
-
 function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
   const points: Point[] = [];
   for (const { times, series } of chunks) {
@@ -122,22 +80,16 @@ function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
   return points;
 }
 
-/** Returns the points from `from` until now, and the previous one if it is close. `points`: oldest first. */
-function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
-  // After the clock was set back, some points are in the future.
-  const end = pointsBefore(points, now + 1);
-  const begin = Math.min(pointsBefore(points, from), end);
-  const earlier = points[begin - 1];
-  return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin, end);
-}
-
 /** Loads the last hours into memory. Rejects with StoreError. */
 export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
   const { account, log } = deps;
   const turns = createYielder();
   const rows = createHistoryRows(deps);
   const memory = createHistoryMemory(rows, IN_MEMORY);
-  const clockWatch = createClockWatch(clock);
+  /** Difference of wall and monotonic time at the last call of `sample`. */
+  let offset: number | undefined;
+  /** Whether the wall clock was set since the last recorded sample. */
+  let isStepped = false;
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
   /** Hour of the last clean-up, and its number of samples then. */
   let tidied = { hour: 0, length: 0 };
@@ -151,7 +103,8 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     const samples = await memory.openAt(at);
     const { lastAt } = samples;
     if (lastAt === undefined || minuteOf(at) > minuteOf(lastAt)) {
-      samples.add(at, clockWatch.take() ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
+      samples.add(at, isStepped ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
+      isStepped = false;
     }
     const hour = hourOf(at);
     const chunk = samples.chunk();
@@ -164,13 +117,20 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     tidied = { hour, length };
   }
 
-  const hours: Recorder['hours'] = (from, to, isWanted) =>
-    recordedHours(chunks(memory, rows, from, to, turns), from, to, isWanted);
+  async function* hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncGenerator<Chunk> {
+    for await (const chunk of chunks(memory, rows, from, to, turns)) {
+      const series = new Map([...chunk.series].filter(([name]) => isWanted(name)));
+      const picked = pick({ ...chunk, series }, at => at >= from && at <= to);
+      if (picked) yield picked;
+    }
+  }
 
   return {
     async sample(values) {
       const at = clock.now();
-      clockWatch.observe(at);
+      const last = offset;
+      offset = at - clock.monotonic();
+      if (last !== undefined && Math.abs(offset - last) > STEP) isStepped = true;
       try {
         await record(at, values);
         isFailing = false;
@@ -204,7 +164,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
 }
 
 /** Joins hours. A time without values marks a gap in charts. */
-async function join(hours: AsyncIterable<RecordedHour>): Promise<RecordedSeries> {
+async function join(hours: AsyncIterable<Chunk>): Promise<RecordedSeries> {
   const times: number[] = [];
   const series = new Map<string, (number | null)[]>();
   const pad = (values: (number | null)[]) => {
@@ -213,7 +173,8 @@ async function join(hours: AsyncIterable<RecordedHour>): Promise<RecordedSeries>
   let last: { readonly at: number; readonly step: number } | undefined;
   for await (const { step, times: some, series: columns } of hours) {
     const places = some.map(at => {
-      if (last && at - last.at > GAP * Math.max(step, last.step)) times.push(last.at + last.step);
+      if (last && at - last.at > GAP * SAMPLE_EVERY * Math.max(step, last.step))
+        times.push(last.at + last.step * SAMPLE_EVERY);
       last = { at, step };
       return times.push(at) - 1;
     });

@@ -63,11 +63,8 @@ export function sampleOf(recorded: readonly Recorded[], sources: readonly Source
     const samples = samplesOf(family);
     if (samples.length === 0) continue;
     const all = summed(family, samples, ['destination', ...without]);
-    if (sum)
-      values.set(
-        family.name,
-        all.reduce((sum, { value }) => sum + value, 0),
-      );
+    const total = all.reduce((sum, { value }) => sum + value, 0);
+    if (sum) values.set(family.name, total);
     const chosen = largest === undefined ? all : largestOf(all, largest);
     for (const { labels, suffix = '', value } of chosen) values.set(seriesName(family.name + suffix, labels), value);
     if (along.length === 0) continue;

@@ -1,4 +1,5 @@
-import { CLOCK_STEPPED, type RecordedHour, type Recorder, SAMPLE_EVERY } from '../history/recorder.ts';
+import type { Chunk } from '../history/chunk.ts';
+import { CLOCK_STEPPED, type Recorder, SAMPLE_EVERY } from '../history/recorder.ts';
 import { labelsOf, metricOf, seriesName } from '../history/series-name.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type AlertFacts, isSelected, type Past, windowsOf } from './evidence.ts';
@@ -29,7 +30,7 @@ export function createSelection(conditions: readonly AlertCondition[], facts: Al
 }
 
 /** Returns the values of the selected series at each sample time of an hour. */
-function valuesOf({ times, series }: RecordedHour, selector: Selector): Omit<HistoryPoint, 'at'>[] {
+function valuesOf({ times, series }: Chunk, selector: Selector): Omit<HistoryPoint, 'at'>[] {
   const marker = series.get(markerOf(selector)) ?? [];
   const selected = [...series].flatMap(([name, values]) => {
     const labels = labelsOf(name);

@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { before, decodeChunk, encodeChunk, openChunk, SAMPLE_STEPS, thin } from '../../src/history/chunk.ts';
+import { decodeChunk, encodeChunk, openChunk, pick, SAMPLE_STEPS, thin } from '../../src/history/chunk.ts';
 import { labelsOf, metricOf, seriesName } from '../../src/history/series-name.ts';
 import { runs } from '../support/runs.ts';
 
@@ -76,7 +76,7 @@ describe('an hour of samples', () => {
         const kept = expected(all).filter((_, index) => index === 0 || slot(index) > slot(index - 1));
         expect({ step: thinned.step, samples: read(thinned) }).toEqual({ step, samples: kept });
         const end = atOf(cut % all.length);
-        const earlier = before(chunkOf(all), end);
+        const earlier = pick(chunkOf(all), at => at < end);
         expect(earlier ? read(earlier) : []).toEqual(expected(all).filter(({ at }) => at < end));
       }),
       { numRuns: runs(25) },
