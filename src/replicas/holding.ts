@@ -195,8 +195,7 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
     /** Releases an account that failed to open. This replica retries after `ms` milliseconds. */
     async refuse(account: string, ms: number): Promise<void> {
       refused.set(account, clock.monotonic() + ms);
-      if (held.delete(account)) closed.add(account);
-      else if (leaving.delete(account)) closed.add(account);
+      if (held.delete(account) || leaving.delete(account)) closed.add(account);
       await releaseClosed();
     },
     /** Aborted a few seconds after the start of a shutdown, so that an unresponsive database does not delay it. */
@@ -259,7 +258,6 @@ export function withLeaseCheck(
     valuesOf: async key => send(() => store.valuesOf(key)),
     create: async (...which) => send(() => store.create(...which)),
     async commit(...what) {
-      holding.assertAvailable();
       try {
         await send(() => store.commit(...what));
       } catch (error) {

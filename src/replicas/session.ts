@@ -47,16 +47,17 @@ export function whileHeld(
   holding: Pick<Holding, 'remaining' | 'confirm'> | undefined,
 ): Budget {
   if (!holding) return budget;
-  async function confirmed<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const isHeld = await unlessAborted(holding?.confirm(account) ?? Promise.resolve(true), signal);
-    signal.throwIfAborted();
-    if (!isHeld) throw new UpstreamError('refused', 'another replica owns the account');
-    return work();
-  }
   return {
     ...budget,
     run: (priority, signal, work) =>
-      budget.run(priority, signal, () => (holding.remaining(account) > 0 ? work() : confirmed(signal, work))),
+      budget.run(priority, signal, async () => {
+        if (holding.remaining(account) <= 0) {
+          const isHeld = await unlessAborted(holding.confirm(account), signal);
+          signal.throwIfAborted();
+          if (!isHeld) throw new UpstreamError('refused', 'another replica owns the account');
+        }
+        return work();
+      }),
   };
 }
 

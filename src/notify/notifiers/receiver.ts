@@ -44,7 +44,7 @@ export interface ResponseMeaning {
   /** Whether a status means that the content was rejected. */
   isRefusal(status: number): boolean;
   /** Returns the error in a response body, from a fixed set of words; undefined if there is no such error. */
-  errorIn?(text: string): string | undefined;
+  readonly errorIn?: ((text: string) => string | undefined) | undefined;
 }
 
 /** Sends a request and interprets the response. Rejects only if the signal is aborted. */

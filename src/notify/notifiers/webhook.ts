@@ -69,16 +69,13 @@ interface Notification {
   readonly secret: Secret | undefined;
 }
 
-/** Functions of each format: request bodies, and the error in a response body, which may have status 200. */
-const BODIES: Readonly<
-  Record<
-    WebhookFormat,
-    {
-      readonly bodiesOf: (notification: Notification) => readonly object[];
-      readonly errorIn?: (text: string) => string | undefined;
-    }
-  >
-> = {
+interface Format {
+  bodiesOf(notification: Notification): readonly object[];
+  /** Returns the error in the body of a response, which may have status 200. */
+  errorIn?(text: string): string | undefined;
+}
+
+const BODIES: Readonly<Record<WebhookFormat, Format>> = {
   alertmanager: { bodiesOf: notification => [webhookBody(notification)] },
   slack: {
     bodiesOf: ({ notices, group, externalUrl }) => [slackBody(notices, group, externalUrl)],
@@ -133,7 +130,7 @@ export function createWebhook(deps: WebhookDeps): Receiver {
       for (const content of bodiesOf({ notices, group, externalUrl, notifier, secret })) {
         const body = JSON.stringify(content);
         const request = { headers: headersOf(group, body, secret), body, signal };
-        const answer = await postNotices(deps, address, request, { isRefusal, ...(errorIn && { errorIn }) });
+        const answer = await postNotices(deps, address, request, { isRefusal, errorIn });
         if (answer.kind === 'failed') return answer;
         if (answer.kind === 'refused') result = answer;
       }
