@@ -37,7 +37,7 @@ function statesOf({ unknown, alerts }: Evaluated): ReadonlyMap<string, 'firing' 
   ]);
 }
 
-/** Opens the alert states of an account and restores stored ones. Rejects with StoreError. */
+/** Restores the stored alerts of an account. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps) {
   const { account, store, outbox, holds, log } = deps;
   let { silences } = deps;
@@ -55,7 +55,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   let postings: Posting[] = [];
   let isStoreFailing = false;
 
-  /** Returns notices of alerts that started firing, were resolved, or are no longer silenced. */
+  /** Logs alerts that started firing, were resolved or are no longer silenced. Returns the notices to send. */
   function changesTo(after: ReadonlyMap<string, Alert>): Notice[] {
     return [...after].flatMap(([fingerprint, alert]) => {
       const before = current.alerts.get(fingerprint);
@@ -68,7 +68,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     });
   }
 
-  /** Rows are written only on state changes, so the stored value and annotations may be outdated. */
+  /** Adds rows of changed states. A stored value or annotation may be outdated. */
   function noteChangedStates({ alerts }: Evaluated): void {
     for (const fingerprint of new Set([...stored.keys(), ...alerts.keys()])) {
       const alert = alerts.get(fingerprint);
@@ -96,8 +96,8 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     /** Notices of firing and recently resolved alerts, except silenced ones. */
     notices: (): readonly Notice[] => notices,
     /**
-     * Applies the result of an evaluation and queues notices of the changes. Does nothing if another replica holds the account.
-     * Never rejects: notices are sent even if the store fails.
+     * Applies the result of an evaluation and queues notices of the changes, unless another replica holds the account. Never
+     * rejects: notices are sent even if the store fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
       // Do not await a valid lease: a concurrent evaluation of the same state would repeat the notices.
@@ -121,7 +121,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
         if (!isStoreFailing)
           log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
         isStoreFailing = true;
-        // Notices that were sent despite the failed commit need no row.
+        // Notices that have been sent need no row.
         postings = postings.filter(each => each.changes().length > 0);
       }
       posting.send();

@@ -19,7 +19,7 @@ export interface Evaluated {
   readonly alerts: ReadonlyMap<string, Alert>;
   /** Rules with series of unknown state. */
   readonly unknown: ReadonlySet<string>;
-  /** Number of matching series over the limit, which have no individual alerts, by rule. */
+  /** Number of matching series without individual alerts, because they are over the limit, by rule. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
@@ -41,7 +41,7 @@ export const noticesOf = ({ alerts }: Evaluated) =>
 /** Returns the stored part of an alert. Silences are matched again after a restart. */
 const stored = ({ silencedBy: _, ...alert }: Alert) => ({ ...alert, state: withoutClock(alert.state) });
 export const rowOf = (alert: Alert) => JSON.stringify(stored(alert));
-/** Returns a text that changes if the row of an alert must be written again. */
+/** Returns a text that changes when the alert's row must be written again. */
 export function versionOf(alert: Alert): string {
   const { state, isHeldBack } = stored(alert);
   return JSON.stringify({ state, isHeldBack });

@@ -25,7 +25,7 @@ import { Sending, type SendingDeps, type SendingSettings } from './sending.ts';
 
 export type AlertingDeps = Omit<SendingDeps, 'notices' | 'heldNotices'>;
 
-/** Account data for rule evaluation. Tests omit `history`: windows then start empty. */
+/** Account data for rule evaluation. Without `history`, windows start empty. */
 export interface EvaluatedAccount extends RuledAccount {
   readonly history?: Pick<Recorder, 'hours'>;
 }
@@ -52,7 +52,7 @@ interface Place {
   readonly holds: Ownership;
 }
 
-/** Alert states of one account and their evaluation. Kept across sessions and configurations of the account. */
+/** Alert states of one account and their evaluation, kept across sessions and reloads. */
 interface Entry {
   readonly alerts: AccountAlerts;
   readonly histories: Histories;
@@ -80,7 +80,7 @@ function toShown({ labels, annotations, value, state, silencedBy }: Alert): Show
   };
 }
 
-/** Returns the rules that apply to an account, except rules that need a disabled collector: they would stay unknown. */
+/** Returns the rules that apply to an account. Rules that need a disabled collector would stay unknown. */
 function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSettings): readonly AlertRule[] {
   return alerts.rules.filter(
     ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
@@ -154,9 +154,8 @@ export class Alerting {
   }
 
   /**
-   * Starts evaluating the alerts of the current configuration for an account. Call for each new session of an account and for each
-   * configuration. `sources`: metrics of the account; `check` runs the built-in checks. Rejects with StoreError if alerts have just
-   * been enabled and their stored states cannot be read.
+   * Evaluates the configured alerts of an account from now on. Call it for each session of the account and after each reload.
+   * `sources`: metrics; `check` runs the built-in checks. Rejects with StoreError if stored states cannot be read.
    */
   async evaluate(
     account: EvaluatedAccount,
@@ -182,7 +181,7 @@ export class Alerting {
     await this.#evaluateAgent();
   }
 
-  /** Stops evaluating an account that moves to another replica. Its rows stay. Call before releasing the lease. Never rejects. */
+  /** Stops evaluating an account and keeps its rows. Call before releasing its lease. Never rejects. */
   async release(account: string): Promise<void> {
     const entry = this.#entries.get(account);
     this.#entries.delete(account);
@@ -222,7 +221,7 @@ export class Alerting {
     return this.#sending.sources;
   }
 
-  /** Returns notification counts since the process started, for the notifiers of the current configuration. */
+  /** Returns notification counts of the configured notifiers since the process started. */
   notifications(): readonly NotificationCount[] {
     return this.#sending.notifications();
   }
@@ -259,7 +258,7 @@ export class Alerting {
     await this.#switch(entry, { rules: [], builtin: this.#builtin('agent', check), facts: NO_FACTS });
   }
 
-  /** Opens the states of an account if necessary. Returns undefined if alerts are off, after resolving all alerts. */
+  /** Returns the entry of an account and creates it if necessary. If alerts are off, resolves them and returns undefined. */
   async #enabledEntry(account: string): Promise<Entry | undefined> {
     await this.#openStates(account);
     const entry = this.#entries.get(account);
@@ -340,7 +339,7 @@ export class Alerting {
   async #startEvaluation(entry: Entry): Promise<void> {
     if (this.#isStopped) return;
     const { evaluateEvery: every } = this.#config.alerts;
-    // Spread over the interval: evaluating a thousand accounts at once would block the event loop.
+    // Evaluating a thousand accounts at once would block the event loop.
     const firstDelay = every * this.#deps.random();
     await entry.loop.run(entry, { every, firstDelay, body: () => entry.evaluate() });
   }

@@ -7,7 +7,7 @@ import type { BuiltinOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns the rules of built-in alerts about accounts or about the agent. `externalUrl`: base URL of their runbooks; `more`: labels to add. */
+/** Returns the rules of built-in alerts. `externalUrl`: base URL of their runbooks; `more`: labels to add. */
 export const builtinRules = (
   options: BuiltinOptions,
   about: 'account' | 'agent',
@@ -22,7 +22,7 @@ export const builtinRules = (
     return { name, for: pending, keepFiringFor, labels: { severity, ...more }, annotations };
   });
 
-/** Returns the alert labels of a finding or of a subject without a result. `label`: label of the alert that contains the subject. */
+/** Returns the alert labels of a finding or of a subject without a result. `label` gets the subject as its value. */
 function labelsOf(
   { collector }: CheckResult['check'],
   { subject, labels }: Pick<Unknown, 'subject' | 'labels'>,
@@ -32,7 +32,6 @@ function labelsOf(
   return collector === undefined ? own : { collector, ...own };
 }
 
-/** Check results, evaluated for one alert. */
 export interface BuiltinResult {
   readonly result: ConditionResult;
   /** Labels of subjects without a result: alerts with these labels keep their state. */

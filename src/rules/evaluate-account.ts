@@ -10,7 +10,7 @@ import { type AlertRule, selectorsOf } from './options.ts';
 /** Built-in alerts of an account or of the agent. */
 export interface Builtin {
   readonly rules: readonly EvaluatedRule[];
-  /** Kinds of checks to ignore. */
+  /** Kinds of checks that are ignored. */
   readonly disabled: readonly string[];
   check(): readonly CheckResult[];
 }
@@ -20,13 +20,13 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
   readonly builtin?: Builtin | undefined;
   readonly facts: AlertFacts;
   readonly tracer: Tracer;
-  /** Histories of the account, kept across configurations. Default: new ones. */
+  /** Histories of the account. Default: new ones. */
   readonly histories?: Histories;
   /** Reads recorded history. Without it, windows start empty. */
   readonly past?: Past | undefined;
 }
 
-/** Returns the body of a loop that evaluates the rules of one account. It never rejects. */
+/** Returns a loop body that evaluates the rules of one account. It never rejects. */
 export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   const { alerts, rules, builtin, facts, histories, past, clock, log, tracer } = deps;
   const { account } = alerts;

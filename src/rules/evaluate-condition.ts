@@ -14,7 +14,6 @@ export interface FirstValue {
   readonly isAtStart: boolean;
 }
 
-/** Data for the evaluation of conditions. */
 export interface AlertEvidence {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
@@ -30,7 +29,7 @@ export interface AlertEvidence {
 export interface ActiveSeries {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Annotations of the alert, in addition to the annotations of the rule. */
+  /** Annotations in addition to the rule's. */
   readonly annotations?: Readonly<Record<string, string>>;
   /** Minimum time for which the condition has held (ms), if the data itself shows it. */
   readonly heldFor?: number | undefined;
@@ -57,10 +56,7 @@ function evaluateRatio(
   return of >= atLeast && rise / of > above ? [{ labels: {}, value: rise / of }] : [];
 }
 
-/**
- * Evaluates a condition for one account. The result is unknown without data or history. If rows are unreadable, only conditions
- * that are certain have a result.
- */
+/** Evaluates a condition for one account. Without data or history, the result is unknown. Unreadable rows can only prove it. */
 export function evaluateCondition(condition: AlertCondition, evidence: AlertEvidence): ConditionResult {
   const result = evaluateComplete(condition, evidence);
   if (result === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return result;

@@ -48,9 +48,7 @@ export interface EvaluationDeps {
   readonly alerts: Pick<AccountAlerts, 'account' | 'current' | 'update'>;
   readonly rules: readonly EvaluatedRule[];
   evaluateRule(rule: EvaluatedRule): ConditionResult;
-  /**
-   * Whether a negative result proves nothing for the alert with these labels, or, without `labels`, for any alert of the rule.
-   */
+  /** Whether a negative result proves nothing for the alert with these labels. Without `labels`: for any alert of the rule. */
   isInconclusive(rule: EvaluatedRule, labels?: Labels): boolean;
   readonly clock: Clock;
   readonly log: Log;
@@ -100,8 +98,8 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   }
 
   /**
-   * Selects series up to the limit, by fingerprint, and counts the omitted ones. Existing alerts use up the limit, so that changing
-   * keys cannot create unlimited alerts.
+   * Returns active series up to the limit by fingerprint, and the number of omitted ones. Existing alerts count, so that changing
+   * labels cannot create unlimited alerts.
    */
   function cap(rule: EvaluatedRule, listed: readonly ActiveSeries[], existing: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;
@@ -127,7 +125,6 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     return { active, omitted };
   }
 
-  /** Evaluates a rule. Returns its alerts, the number of series over the limit, and whether any series is unknown. */
   function evaluate(rule: EvaluatedRule, before: Evaluated) {
     const { listed, others } = read(evaluateSafely(rule));
     const existing = new Map([...before.alerts].filter(([, alert]) => alert.rule === rule.name));

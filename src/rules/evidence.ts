@@ -13,8 +13,8 @@ export interface AlertFacts {
 }
 
 /**
- * Reads recorded values of the selected series for the last `over` milliseconds and slightly more, in ascending order. Times are on
- * this process's monotonic clock. Stale and partial data has no values. Rejects with StoreError.
+ * Reads recorded values of the selected series for at least the last `over` milliseconds, in ascending order. Times are on this
+ * process's monotonic clock. Stale and partial data has no values. Rejects with StoreError.
  */
 export type Past = (selector: Selector, over: number) => Promise<readonly HistoryPoint[]>;
 
@@ -31,7 +31,7 @@ export type Histories = Map<string, History>;
 
 const windowId = ({ metric, labels }: Selector, over: number) => JSON.stringify([metric, labels, over]);
 
-/** Creates the evidence for conditions from the facts of an account. Drops histories that no condition needs. */
+/** Creates the evidence for an account's conditions. Drops histories that no condition needs. */
 export function createAlertEvidence(
   conditions: readonly AlertCondition[],
   facts: AlertFacts,

@@ -26,7 +26,7 @@ const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => 
 /** Whether this process has not completed a round, although there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
 
-/** Returns a sample as a series with label values as in the exposition, which replaces lone surrogates. */
+/** Converts a sample to a series. Lone surrogates are replaced, as in the exposition. */
 function toSeries({ labels, value }: Sample): Series {
   const named = Object.entries(labels).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text.toWellFormed()] as const],
@@ -34,7 +34,7 @@ function toSeries({ labels, value }: Sample): Series {
   return { key: JSON.stringify(named), labels: Object.fromEntries(named), value };
 }
 
-/** Returns the facts of one account from its collectors and metrics. `sources` may include other accounts. */
+/** Returns the facts of one account. `sources` may include other accounts. */
 export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {
   const own = sources.filter(source => source.account === account.name);
   const made = new Map<Source, { readonly revision: unknown; readonly samples: ReturnType<Source['samples']> }>();
@@ -48,7 +48,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
     return samples;
   }
 
-  /** Whether all rounds that gauges of a collector depend on have current data. Otherwise its metrics are unknown. */
+  /** Whether all rounds that a collector's gauges depend on have current data. */
   function isFresh(collector: string): boolean {
     const status = account.state(collector)?.status();
     return (

@@ -6,7 +6,7 @@ export interface HistoryPoint {
   readonly values: ReadonlyMap<string, number> | undefined;
 }
 
-/** Values of series over a sliding window, in memory. It starts empty; `restore` adds values of an earlier process. */
+/** Values of series over a sliding window, in memory. */
 export type History = ReturnType<typeof createHistory>;
 
 /** Number of points per window without jitter. Longer windows have a lower resolution. */
@@ -27,8 +27,8 @@ interface Point {
 }
 
 /**
- * Creates a history of the last `over` milliseconds. It uses at most about 150 times the memory of the series. `isCounter`: a
- * decrease is a reset to 0, and increases before the reset still count.
+ * Creates a history of the last `over` milliseconds, with at most about 150 points. `isCounter`: a decrease is a reset to 0, and
+ * increases before the reset still count.
  */
 export function createHistory(over: number, isCounter = false) {
   const points: Point[] = [];
@@ -75,10 +75,7 @@ export function createHistory(over: number, isCounter = false) {
         restoredUntil = at;
       }
     },
-    /**
-     * Returns the first value of each series in the window that ends at `at`, and whether the series existed at the start of the
-     * window. Undefined if there is no data for the start of the window.
-     */
+    /** Returns the first value of each series in the window that ends at `at`; undefined without data for its start. */
     firsts(at: number): ReadonlyMap<string, FirstValue> | undefined {
       // Find the last point at or before the start: usually the first one.
       let from = -1;

@@ -13,7 +13,6 @@ const selector = z.strictObject({
     .describe('Label values to match, `account` included. Other labels match any value.'),
 });
 
-/** Selects series of one family by label values. */
 export type Selector = z.output<typeof selector>;
 
 const over = Duration.describe(

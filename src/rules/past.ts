@@ -12,7 +12,7 @@ const MAX_SERIES = 1000;
 /** Returns the name of a series that is 1 whenever the selected series were recorded. Stale and partial data is not recorded. */
 const markerOf = ({ metric, labels }: Selector) => `?${JSON.stringify([metric, labels])}`;
 
-/** Returns a function that selects the values to record for these conditions, by series. */
+/** Returns a function that returns the current values to record for these conditions, by series. */
 export function createSelection(conditions: readonly AlertCondition[], facts: AlertFacts): () => Map<string, number> {
   const selectors = new Map(conditions.flatMap(windowsOf).map(({ selector }) => [markerOf(selector), selector]));
   return () => {
@@ -48,8 +48,8 @@ function valuesOf({ times, series }: Chunk, selector: Selector): Omit<HistoryPoi
 }
 
 /**
- * Reads recorded windows of an account's conditions. The store contains wall-clock times, which are converted to the monotonic
- * clock. Samples from the future or from before a clock step are skipped, because their age is unknown.
+ * Reads the recorded windows of an account. Converts wall-clock times to the monotonic clock. Skips samples from the future or from
+ * before a clock step, because their age is unknown.
  */
 export function createPast(recorder: Pick<Recorder, 'hours'>, clock: Pick<Clock, 'now' | 'monotonic'>): Past {
   return async (selector, over) => {

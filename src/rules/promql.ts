@@ -1,7 +1,7 @@
 import { formatDuration } from '../kit/duration.ts';
 import { type AlertCondition, type AlertRule, isCertain, type Selector, selectorOf } from './options.ts';
 
-/** Name and labels of a metric family. `labels` does not include `account`. */
+/** A metric family. `labels` does not include `account`. */
 export interface QueriedFamily<L extends string = string> {
   readonly name: string;
   readonly labels: readonly L[];
@@ -62,7 +62,7 @@ export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
 
 export type VectorOf = (selector: string) => string;
 
-/** Returns the maximum of a family over replicas: replicas that restarted or have less data do not lower it. */
+/** Returns the maximum of a family over replicas, which a restarted replica or one with less data does not lower. */
 export const highest = <L extends string>(family: QueriedFamily<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
   highestOf(of(series(family, where)), family.labels);
 

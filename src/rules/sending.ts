@@ -32,9 +32,9 @@ export interface SendingDeps {
   readonly log: Log;
   readonly tracer: Tracer;
   accounts(): readonly HeartbeatAccount[];
-  /** Pending, firing and resolved alerts in the memory of this process. */
+  /** Returns the notices of firing and recently resolved alerts in this process, except silenced ones. */
   notices(): readonly Notice[];
-  /** Returns the notices that this process may send. With replicas: only notices about accounts whose lease it holds. */
+  /** Returns the notices about the agent and about accounts for which this process may send notifications. */
   heldNotices(): Promise<readonly Notice[]>;
 }
 
@@ -76,7 +76,7 @@ export class Sending {
     return createReceivers({ ...this.#deps, config, post: this.#client.post }, this.#receivers);
   }
 
-  /** Creates a queue whose notifications this object sends. The queue switches to new receivers after a reload. */
+  /** Creates a queue. This object sends its notifications and switches it to new receivers after a reload. */
   createOutbox(store: Store, holds: Ownership): Outbox {
     const { clock, random, log, notices } = this.#deps;
     const firing = () => notices().filter(({ status }) => status === 'firing');
@@ -119,7 +119,7 @@ export class Sending {
     return this.#notifiers().length > 0 ? [this.#source] : [];
   }
 
-  /** Returns notification counts since the process started, for the notifiers of the current configuration. */
+  /** Returns notification counts of the configured notifiers since the process started. */
   notifications(): readonly NotificationCount[] {
     return this.#counter.countsOf(this.#notifiers());
   }
@@ -168,7 +168,7 @@ export class Sending {
       notifications: this.#counter,
       get: this.#client.get,
     });
-    // Send the first heartbeat soon after startup, with jitter: agents that start together must not send at the same time.
+    // Jitter: agents that start together must not send at the same time.
     const firstDelay = Math.min(every, FIRST_HEARTBEAT) * this.#deps.random();
     await this.#heartbeat.run(identityOf(heartbeat), body && { every, firstDelay, body });
   }

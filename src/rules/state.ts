@@ -47,7 +47,7 @@ function hold(heldFor: number, durations: Durations, { now, monotonic, heldFor: 
     : { phase: 'pending', heldFor: longest, seenAt: monotonic };
 }
 
-/** Returns the state of an alert after an evaluation, or undefined if inactive. An unknown result causes no transition. */
+/** Returns the state after an evaluation, or undefined if inactive. An unknown result causes no transition. */
 export function advance(
   state: AlertState | undefined,
   durations: Durations,
@@ -72,7 +72,7 @@ export function advance(
   return state && Math.abs(now - state.endsAt) < RESOLVED_RETENTION ? state : undefined;
 }
 
-/** Removes the time of the last evaluation from a state for the store: the next process has another monotonic clock. */
+/** Removes the time of the last evaluation, because the next process has another monotonic clock. */
 export function withoutClock(state: AlertState): AlertState {
   return state.phase === 'resolved' ? state : { ...state, seenAt: undefined };
 }

@@ -4,20 +4,20 @@ import { type Check, defineCheck } from './check.ts';
 import { count, plural } from './words.ts';
 
 export interface AgentInput {
-  /** Milliseconds since the Unix epoch. */
+  /** Times are in milliseconds since the Unix epoch. */
   readonly now: number;
   readonly statuses: readonly AccountStatus[];
   /** Counts of the last 15 minutes, or since the agent started. */
   readonly notifications: readonly NotificationCount[];
-  /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
+  /** Start of an outage of the shared database. */
   readonly databaseAway?: number | undefined;
-  /** Why and since when (ms since the Unix epoch) the OTLP receiver has rejected metrics; undefined if it accepts them. */
+  /** Failure of pushes to the OTLP receiver; undefined if it accepts metrics. */
   readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;
-  /** Time (ms since the Unix epoch) and errors of the last reload. `faults` is empty if it succeeded. */
+  /** The last reload. `faults` is empty if it succeeded. */
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
-/** How long pushes may fail before this is reported as a problem (ms). Most receivers restart faster. */
+/** Time for which failing pushes are not reported (ms). Most receivers restart faster. */
 const PUSH_FAILING = 60_000;
 
 /** Returns the failures of rounds that read all their data but could not store it. */

@@ -7,7 +7,7 @@ interface Definition {
   readonly kinds: readonly CheckKind[];
   /** Default: `warning`. */
   readonly severity?: CheckSeverity;
-  /** How long a finding must last before it is sent (ms). Default: sent at the first evaluation. */
+  /** How long a finding must last before it is sent (ms). Default: 0. */
   readonly for?: number;
   /** How long the alert keeps firing after its last finding (ms). Default: 15 minutes. */
   readonly keepFiringFor?: number;
@@ -16,7 +16,7 @@ interface Definition {
   readonly hasNoRunbook?: true;
   /** Whether the alert is about the agent instead of one of its accounts. */
   readonly isOfAgent?: true;
-  /** Whether the alert is sent only with `alerts.builtin.extended`, like the shipped alerts of the extended set. */
+  /** Whether the alert is sent only with `alerts.builtin.extended`. */
   readonly isExtended?: true;
   /** Whether the alert is shown but never sent. */
   readonly isOnlyShown?: true;
@@ -136,7 +136,7 @@ export type BuiltinAlert = keyof typeof builtinAlerts;
 
 export const BUILTIN_ALERTS = Object.keys(builtinAlerts) as readonly BuiltinAlert[];
 
-/** Returns the definition of a built-in alert, completed with defaults. */
+/** Returns the definition of an alert with defaults. */
 export function builtinAlert(
   name: BuiltinAlert,
 ): Definition & Required<Pick<Definition, 'severity' | 'for' | 'keepFiringFor'>> {
@@ -147,7 +147,6 @@ export function builtinAlert(
 export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>
   CHECK_SEVERITIES.indexOf(severity) <= CHECK_SEVERITIES.indexOf(lowest);
 
-/** Returns the built-in alerts that are sent with these options. */
 export function sentAlerts(options: BuiltinOptions): readonly BuiltinAlert[] {
   if (!options) return [];
   const { severity: lowest, disable, extended } = options;

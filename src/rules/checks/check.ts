@@ -9,17 +9,16 @@ import type { AutoCancelNumbers } from '../../model/journal.ts';
 import type { CheckedAccount } from './account.ts';
 import { type BuiltinAlert, builtinAlert } from './alerts.ts';
 
-/** Input of the checks of an account. */
 export interface CheckInput {
   readonly view: CheckedAccount;
-  /** Milliseconds since the Unix epoch. */
+  /** Times are in milliseconds since the Unix epoch. */
   readonly now: number;
   readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
   readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
   readonly autoCancel: AutoCancelNumbers | undefined;
   readonly recent: AccountHistory['recent'];
   readonly changes: RecentChanges;
-  /** When a finding was first recorded, milliseconds since the Unix epoch; undefined for a new one. */
+  /** Returns when a finding was first recorded; undefined for a new one. */
   readonly firstSeen: (finding: { readonly kind: CheckKind; readonly subject: string | null }) => number | undefined;
 }
 
@@ -28,7 +27,7 @@ export interface Finding {
   readonly subject?: string;
   /** Alert labels that identify the subject. Default: the check's label with the subject as value. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Start, milliseconds since the Unix epoch. Default: the time of the first detection. */
+  /** Start (ms since the Unix epoch). Default: the time of the first detection. */
   readonly since?: number | undefined;
   /** Default: the severity of the check. An alert ignores findings of lower severity than its own. */
   readonly severity?: CheckSeverity;
@@ -113,13 +112,10 @@ export const everySeconds = ({ rounds }: CheckedAccount, collector: string, name
 export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
   now - before > part * Math.min(Math.max(share * before, fewest), many);
 
-/** Returns the time since a finding was first detected (ms); 0 for a new finding. */
+/** Returns the age of a finding (ms); 0 for a new one. */
 export const seenFor = ({ firstSeen, now }: CheckInput, kind: CheckKind, subject: string | null) =>
   now - (firstSeen({ kind, subject }) ?? now);
 
-/** Threshold factor for a problem that was found in the last five minutes, so that the finding does not flap. */
-const EASED = 0.7;
-
-/** Returns the threshold factor for a kind of problem: lower while a finding is recorded. */
+/** Returns the threshold factor for a kind of problem: 0.7 if it was found in the last five minutes, so that it does not flap. */
 export const easing = ({ firstSeen }: CheckInput, kind: CheckKind) =>
-  firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;
+  firstSeen({ kind, subject: null }) === undefined ? 1 : 0.7;

@@ -20,7 +20,7 @@ function most({ kinds: { largest } }: DeadLetters): string {
   return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no response'} from ${place} (${count(messages)})`;
 }
 
-/** Returns the minimum of the points with an age from `to` to `from` (ms); undefined without such points. */
+/** Returns the minimum of the points at most `from` and at least `to` old (ms); undefined without such points. */
 function least(points: readonly { at: number; value: number }[], now: number, from: number, to: number) {
   const values = points.filter(({ at }) => at >= now - from && at <= now - to).map(({ value }) => value);
   return values.length === 0 ? undefined : Math.min(...values);
@@ -50,7 +50,7 @@ function growth(input: CheckInput, messages: number): { by: number; overSeconds:
   return hasGrownFrom(before) ? { by: settled - before, overSeconds: 3600 } : 'none';
 }
 
-/** Returns the highest number of stuck failure callbacks: that of the default evidence, or of the rule that finds the most. */
+/** Returns the highest number of stuck failure callbacks, by the default evidence or by one of the rules. */
 function stuck({ view, autoCancel }: CheckInput): { number: number; rule: string | undefined } {
   const suspected = { number: view.deadLetters.suspected ?? 0, rule: undefined as string | undefined };
   return [...(autoCancel?.candidates ?? [])]

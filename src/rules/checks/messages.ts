@@ -24,20 +24,19 @@ function ended({ view: { events }, changes }: CheckInput, bad: 'failed' | 'overd
   return { bad: number, all, ratio: all === 0 ? 0 : Math.min(1, number / all), overSeconds: delivered.overSeconds };
 }
 
-/** Returns the share of bad messages that corresponds to a burn rate, as in the shipped rules. */
+/** Returns the share of bad messages at a burn rate, as in the shipped rules. */
 function burnLimit({ objectives }: CheckInput, objective: number, times: BurnRate): number {
   const window = objectives.window / 1000;
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MAX_BAD_RATIO);
 }
 
-/** Burn rates. The fast one equals that of the shipped alert. */
+/** Burn rates, and the windows at the end of the hour (ms). The shipped alert has the same fast burn. */
 const FAST = { times: 14.4, short: 5 * MINUTE } as const;
 const SLOW = { times: 3, short: 15 * MINUTE } as const;
 
 /**
- * Whether the error budget is burning at this rate, both in the recorded part of the last hour and at its end. A healthy end
- * rules out a burn, even with a short history. Slower burns are left to the shipped alerts, because their detection needs
- * days of metrics.
+ * Returns numbers of the last hour if the error budget burns at this rate, both in the recorded part of that hour and at its end.
+ * A healthy end rules out a burn. Only the shipped alerts detect slower burns, because that needs days of metrics.
  */
 function burns(input: CheckInput, bad: 'failed' | 'overdue', times: BurnRate, short: number) {
   const { delivered, onTime } = input.view.events.objectives;
@@ -79,7 +78,7 @@ const failing = (rate: typeof FAST | typeof SLOW) =>
 const late = (rate: typeof FAST | typeof SLOW) =>
   burning('overdue', rate, ({ bad, all, allowed, overSeconds }, { objectives }) => {
     const target = durationText(objectives.onTimeWithinSeconds);
-    // A message is late before it ends, so late messages need not be among those that ended.
+    // A message is late before it ends, so the messages that ended may exclude late ones.
     return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
   });
 

@@ -38,7 +38,7 @@ const asking = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => 
 /** Returns the rounds that gauges depend on. */
 const deciding = (view: CheckedAccount) => asking(view).filter(round => !isAuxiliary(round));
 
-/** Returns the most frequent round of each collector that gauges depend on: it detects an outage first. */
+/** Returns the most frequent of these rounds for each collector: it detects an outage first. */
 function pulses(view: CheckedAccount): CheckedRound[] {
   const polled = deciding(view).filter(({ state }) => state !== 'waiting');
   return [...Map.groupBy(polled, ({ collector }) => collector).values()].map(rounds =>
@@ -105,7 +105,7 @@ export const NOT_OPENED = 'the account could not be opened';
 const notOpened = (view: CheckedAccount) =>
   asking(view).find(({ failure }) => failure?.message.startsWith(NOT_OPENED))?.failure?.message;
 
-/** Whether the whole account cannot be read: findings about parts of it would only repeat that. */
+/** Whether nothing of the account can be read, so that findings about its parts would only repeat that. */
 const isUnreadable = (view: CheckedAccount) =>
   view.calls.tokenRejected === true || outage(view) !== undefined || notOpened(view) !== undefined;
 

@@ -1,8 +1,6 @@
 import { durationText } from '../../kit/duration.ts';
 import { grouped } from '../../kit/text.ts';
 
-/** Formats numbers for sentences: as on pages, but rounded. */
-
 export { durationText } from '../../kit/duration.ts';
 export { grouped as count, plural } from '../../kit/text.ts';
 
