@@ -30,18 +30,17 @@ export interface SnapshotDeps {
 }
 
 /**
- * Maximum number of values in one request; each histogram bucket is a value. Such a request takes a few milliseconds to encode
- * and has about half a megabyte uncompressed. Receivers accept a few megabytes.
+ * Maximum number of values in one request, including histogram buckets. Encoding takes a few milliseconds. The result has half a
+ * megabyte; receivers accept a few.
  */
 const MAX_NUMBERS = 5000;
 
-/** Creates an encoder that collects data points and encodes them as requests. */
 function createPackets(origin: Origin) {
   const writers = new Map<string, { family: Family; writer: BinaryWriter }>();
   let items = 0;
   let numbers = 0;
   return {
-    /** Writes one data point of the family. `size`: number of values in the data point. */
+    /** Writes one data point. `size`: its number of values. */
     add(family: Family, size: number, write: (writer: BinaryWriter) => void): void {
       const entry = writers.get(family.name) ?? { family, writer: new BinaryWriter() };
       writers.set(family.name, entry);
@@ -78,8 +77,8 @@ function writeEnd(writer: BinaryWriter, point: DataPoint, bounds: readonly numbe
 }
 
 /**
- * Yields the current samples of the sources as requests of bounded size. Then yields an end marker for each series of `pushed` that
- * is missing now, and replaces `pushed` with the current series. Encodes lazily and yields to the event loop in between.
+ * Yields the samples of the sources, and end markers of missing series in `pushed`, as requests of bounded size. Then replaces
+ * `pushed` with the current series. Encodes lazily and yields to the event loop in between.
  */
 export async function* takeSnapshot(
   sources: readonly Source[],
@@ -144,7 +143,6 @@ export async function* takeSnapshot(
     }
     yield* packetsIfFull();
   }
-  // Change `pushed` only after all yields: a reload may interrupt the export.
   for (const [id, { account, family, bounds, series }] of pushed) {
     const remaining = current.get(id)?.series;
     let checked = 0;
@@ -157,8 +155,9 @@ export async function* takeSnapshot(
       if (packets.isFull()) yield* packetsIfFull();
     }
   }
-  pushed.clear();
-  for (const [id, entry] of current) pushed.set(id, entry);
   const last = packets.take();
   if (last) yield last;
+  // A reload may interrupt the export at any yield. Then the next snapshot must contain the end markers again.
+  pushed.clear();
+  for (const [id, entry] of current) pushed.set(id, entry);
 }

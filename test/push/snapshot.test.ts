@@ -162,13 +162,14 @@ describe('pushed snapshots', () => {
       sourceOf('a', [families.size], () => ({ x_size_bytes: places.map(place => ({ labels: { place }, value: 1 })) }));
     const { pushed } = await push([of(['p', 'q'])]);
     const many = of(['p', 'q', ...Array.from({ length: 6000 }, (_, index) => String(index))]);
+    const few = of(['q']);
     const deps = {
       origin: { version: '1', resource: {} },
       clock: { now: () => NOW },
       failed: () => undefined,
     };
-    for await (const _ of takeSnapshot([many], pushed, deps)) break;
-    const { points } = await push([of(['q'])], pushed);
+    for (const sources of [[many], [few]]) for await (const _ of takeSnapshot(sources, pushed, deps)) break;
+    const { points } = await push([few], pushed);
     expect(points.map(({ labels: { place }, value }) => [place, value])).toEqual([
       ['q', 1],
       ['p', undefined],
