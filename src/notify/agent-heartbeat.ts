@@ -34,7 +34,7 @@ const REPORT = 'heartbeat';
 const MAX_NAMED = 5;
 const UNREAD = 'unread';
 
-/** Returns why an account is unhealthy; `unread` before its first read; undefined if it is healthy. */
+/** Returns why an account is unhealthy, or undefined; `UNREAD` before its first read. */
 function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccount): string | undefined {
   if (isTokenRejected() === true) return isTokenKnown() ? `the token of ${name} is rejected` : UNREAD;
   const rounds = status().collectors.flatMap(({ collector, rounds }) =>
@@ -45,7 +45,7 @@ function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAcc
   return rounds.some(({ dataAt, idle }) => dataAt === undefined && idle !== 'not_due') ? UNREAD : undefined;
 }
 
-/** Returns the health of all accounts; undefined if none is unhealthy but some are unread. `others`: faults of other replicas. */
+/** Returns the health of all accounts; undefined if some are unread and no other fault exists. `others`: faults of other replicas. */
 export function healthOf(accounts: readonly HeartbeatAccount[], others: readonly string[] = []): Health | undefined {
   const faults = [...accounts.flatMap(account => failureOf(account) ?? []), ...others];
   const known = faults.filter(fault => fault !== UNREAD);
@@ -63,9 +63,9 @@ interface Report {
 /** Reports of all replicas, read by the replica that sends the heartbeat. */
 function createReports({ accounts, configured, store, holding, clock, config }: AgentHeartbeatDeps) {
   const { every = 0 } = config.heartbeat ?? {};
-  /** The text of each account's last report, and the monotonic time when it was first read. */
+  /** Last report of each account, and the monotonic time of its first read. */
   const seen = new Map<string, { readonly text: string | undefined; readonly since: number }>();
-  // Longer silence is a fault. Leaves time for a takeover, during which an account has no holder.
+  // Maximum silence (ms), long enough for a takeover, during which an account has no holder.
   const silence = 3 * every + 2 * (store.replicas?.leaseTime ?? 0);
 
   function reportedFailure(name: string, text: string | undefined): string | undefined {
@@ -97,8 +97,8 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
 }
 
 /**
- * Returns the loop body of the agent's heartbeat; undefined if it is not configured. Each replica reports the accounts that it
- * holds; the replica that holds the agent-wide state sends the heartbeat for all of them.
+ * Returns the loop body of the heartbeat; undefined if it is not configured. Each replica reports its accounts; the replica that
+ * holds the agent-wide state sends the heartbeat.
  */
 export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortSignal) => Promise<void>) | undefined {
   const { config, env, accounts, store, holding, clock } = deps;

@@ -10,24 +10,24 @@ export interface Grouping {
   readonly repeatEvery: number;
 }
 
-/** Properties of a group's notification, in addition to its alerts. */
+/** A group's notification, without its alerts. */
 export interface Group {
   readonly labels: Labels;
   /** Identifies the notification; the same for each attempt. */
   readonly key: string;
-  /** Number of alerts omitted because of the limit on one notification. */
+  /** Number of alerts over the limit on one notification, which are omitted. */
   readonly left: number;
 }
 
-/** Limits on one notification, small enough for common receivers. The number of bytes is approximate. */
+/** Limits on one notification, small enough for common receivers. */
 const MAX_ALERTS = 250;
 const MAX_BYTES = 256 * 1024;
 
-/** Returns the labels by which an alert is grouped. As in Alertmanager, labels that the alert lacks are omitted. */
+/** Returns the labels by which an alert is grouped. Like Alertmanager, omits missing labels. */
 export const groupLabels = (labels: Labels, { by }: Grouping): Labels =>
   by.includes('...') ? labels : Object.fromEntries(Object.entries(labels).filter(([name]) => by.includes(name)));
 
-/** Formats a group key as Alertmanager does. It does not change until the configuration does. */
+/** Formats a group key as Alertmanager does. */
 export function groupKey(labels: Labels): string {
   return `{}:{${sorted(labels)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
@@ -43,7 +43,7 @@ function fitting(notices: readonly Notice[]): readonly Notice[] {
   return end < 0 ? notices : notices.slice(0, end);
 }
 
-/** Builds the notification of a group: the latest change of each alert, and its other firing alerts. */
+/** Returns the notification of a group: the latest change of each alert, and all other firing alerts. */
 export function toNotification(
   labels: Labels,
   changed: readonly Notice[],

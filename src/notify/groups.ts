@@ -20,7 +20,7 @@ export interface Due<W extends Waiting = Waiting> {
   readonly taken: readonly W[];
 }
 
-/** Time of the last notification of a group (ms since the Unix epoch), and the account that its row belongs to. */
+/** Time of a group's last notification (ms since the Unix epoch), and the account of its row. */
 export interface LastNotification {
   readonly account: string;
   readonly at: number;
@@ -44,7 +44,7 @@ interface Gathering<W> {
   readonly dueAt: number;
 }
 
-/** Maximum interval between checks for groups that must be repeated (ms). Each check iterates over all firing alerts. */
+/** Maximum interval between checks for repetitions (ms). Each check iterates over all firing alerts. */
 const CHECK_EVERY = 10_000;
 /** Approximate maximum number of notifications and changes per pass, about 10 ms of work. The rest follows in the next pass. */
 const MAX_AT_ONCE = 250;
@@ -75,7 +75,7 @@ function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly tak
 }
 
 function firingByGroup(firing: readonly Notice[], grouping: Grouping) {
-  // Cheaper than a fingerprint, which only one notice of each group needs.
+  // This text is cheaper than a fingerprint, which only one notice of each group needs.
   const textOf = ({ labels }: Notice) =>
     JSON.stringify(grouping.by.includes('...') ? labels : grouping.by.map(name => labels[name]));
   return new Map(
@@ -106,14 +106,14 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
     return group.waiting[0];
   }
 
-  /** Whether two times are at least the repeat interval apart, in either direction: the clock may have been changed. */
+  /** Whether two times are at least the repeat interval apart. The clock may have been set back. */
   const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
-  /** Whether an unchanged group must be repeated. If its last notification is unknown, the start of its newest alert counts. */
+  /** Whether an unchanged group must be repeated. Without a last notification, the start of the newest alert counts. */
   const isOld = (id: string, notices: readonly Notice[], now: number) =>
     isLongBefore(lastNotifications.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 
   return {
-    /** Adds a change. If too many changes are waiting, removes and returns the oldest one, which must be dropped. */
+    /** Adds a change. If too many are waiting, removes and returns the oldest one, which the caller must drop. */
     add(waiting: W): W | undefined {
       const labels = groupLabels(waiting.notice.labels, grouping);
       const id = fingerprintOf(labels);
@@ -150,12 +150,12 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
         );
       return [...changes, ...repeats];
     },
-    /** Records the last notification of a group. `last`: undefined if all alerts of the group are resolved. */
+    /** `last`: undefined if all alerts of the group are resolved. */
     setLastNotification(id: string, last: LastNotification | undefined): void {
       if (last === undefined) lastNotifications.delete(id);
       else lastNotifications.set(id, last);
     },
-    /** Returns groups without firing alerts that were last notified at least `repeatEvery` ago, with the accounts of their rows. */
+    /** Returns groups without firing alerts and without a notification for `repeatEvery`, with the accounts of their rows. */
     obsolete(isQueued: (id: string) => boolean): readonly (readonly [id: string, account: string])[] {
       const now = clock.now();
       const old = [...lastNotifications].filter(

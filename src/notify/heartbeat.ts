@@ -8,21 +8,21 @@ export type Health = { readonly isHealthy: true } | { readonly isHealthy: false;
 
 export interface HeartbeatDeps {
   readonly url: () => Promise<Secret>;
-  /** Returns the health to report; undefined before the first read. Rejects if the agent itself is unhealthy. */
+  /** Undefined before the first read. Rejects if the agent itself is unhealthy. */
   readonly health: () => Promise<Health | undefined>;
   readonly get: (url: string, signal: AbortSignal) => Promise<{ readonly status: number }>;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly log: Log;
 }
 
-/** Returns the address that reports a failure: `/fail` after the path, as healthchecks.io defines it. */
+/** Returns the address that reports a failure. healthchecks.io defines the suffix `/fail`. */
 export function failAddress(address: string): string {
   const url = new URL(address);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/fail`;
   return url.href;
 }
 
-/** Returns the body of a loop that reports health to a dead man's switch, unless the agent itself is unhealthy. Never rejects. */
+/** Returns a loop body that reports health to a dead man's switch, unless the agent itself is unhealthy. It never rejects. */
 export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => Promise<void> {
   const { url, health, get, notifications, log } = deps;
   let lastWarning: string | undefined;

@@ -12,7 +12,7 @@ export interface Notice {
   readonly lasts?: number | undefined;
 }
 
-/** Returns Alertmanager's fingerprint of labels, 16 hexadecimal digits: FNV-1a of names and values, each followed by the byte 0xFF. */
+/** Returns Alertmanager's fingerprint of labels: 64-bit FNV-1a of names and values, each followed by the byte 0xFF. */
 export function fingerprintOf(labels: Labels): string {
   let [high, low] = [0xcbf29ce4, 0x84222325];
   const add = (byte: number) => {

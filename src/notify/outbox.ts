@@ -24,13 +24,13 @@ import {
 } from './receiver-queue.ts';
 
 export interface Posting {
-  /** Rows to commit together with the alert states. Later calls only return rows of unsent notices. */
+  /** Returns rows of unsent notices, to commit together with the alert states. */
   changes(): readonly Change[];
   /** Queues the notices. Call it after the commit, or if they must be sent even without one. */
   send(): void;
 }
 
-/** Queue of notices, stored until they are sent. Delivers each at least once unless it is dropped, and those of one alert in order. */
+/** Queue of notices, stored until they are sent. Delivers each at least once or drops it, and keeps the order of each alert. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
@@ -44,7 +44,7 @@ const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...n
 
 interface Posted extends Waiting {
   readonly row: ChangeRow;
-  /** Whether its row is no longer needed: the notice was sent, dropped, or is part of another row. */
+  /** Whether its row is not needed: the notice was sent or dropped, or another row contains it. */
   isSafe: boolean;
 }
 
@@ -80,10 +80,7 @@ export function createOutbox(deps: OutboxDeps) {
   const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
   function createLine(receiver: Receiver): Line {
-    /**
-     * Returns the time of the notification as a row. Without it, the next process would repeat the notification. The time 0
-     * makes the next process repeat a rejected one.
-     */
+    /** Returns the time of the notification as a row, so that the next process repeats it only if it was rejected. */
     function onSent({ group, order, at, notices }: OutboxEntry, isRefused: boolean): readonly Change[] {
       const { groups } = line;
       if (!group || !groups) return [];
@@ -138,7 +135,7 @@ export function createOutbox(deps: OutboxDeps) {
     queue.add({ account, key, at, notices, order: id, group, takes, row: JSON.stringify(row), onSafe });
   }
 
-  /** Deletes notification times of groups without firing alerts: their account or rule was removed. */
+  /** Deletes notification times of groups whose account or rule was removed. */
   async function deleteObsolete({ receiver, queue, groups }: Line): Promise<void> {
     const old = groups?.obsolete(queue.isQueued) ?? [];
     if (old.length === 0) return;
@@ -160,7 +157,7 @@ export function createOutbox(deps: OutboxDeps) {
     }
   }
 
-  /** Switches a line to another receiver of the same name and regroups waiting changes. Rejected groups are due at once. */
+  /** Switches a line to a changed receiver and regroups waiting changes. Rejected groups are due at once. */
   function switchReceiver(line: Line, receiver: Receiver): void {
     if (line.receiver === receiver) return;
     const before = line.groups?.all();
@@ -172,7 +169,7 @@ export function createOutbox(deps: OutboxDeps) {
     for (const posted of before?.waiting ?? []) enqueue(line, posted);
   }
 
-  /** Keys of all rows that restored notifications replace. */
+  /** Rows that restored notifications replace. */
   const taken = new Set<string>();
   const opened = new Set<string>();
 
@@ -218,9 +215,8 @@ export function createOutbox(deps: OutboxDeps) {
 
   return {
     /**
-     * Queues the rows that an earlier process or another replica left for an account, unless it is open. Open `NO_ACCOUNT`
-     * first, and each account before its first `post`. Deletes rows of unknown notifiers, unless replicas share the store.
-     * Rejects with StoreError.
+     * Queues the stored rows of an account, unless it is open. Open `NO_ACCOUNT` first, and each account before its first `post`.
+     * Deletes rows of unknown notifiers, unless replicas share the store. Rejects with StoreError.
      */
     async open(account: string): Promise<void> {
       if (opened.has(account)) return;
@@ -230,8 +226,8 @@ export function createOutbox(deps: OutboxDeps) {
       if (!replicas) for (const each of unwanted) await discard(each);
     },
     /**
-     * Replaces the receivers, once their senders have ended. A receiver with the notifier and member of an earlier one inherits its
-     * queue. Deletes the rows of removed receivers; rejects with StoreError if that fails.
+     * Replaces the receivers, once their senders have ended. The queue of a receiver depends on its notifier and member. Deletes the
+     * rows of removed receivers; rejects with StoreError if that fails.
      */
     async use(receivers: readonly Receiver[]): Promise<void> {
       const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
@@ -246,7 +242,7 @@ export function createOutbox(deps: OutboxDeps) {
           await store.commit(account, [{ key: notificationKey(receiver, id), value: null }]);
       }
     },
-    /** Releases an account that moves to another replica, and keeps its rows. Resolves when its requests in flight have ended. */
+    /** Drops an account that moves to another replica and keeps its rows. Resolves when its requests in flight have ended. */
     async releaseAccount(account: string): Promise<void> {
       opened.delete(account);
       for (const id of taken) if (id.startsWith(`${account}\0`)) taken.delete(id);

@@ -12,9 +12,9 @@ export interface Ownership {
 export const ownsAll: Ownership = { has: () => true, isLost: () => false };
 
 /**
- * Creates the check for a process with replicas. The process holds an account while its lease lasts by its own clock; after
- * that, the database decides. While the database is unavailable, the process keeps the account, because a duplicate alert is
- * better than none, but agent-wide notices wait. Accounts that are no longer configured belong to their last holder.
+ * Creates the check for a process with replicas. After a lease has expired by this process's clock, the database decides. While
+ * it is unavailable, the process keeps its accounts, because a duplicate alert is better than none, but agent-wide notices wait.
+ * Removed accounts belong to their last holder.
  */
 export function createOwnership(
   leases: Pick<Holding, 'remaining' | 'confirm'>,

@@ -14,7 +14,7 @@ export interface RowKey {
   readonly key: string;
 }
 
-/** A request to send, stored under its key until it was sent. */
+/** A request, stored under its key until it is sent. */
 export interface OutboxEntry extends RowKey {
   /** Creation time (ms since the Unix epoch). */
   readonly at: number;
@@ -63,11 +63,11 @@ export type ReceiverQueue = ReturnType<typeof createReceiverQueue>;
 
 /** Time after which an undelivered request is dropped (ms). */
 const DROP_AFTER = 24 * 3_600_000;
-/** Maximum number of waiting requests; above it, the oldest is dropped. Also the maximum number of rows waiting for deletion. */
+/** Maximum number of waiting requests, and of rows waiting for deletion. */
 export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
-/** Whether a rejected request is retried: the receiver's key may be wrong. Groups are repeated instead; other notices expire. */
+/** Whether a rejected request is retried, because the receiver's key may be wrong. Groups are repeated instead; others expire. */
 const isRetried = ({ group, notices }: OutboxEntry) =>
   group === undefined && notices.every(({ status, lasts }) => status === 'firing' && lasts === undefined);
 
@@ -111,7 +111,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     drop(item.account, item.notices, why);
   }
 
-  /** Deletes the rows replaced by requests, which must happen before the requests' rows are deleted. Rejects with StoreError. */
+  /** Deletes the rows that requests replace. Call before deleting the rows of the requests. Rejects with StoreError. */
   async function settle(items: readonly Item[]): Promise<void> {
     const taken = Map.groupBy(
       items.flatMap(({ takes }) => takes),
@@ -127,7 +127,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     for (const item of items) item.takes = [];
   }
 
-  /** Stores new requests unchanged before they are sent: the next process would otherwise build different ones. */
+  /** Stores new requests before they are sent: the next process would otherwise build different ones. */
   async function storeNew(): Promise<void> {
     const fresh = queue.filter(({ row, isDone }) => row !== undefined && !isDone);
     for (const [account, items] of Map.groupBy(fresh, ({ account }) => account)) {
@@ -240,10 +240,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     },
     /** Whether a request of this alert or group waits to be sent. */
     isQueued: (order: string): boolean => queued.has(order),
-    /**
-     * Drops the requests of an account that moves to another replica, and keeps their rows. Resolves when the account's request
-     * in flight has ended.
-     */
+    /** Drops the requests of an account but keeps their rows. Resolves when its request in flight has ended. */
     async releaseAccount(account: string): Promise<void> {
       leave(account);
       if (current?.item.account !== account) return;
@@ -256,7 +253,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       for (const { retry } of queue) retry.succeeded();
     },
     drop,
-    /** Stores new requests, sends due ones in order and deletes rows of sent ones. Rejects only if the signal is aborted. */
+    /** Stores new requests, sends due ones and deletes rows of sent ones. Rejects only if the signal is aborted. */
     async run(signal: AbortSignal): Promise<void> {
       await storeNew();
       await sendDue(signal);

@@ -8,7 +8,7 @@ import { createWebhook } from './notifiers/webhook.ts';
 import { FORMATS, type NotifierOptions } from './options.ts';
 import { REPEAT_EVERY } from './repeating.ts';
 
-/** Settings of receivers. `evaluateEvery`: interval at which alerts are evaluated (ms). */
+/** `evaluateEvery`: interval between evaluations (ms). */
 export interface ReceiversSettings {
   readonly alerts: { readonly notifiers: readonly NotifierOptions[]; readonly evaluateEvery: number };
   readonly server: { readonly externalUrl?: string | null | undefined };

@@ -25,7 +25,7 @@ interface LastSent {
   readonly isRefused: boolean;
 }
 
-/** Returns the body of a loop that sends alerts when they change and then every minute. Never rejects. */
+/** Returns a loop body that sends alerts when they change and then every minute. It never rejects. */
 export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => Promise<void> {
   const { receiver, notices, notifications, clock, random, log } = deps;
   const { notifier, member } = receiver;
@@ -61,7 +61,7 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
     if (retry.failures > 0) log.info({ notifier, member }, 'alerts can be sent again');
     retry.succeeded();
     if (result.kind === 'refused' && batch.length > 1) {
-      // Send each alert separately, so that only the invalid ones are refused.
+      // Send each alert separately, so that only invalid ones are rejected.
       for (const notice of batch) if (!(await send([notice], signal))) return false;
       return true;
     }

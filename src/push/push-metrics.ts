@@ -26,7 +26,7 @@ export function createPushedMetrics(deps: PushedMetricsDeps) {
     dropped: count => items.inc({ outcome: 'dropped' }, count),
   });
   return {
-    /** Adds a snapshot of the sources to the queue. Rejects only when the signal is aborted. */
+    /** Adds a snapshot of the sources. Rejects only when the signal is aborted. */
     async enqueue(sources: readonly Source[], sender: Sender, signal: AbortSignal): Promise<void> {
       await refresh();
       for await (const packet of takeSnapshot(sources, pushed, deps)) {

@@ -16,7 +16,7 @@ type Body = (signal: AbortSignal) => Promise<void>;
 
 export interface Push {
   readonly id: string;
-  /** Bodies of the loops that fill and drain the queue; undefined if metrics are not pushed. */
+  /** Loop bodies that fill and drain the queue; undefined if metrics are not pushed. */
   readonly loops: { readonly enqueue: Body; readonly send: Body } | undefined;
   /** The queue and the pushed series; undefined if metrics are not pushed. */
   readonly pushed: PushedMetrics | undefined;
@@ -61,10 +61,7 @@ async function openExport(deps: PushDeps, before: PushedMetrics | undefined) {
   return { close, sender, pushed: before ?? createPushedMetrics(created) };
 }
 
-/**
- * Returns `before` if its settings are equal; otherwise a new push that continues with the queue of `before`. Rejects with an Error
- * for an unsupported setting.
- */
+/** Returns `before` if its settings are equal, else a new push with its queue. Rejects with an Error for an unsupported setting. */
 export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
   const { config, env, meter, shown } = deps;
   const isOn = isPushed(config.push.metrics, env);

@@ -1,6 +1,6 @@
 import type { Packet, Sender } from './sender.ts';
 
-/** Creates an in-memory queue of packets for a receiver, oldest first. `dropped` is called for each dropped packet. */
+/** Creates an in-memory queue of packets, oldest first. `dropped` is called for each dropped packet. */
 export function createQueue({ maxBytes, dropped }: { maxBytes: number; dropped(items: number): void }) {
   const waiting: Packet[] = [];
   let bytes = 0;

@@ -65,7 +65,7 @@ export function rejectedItems(response: Uint8Array): number {
       }
     }
   } catch {
-    // The body is not an OTLP response: only the status counts.
+    // Not an OTLP response: only the status counts.
   }
   return 0;
 }
@@ -105,7 +105,7 @@ export function createSender(deps: SenderDeps) {
       return 'failed';
     }
     counters.items.inc({ outcome: 'rejected' }, packet.items);
-    // The next request may succeed, but back off: a wrong address or key affects all of them.
+    // Back off, because a wrong address or key affects all requests.
     retry.failed();
     return 'refused';
   }
@@ -116,9 +116,9 @@ export function createSender(deps: SenderDeps) {
     async compress(packet: Packet): Promise<Packet> {
       return target.isGzipped ? { ...packet, body: await gzipped(packet.body), isCompressed: true } : packet;
     },
-    /** Returns start (ms since the Unix epoch) and reason of the current failure; undefined if the receiver accepts requests. */
+    /** Returns start (ms since the Unix epoch) and reason of the current failure; undefined without failure. */
     trouble: () => trouble,
-    /** Sends and counts a request. Logs when the receiver fails and recovers. Rejects only when the signal is aborted. */
+    /** Sends and counts a request. Rejects only when the signal is aborted. */
     async send(packet: Packet, signal: AbortSignal): Promise<PushOutcome> {
       const { body, isCompressed } = packet;
       const headers = {

@@ -13,8 +13,8 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
   const { notifier, urls, now, holdsFor, externalUrl } = deps;
 
   function toAlert({ labels, annotations, startsAt, endsAt, lasts }: Notice) {
-    // If our clock was set back, a time may be in the future. Alertmanager rejects an end before the start, and ends an alert
-    // only when its `endsAt` has passed.
+    // If our clock was set back, times may be in the future. Alertmanager rejects an end before the start, and a future end has no
+    // effect yet.
     const past = (at: number) => timeText(Math.min(at, now()));
     return {
       labels,
@@ -33,7 +33,7 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
       const headers = { 'content-type': 'application/json' };
       const body = JSON.stringify(notices.map(toAlert));
       const address = `${url.reveal().replace(/\/+$/, '')}/api/v2/alerts`;
-      // Alertmanager stores the valid alerts of a refused batch.
+      // Alertmanager stores the valid alerts of a rejected batch.
       const isRefusal = (status: number) => status === 400 || status === 422;
       return postNotices(deps, address, { headers, body, signal }, { isRefusal });
     },

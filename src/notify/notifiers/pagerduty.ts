@@ -2,7 +2,7 @@ import type { Secret } from '../../kit/secret.ts';
 import { fingerprintOf, type Notice, timeText } from '../notice.ts';
 import { labelText, linksOf, toLine } from './words.ts';
 
-/** Limit of a summary (characters); the other texts have no documented limit and use the same. */
+/** PagerDuty's limit of a summary (characters), used for all texts. */
 const MAX_TEXT = 1024;
 
 const SEVERITIES: readonly (string | undefined)[] = ['critical', 'error', 'warning', 'info'];
@@ -12,13 +12,13 @@ function bounded(text: string): string {
   return line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT - 1).toWellFormed()}…` : line;
 }
 
-/** Returns PagerDuty's severity. If the alert's is unknown: `info` for a notice that expires, else `error`, so that it is noticed. */
+/** Returns the alert's severity if PagerDuty supports it. Otherwise: `info` for a notice that expires, else `error`. */
 function severityOf({ labels: { severity }, lasts }: Notice): string | undefined {
   if (SEVERITIES.includes(severity)) return severity;
   return lasts === undefined ? 'error' : 'info';
 }
 
-/** Returns an event for PagerDuty's Events API v2. Sending it twice is harmless, because an alert keeps its `dedup_key`. */
+/** Returns an event for the Events API v2. Repetitions are harmless, because an alert keeps its `dedup_key`. */
 export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: Secret | undefined) {
   const { status, labels, annotations, startsAt } = notice;
   const identity = { routing_key: routingKey?.reveal(), dedup_key: `delivery-watch/${fingerprintOf(labels)}` };

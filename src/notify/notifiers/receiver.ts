@@ -26,7 +26,7 @@ export interface Receiver {
   readonly wants: 'state' | 'changes';
   /** How changes are grouped; undefined if each is sent separately. */
   readonly grouping?: Grouping | undefined;
-  /** Sends alerts. A receiver of changes gets one notice, or the notices of one group. Rejects only if the signal is aborted. */
+  /** Sends notices: any to a receiver of `state`, else one, or those of a group. Rejects only if the signal is aborted. */
   send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<SendResult>;
 }
 
@@ -37,7 +37,7 @@ export interface NotifierDeps {
   readonly externalUrl: string;
 }
 
-/** Results of sending, counted for each notice and address. A `failed` notice is retried, a `dropped` one is not. */
+/** Counted results of sending. A `failed` notice is retried, a `dropped` one is not. */
 export const SEND_OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
 export interface ResponseMeaning {

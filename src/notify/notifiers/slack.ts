@@ -2,7 +2,7 @@ import type { Group } from '../group.ts';
 import { type Notice, timeText } from '../notice.ts';
 import { type Link, labelText, linksOf, toLine } from './words.ts';
 
-/** Slack's limits: characters of a section's text, and blocks of a message. */
+/** Slack's limit of a section's text (characters). */
 const MAX_TEXT = 3000;
 /** With three blocks per alert and one for the rest, a message stays below Slack's limit of 50 blocks. */
 const MAX_ALERTS = 15;
@@ -18,7 +18,7 @@ const RESOLVED = '#2eb67d';
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
-/** Escapes untrusted text, so that Slack shows no mentions or links, and cuts it to `limit` characters of markup. */
+/** Escapes untrusted text to prevent mentions and links, and cuts it to `limit` characters of markup. */
 function escaped(text: string, limit: number): string {
   let out = '';
   for (const character of toLine(text)) {
@@ -53,7 +53,7 @@ function toAttachment(notice: Notice, externalUrl: string) {
   return { color: colourOf(notice), blocks: [section, ...summary, context] };
 }
 
-/** Returns a message with firing alerts first. Its text is for push messages and for clients that cannot show blocks. */
+/** Returns a message with firing alerts first. `text` is for push messages and for clients that cannot show blocks. */
 export function slackBody(notices: readonly Notice[], { labels, left }: Group, externalUrl: string) {
   const firing = notices.filter(({ status }) => status === 'firing');
   const resolved = notices.filter(({ status }) => status === 'resolved');

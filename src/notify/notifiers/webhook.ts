@@ -87,7 +87,7 @@ const BODIES: Readonly<Record<WebhookFormat, Format>> = {
   },
 };
 
-/** Signs time and body. The time (seconds since the Unix epoch) prevents replays of a recorded request. */
+/** Signs time (s since the Unix epoch) and body. The time prevents replays of a recorded request. */
 function signatureOf(secret: Secret, timestamp: number, body: string): string {
   return `sha256=${createHmac('sha256', secret.reveal()).update(`${timestamp}.${body}`).digest('hex')}`;
 }
