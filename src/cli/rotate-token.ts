@@ -123,13 +123,13 @@ async function run({ config: file, account, out, yes, check }: Options): Promise
     const confirm = yes ? async () => true : ask;
     return rotateConfiguredToken(loaded, account, { ...deps, confirm, uninterrupted, say });
   }
-  const { isWell, ...report } = await checkConfiguredToken(loaded, account, deps);
+  const { isHealthy, ...report } = await checkConfiguredToken(loaded, account, deps);
   say(`account      ${report.account}`);
   say(`token        ${report.fingerprint}, in ${report.place}`);
   say(`age          ${report.age}`);
   say(`the service  ${report.service}`);
   say(`unfinished   ${report.unfinished}`);
-  if (!isWell) throw new RotationError(`the token of ${account} needs attention: see above`);
+  if (!isHealthy) throw new RotationError(`the token of ${account} needs attention: see above`);
 }
 
 export function rotateTokenCommand(): Command {

@@ -1,10 +1,11 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 import { MINUTE } from '../kit/duration.ts';
 
-/** Possible sampling intervals of an hour (minutes), from full resolution to coarsest. */
+/** Sampling intervals (minutes), from full resolution to coarsest. */
 export const SAMPLE_STEPS = [1, 2, 5, 10, 15, 30] as const;
 export type SampleStep = (typeof SAMPLE_STEPS)[number];
 
+/** Samples of an hour or of a part of it. Times are in milliseconds since the Unix epoch. */
 export interface Chunk {
   readonly step: SampleStep;
   readonly times: readonly number[];
@@ -12,7 +13,7 @@ export interface Chunk {
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Maximum size of a decompressed row (bytes), in case it is damaged. */
+/** Maximum size of a decompressed row (bytes): it may be damaged. */
 const MAX_SIZE = 2 ** 25;
 const MAX_SAMPLES = 60;
 
@@ -21,7 +22,6 @@ export function encodeChunk({ step, times, series }: Chunk): string {
   return deflateSync(JSON.stringify({ step, times, series: [...series] })).toString('base64');
 }
 
-/** Throws unless the values are a list with `length` elements. */
 function valuesOf(values: unknown, length: number): number[] {
   if (!Array.isArray(values) || values.length !== length) throw new Error('not a series');
   return values.map(value => {
@@ -75,7 +75,7 @@ export function openChunk(chunk?: Chunk) {
   const times = [...(chunk?.times ?? [])];
   const series = new Map([...(chunk?.series ?? [])].map(([name, values]) => [name, [...values]]));
   return {
-    /** Time of the last sample (ms since the Unix epoch); undefined before the first. */
+    /** Time of the last sample; undefined before the first. */
     get lastAt() {
       return times.at(-1);
     },

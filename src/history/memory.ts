@@ -2,7 +2,7 @@ import { type Chunk, type OpenChunk, openChunk, pick } from './chunk.ts';
 import { HOUR } from './recent.ts';
 import type { HistoryRows } from './rows.ts';
 
-/** In-memory samples of the current hour and the recent past. */
+/** Samples of the current hour and the recent past, by hour since the Unix epoch. */
 export type HistoryMemory = ReturnType<typeof createHistoryMemory>;
 
 export const hourOf = (at: number) => Math.floor(at / HOUR);
@@ -10,6 +10,7 @@ export const hourOf = (at: number) => Math.floor(at / HOUR);
 /** `span`: minimum span in memory (ms). */
 export function createHistoryMemory(rows: HistoryRows, span: number) {
   const past = new Map<number, Chunk>();
+  /** Hours without their first samples. */
   const cut = new Set<number>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
 
@@ -17,7 +18,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
   const hours = () => [...past.keys(), ...(open ? [open.hour] : [])];
   const whole = (hour: number) => (cut.has(hour) ? undefined : get(hour));
 
-  /** Evicts old samples, because a process may have a thousand accounts. */
+  /** Evicts old samples, for processes with a thousand accounts. */
   function trim(at: number, hour: number): void {
     const from = at - span;
     for (const each of past.keys()) {

@@ -6,7 +6,7 @@ export type RecentChanges = ReturnType<typeof createRecentChanges>;
 /** Minimum window (ms): samples are a minute apart. */
 const MIN_WINDOW = MINUTE;
 
-/** Sums all increases up to the current value. */
+/** Returns the sum of all increases up to the current value. */
 function risen(points: readonly Point[], now: number): number {
   let [rise, last] = [0, points[0]?.value ?? now];
   const add = (value: number) => {

@@ -33,13 +33,13 @@ export interface RecorderDeps extends RowsDeps {
 export const SAMPLE_EVERY = 60_000;
 /** Minimum span in memory (ms): 75 minutes and the previous sample. */
 const IN_MEMORY = 78 * 60_000;
-/** Number of samples in an hour before a clean-up: a clock that is wrong for a moment must not delete history. */
+/** Number of samples in an hour before a clean-up, so that a clock that is wrong for a moment does not delete history. */
 const TIDY_EVERY = 10;
 /** Rows are shrunk to this share of the limit, because the current hour grows. */
 const FILLED = 0.9;
-/** Smallest change of wall time relative to monotonic time that counts as a step (ms). */
+/** Minimum change of wall time relative to monotonic time that counts as a step (ms). */
 const STEP = 5000;
-/** Maximum distance of samples without a gap (sampling intervals). */
+/** Maximum distance of two samples without a gap (sampling intervals). */
 const GAP = 2.5;
 
 /** Series that is 1 if the wall clock was set since the previous sample. */

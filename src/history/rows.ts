@@ -3,7 +3,7 @@ import type { Change } from '../model/change.ts';
 import type { Store } from '../store/store.ts';
 import { type Chunk, decodeChunk } from './chunk.ts';
 
-/** Stored hours of an account, including changes that are not committed yet. Keys are hours since the Unix epoch. */
+/** Stored hours of an account, with uncommitted changes. Hours count from the Unix epoch. */
 export type HistoryRows = ReturnType<typeof createHistoryRows>;
 
 export interface RowsDeps {
@@ -28,7 +28,7 @@ export function createHistoryRows({ account, store, log }: RowsDeps) {
   }
 
   return {
-    /** Returns undefined if the row is missing or damaged. Logs damage once. Rejects with StoreError. */
+    /** Returns undefined for a missing or damaged row. Logs damage once. Rejects with StoreError. */
     async load(hour: number): Promise<Chunk | undefined> {
       const key = keyOf(hour);
       const found = await text(key);

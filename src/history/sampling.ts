@@ -7,8 +7,9 @@ export interface Recorded {
   readonly without?: readonly string[];
   /** Maximum number of series; the largest values win. */
   readonly largest?: number;
+  /** Whether the sum of all series is recorded, too. */
   readonly sum?: boolean;
-  /** Families to record for the same labels. */
+  /** Families to record for the labels of the recorded series. */
   readonly along?: readonly Family[];
 }
 
@@ -18,7 +19,7 @@ interface Value {
   readonly value: number;
 }
 
-/** Sums over the labels in `without`. */
+/** Returns values summed over the labels in `without`. */
 function summed(family: Family, samples: readonly Sample[], without: readonly string[]): readonly Value[] {
   if (!without.some(label => family.labels.includes(label))) return samples;
   const sums = new Map<string, { labels: Sample['labels']; suffix: string; value: number }>();

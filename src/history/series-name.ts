@@ -7,7 +7,7 @@ const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n
 /** Returns `name{label="value"}` with the exposition's escapes, always one line. Omits undefined labels. */
 export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
-  // Avoids intermediate lists: an overview of a thousand accounts needs a hundred thousand names.
+  // No intermediate lists: an overview of a thousand accounts needs a hundred thousand names.
   for (const label in labels) {
     const value = labels[label];
     if (value === undefined) continue;

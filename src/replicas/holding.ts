@@ -4,7 +4,7 @@ import { createLoops } from '../scheduler/loop.ts';
 import { StoreError } from '../store/errors.ts';
 import { isNotHeld, NO_ACCOUNT, type RenewalResult, type Replicas, type Sharing, type Store } from '../store/store.ts';
 
-/** Leases of this replica. An optional `Leases` is undefined without replicas: the agent then owns all accounts. */
+/** Leases of this replica. Undefined without replicas: then the agent owns all accounts. */
 export type Leases = ReturnType<typeof createLeaseHolder>;
 
 /** Leases as seen by code that does not open or close accounts. */
@@ -35,7 +35,7 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
   const loops = createLoops({ clock, random });
   const held = new Set<string>();
   const leaving = new Map<string, 'lost' | 'excess'>();
-  /** Closed accounts whose leases are not released yet. */
+  /** Closed accounts with an unreleased lease. */
   const closed = new Set<string>();
   /** Accounts that failed to open, with the time of the next attempt on the monotonic clock. */
   const refused = new Map<string, number>();
@@ -114,7 +114,7 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
     try {
       apply(await replicas.renew(wanted()));
     } catch (error) {
-      // Statements time out earlier. A longer wait shows that this process was stopped, not that the database failed.
+      // Statements time out earlier: a longer wait shows that this process was paused.
       if (clock.monotonic() - since < leaseTime) failed(error);
       return;
     }
@@ -132,19 +132,18 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
   const isCurrent = (account: string) => away !== undefined || replicas.remaining(account) > 0;
-  /** Whether a renewal has just failed, so that requests need not be delayed by another attempt. */
+  /** Whether a renewal has just failed, so that another attempt would only delay requests. */
   const isCertainlyUnavailable = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
 
   return {
     self: replicas.self,
-    /** Whether this replica owns the account. `NO_ACCOUNT`: agent-wide work. */
+    /** Whether this replica owns an account, or agent-wide work (`NO_ACCOUNT`). */
     held: (account: string): boolean => held.has(account),
     /** Returns the remaining lease time by the monotonic clock (ms); 0 if the lease may have expired. */
     remaining: (account: string): number => replicas.remaining(account),
     /**
-     * Whether the lease of an owned account is valid by the monotonic clock, or the database is unavailable. False after a pause longer
-     * than the lease, until the next renewal. Wrongly true after a suspend of the machine, which stops the monotonic clock. Commits
-     * and cancels are still safe, because the database checks their epoch.
+     * Whether the lease of an owned account is valid by the monotonic clock, or the database is unavailable. Wrongly true after a
+     * suspend of the machine, which stops the monotonic clock: the database also checks the epoch of commits and cancels.
      */
     isCurrent,
     /** Returns the distribution of accounts; undefined before the first renewal. */
@@ -156,17 +155,14 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
     },
     /** Whether the last renewal failed: the holders of leases are unknown. */
     isUnavailable: (): boolean => away !== undefined,
-    /** Returns the time of the first failed renewal (ms since the Unix epoch, by our clock); undefined if the last renewal succeeded. */
+    /** Returns the time of the first failed renewal (ms since the Unix epoch); undefined if the last renewal succeeded. */
     unavailableSince: (): number | undefined => away?.since,
     assertAvailable(): void {
       if (away) throw away.error;
     },
     /** Renews immediately, or joins a renewal in flight. Never rejects. */
     renew,
-    /**
-     * Returns whether this replica still owns an account, renewing an expired lease first. True while the database is unavailable,
-     * because no other replica can acquire the account either.
-     */
+    /** Renews an expired lease, and returns whether this replica owns the account. True while the database is unavailable. */
     async confirm(account: string): Promise<boolean> {
       // A joined renewal may have started before this process was paused.
       for (let time = 0; time < 2; time += 1) {
@@ -192,15 +188,15 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
       }
       await releaseClosed();
     },
-    /** Releases an account that failed to open. This replica retries after `ms` milliseconds. */
+    /** Releases an account that failed to open. This replica may acquire it again after `ms` milliseconds. */
     async refuse(account: string, ms: number): Promise<void> {
       refused.set(account, clock.monotonic() + ms);
       if (held.delete(account) || leaving.delete(account)) closed.add(account);
       await releaseClosed();
     },
-    /** Aborted a few seconds after the start of a shutdown, so that an unresponsive database does not delay it. */
+    /** Aborted a few seconds after `drain`, so that an unresponsive database does not delay the shutdown. */
     shutdownSignal: shutdown.signal,
-    /** Stops acquiring accounts but keeps renewing. Requests to the database are aborted after a few seconds. */
+    /** Stops acquiring accounts but keeps renewing. */
     drain(): void {
       if (isDraining) return;
       isDraining = true;
@@ -238,8 +234,8 @@ const concernsDatabase = (error: unknown) =>
   error instanceof StoreError && !['invalid', 'guard_failed', 'closed'].includes(error.reason);
 
 /**
- * Returns the store with a lease renewal after each failed commit, which shows whether the account is lost or the database is
- * unavailable. While it is unavailable, only lease requests are sent, so that rounds and shutdowns do not wait for it.
+ * Returns the store with a renewal after a failed commit, to detect a lost account or an unavailable database. While the database is
+ * unavailable, only lease requests are sent, so that rounds and shutdowns do not wait for it.
  */
 export function withLeaseCheck(
   store: Store,

@@ -14,14 +14,14 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
       const start = clock.monotonic();
       const seconds = () => (clock.monotonic() - start) / 1000;
       try {
-        const turn = await replicas.renew(accounts);
+        const result = await replicas.renew(accounts);
         // Each renewal reports lost accounts again until they are released.
-        const lostNow = turn.lost.filter(name => !lost.has(name));
+        const lostNow = result.lost.filter(name => !lost.has(name));
         for (const name of lostNow) lost.add(name);
-        meter.handedOver('gained', accountsIn(turn.gained));
+        meter.handedOver('gained', accountsIn(result.gained));
         meter.handedOver('lost', accountsIn(lostNow));
         meter.renewed('ok', seconds());
-        return turn;
+        return result;
       } catch (error) {
         meter.renewed('failed', seconds());
         throw error;

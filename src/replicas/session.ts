@@ -38,8 +38,8 @@ export function createSession(account: string, store: Store, holding: Leased | u
 }
 
 /**
- * Verifies an expired lease before each request, because another replica may own the account after a pause of this process.
- * Runs last before sending, after the wait for the budget.
+ * Returns a budget that verifies an expired lease after its wait: another replica may own the account after a pause of this
+ * process.
  */
 export function whileHeld(
   budget: Budget,

@@ -3,7 +3,6 @@ import { fingerprint } from '../kit/secret.ts';
 import { readIntent } from './intent.ts';
 import { prepareCheck, type RotationDeps, type TokenAccount, type TokenSetup } from './setup.ts';
 
-/** State of a token, in sentences. */
 export interface TokenReport {
   readonly account: string;
   readonly fingerprint: string;
@@ -12,7 +11,7 @@ export interface TokenReport {
   readonly service: string;
   readonly unfinished: string;
   /** Whether the token works and no reset is unfinished. */
-  readonly isWell: boolean;
+  readonly isHealthy: boolean;
 }
 
 const HOUR = 3_600_000;
@@ -48,6 +47,6 @@ export async function checkToken(account: TokenAccount, deps: RotationDeps): Pro
       ? `${verdict === 'accepted' ? 'accepts' : 'rejects'} it`
       : `could not be reached: ${verdict.message}`,
     unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
-    isWell: verdict === 'accepted' && !intent,
+    isHealthy: verdict === 'accepted' && !intent,
   };
 }

@@ -5,10 +5,10 @@ import type { Intent } from './intent.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
 
-/** Returns the path of the file with the password from before a reset. */
+/** Returns the path of the file with the previous password. */
 export const previousOf = (file: string) => `${file}.previous`;
 
-/** Result for a secret, and the remaining step for the operator. `failed` is set after an error. */
+/** Line about a replaced secret, or the remaining step for the operator. `failed`: another run is needed. */
 interface Placed {
   readonly done?: string;
   readonly left?: string;
@@ -53,8 +53,8 @@ async function leaveRecord(
 }
 
 /**
- * Replaces the old credentials with the new ones from the stored response and returns lines for the operator. Can be repeated
- * after an interruption at any point. Throws RotationError if another run is needed.
+ * Replaces the old credentials by those of the stored response and returns lines for the operator. Can be repeated after any
+ * interruption. Throws RotationError if a credential was not replaced, or the service rejects the new token.
  */
 export async function finish(
   response: ResetResponse,

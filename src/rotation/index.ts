@@ -38,7 +38,7 @@ export async function rotateToken(account: ResetAccount, deps: RotateDeps): Prom
   say(await deps.uninterrupted(() => reset(intent, setup)));
 }
 
-/** Checks that the files of the secrets can be replaced. Ignores errors if `out` is set: the operator then replaces the secrets. */
+/** Checks that the files of the secrets can be replaced, unless `out` is set and the operator replaces them. */
 function rehearse({ token, password, out }: RotationSetup): void {
   for (const place of [token, password].filter(({ file }) => file)) {
     try {

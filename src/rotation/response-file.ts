@@ -39,7 +39,7 @@ export function createKeeper(record: string) {
       chunks.push(bytes);
       attempt(() => file.append(bytes));
     },
-    /** Returns the response and its file, which is in the system's temporary folder if the reserved file could not be written. */
+    /** Returns the response and its file, which is in the temporary folder if the reserved file could not be written. */
     end(): { readonly bytes: Buffer; readonly record: string } {
       const bytes = Buffer.concat(chunks);
       attempt(() => file.complete());
@@ -58,7 +58,7 @@ export function createKeeper(record: string) {
   };
 }
 
-/** Returns the response that an earlier run stored, without the spaces that reserve disk space. */
+/** Returns the response stored by an earlier run, without the spaces that reserve disk space. */
 export function received(record: string): Buffer {
   if (!existsSync(record)) return Buffer.alloc(0);
   const bytes = readFileSync(record);

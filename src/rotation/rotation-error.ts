@@ -10,7 +10,7 @@ export class RotationError extends Error {
   }
 }
 
-/** Returns the error code of a file operation, or the message of an error without a code. */
+/** Returns the code of a file error, or the message of another error. */
 export function codeOf(error: unknown): string {
   return error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.message) : String(error);
 }

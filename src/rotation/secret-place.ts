@@ -62,7 +62,6 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
   };
 }
 
-/** Creates the error for a file that cannot be replaced, before any request. */
 export function notReplaceable(path: string, why: string): RotationError {
   return new RotationError(
     `${path} can't be replaced (${why}): its folder must be writable, and the file must not be a mount. Nothing was sent. With --out FILE the new credentials go to a file in another folder, and you put them in place`,

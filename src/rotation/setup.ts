@@ -57,7 +57,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Returns the intent's path: next to the token if that folder is writable, else in the folder of `out` or the working directory. */
+/** Returns the intent's path: next to the token if possible, else in the folder of `out` or the working directory. */
 function intentFileOf({ file }: SecretPlace, account: string, out: string | undefined): string {
   if (file && isWritable(dirname(file.real))) return resetMark(file.real);
   return resetMark(join(out === undefined ? process.cwd() : dirname(resolve(out)), account));
@@ -105,7 +105,7 @@ export function prepareReset(account: ResetAccount, deps: RotationDeps) {
     /** Name of the separate action token, if configured: a reset also revokes it. */
     actionToken: actionToken ? nameOf(actionToken, `the action token of ${name}`) : undefined,
     rotator: createRotator({ ...management, ...account.connect(), password: password.present }),
-    /** Returns the file for the response of a reset that is requested at `now` (ms since the Unix epoch). */
+    /** Returns the file for the response. `now`: time of the request (ms since the Unix epoch). */
     newRecord(now: number): string {
       const time = new Date(now).toISOString().replaceAll(/[-:]/g, '');
       return out ?? `${resolve(token.file?.path ?? name)}.rotated-${time}.json`;

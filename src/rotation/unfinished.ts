@@ -8,7 +8,7 @@ import { received } from './response-file.ts';
 import { RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
 
-/** Removes the intent of a reset that did not happen. */
+/** Removes the intent of a reset that did not happen, and the response file unless it is kept. */
 function discardIntent({ intentFile }: RotationSetup, { record }: Intent, isKept: boolean): void {
   if (!isKept) removeFile(record);
   removeFile(intentFile);
@@ -19,7 +19,7 @@ const keptText = (bytes: Buffer, { record }: Intent) =>
     ? ` The received part of the response is in ${record}: if it contains a "token", that is the new one.`
     : '';
 
-/** Returns the message if the old token is rejected or could not be checked, and there is no new one. */
+/** Returns the message if there is no new token and the old one is rejected or could not be checked. */
 function openMessage(
   verdict: Exclude<TokenCheckResult, 'accepted'>,
   bytes: Buffer,
@@ -37,10 +37,7 @@ function openMessage(
   return `${state}${kept} To recover, take the token from the service's own console and put it into ${setup.token.name}. Or, while the management login still works, remove ${setup.intentFile} and run this command again: that resets the token again.`;
 }
 
-/**
- * Finishes an interrupted reset and returns lines for the operator. If `isOver` is false, that reset did not happen and a new one
- * can start.
- */
+/** Finishes an interrupted reset and returns lines for the operator. If `isOver` is false, a new reset can start. */
 export async function settleReset(
   intent: Intent,
   setup: RotationSetup,
