@@ -61,8 +61,11 @@ interface Report {
 }
 
 /** Reports of all replicas, read by the replica that sends the heartbeat. */
-function createReports({ accounts, configured, store, holding, clock, config }: AgentHeartbeatDeps) {
-  const { every = 0 } = config.heartbeat ?? {};
+function createReports(
+  { accounts, configured, store, clock }: AgentHeartbeatDeps,
+  holding: NonNullable<AgentHeartbeatDeps['holding']>,
+  every: number,
+) {
   /** Last report of each account, and the monotonic time of its first read. */
   const seen = new Map<string, { readonly text: string | undefined; readonly since: number }>();
   // Maximum silence (ms), long enough for a takeover, during which an account has no holder.
@@ -74,7 +77,7 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
     const last = known?.text === text && known ? known : { text, since: now };
     seen.set(name, last);
     if (now - last.since <= silence) return text === undefined ? UNREAD : (JSON.parse(text) as Report).fault;
-    const holder = holding?.sharing()?.holders.get(name);
+    const holder = holding.sharing()?.holders.get(name);
     return holder === undefined ? `no replica holds ${name}` : `the replica ${holder} does not report ${name}`;
   }
 
@@ -82,7 +85,7 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
     async report(): Promise<void> {
       const row = (account: HeartbeatAccount): Report => ({ at: clock.now(), fault: failureOf(account) });
       // `accounts` also lists accounts that failed to open, but their leases are released.
-      const own = accounts().filter(({ name }) => holding?.held(name) ?? true);
+      const own = accounts().filter(({ name }) => holding.held(name));
       await Promise.all(own.map(each => store.commit(each.name, [{ key: REPORT, value: JSON.stringify(row(each)) }])));
     },
     /** Returns the faults of accounts held by other replicas. Rejects with StoreError. */
@@ -103,7 +106,7 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
 export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortSignal) => Promise<void>) | undefined {
   const { config, env, accounts, store, holding, clock } = deps;
   if (!config.heartbeat) return undefined;
-  const reports = holding && createReports(deps);
+  const reports = holding && createReports(deps, holding, config.heartbeat.every);
   const beat = createHeartbeat({
     ...deps,
     url: tokenSource(config.heartbeat.url, env),

@@ -1,6 +1,4 @@
-import { fingerprintOf, type Notice, sorted, timeText } from './notice.ts';
-
-type Labels = Readonly<Record<string, string>>;
+import { fingerprintOf, type Labels, type Notice, sorted, timeText } from './notice.ts';
 
 /** How alerts are grouped for a receiver. Times: milliseconds. */
 export interface Grouping {

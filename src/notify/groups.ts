@@ -1,8 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import { type Group, type Grouping, groupLabels, toNotification } from './group.ts';
-import { fingerprintOf, type Notice } from './notice.ts';
-
-type Labels = Readonly<Record<string, string>>;
+import { fingerprintOf, type Labels, type Notice } from './notice.ts';
 
 /** A change of an alert, waiting to be sent with its group. */
 export interface Waiting {

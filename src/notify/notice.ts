@@ -1,4 +1,4 @@
-type Labels = Readonly<Record<string, string>>;
+export type Labels = Readonly<Record<string, string>>;
 
 /** An alert as it is sent. Times: milliseconds since the Unix epoch. */
 export interface Notice {

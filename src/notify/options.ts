@@ -71,8 +71,6 @@ export const FORMATS: Readonly<Record<WebhookFormat, FormatTraits>> = {
 };
 const FORMAT_NAMES = Object.keys(FORMATS) as [WebhookFormat, ...WebhookFormat[]];
 
-const URL_FORMS = 'must be { env: NAME }, { file: PATH } or the URL itself';
-
 const webhookOptions = z
   .strictObject({
     url: secretAddress
@@ -105,8 +103,10 @@ const webhookOptions = z
   })
   .transform(({ url, ...options }, context) => {
     const { url: known, key } = FORMATS[options.format];
-    if (!url && known === undefined)
-      context.addIssue({ code: 'custom', path: ['url'], message: `is required: ${URL_FORMS}` });
+    if (!url && known === undefined) {
+      const message = 'is required: must be { env: NAME }, { file: PATH } or the URL itself';
+      context.addIssue({ code: 'custom', path: ['url'], message });
+    }
     if (options.secret === null && key !== undefined) {
       context.addIssue({ code: 'custom', path: ['secret'], message: `is required: ${key}` });
     }
@@ -149,14 +149,12 @@ export const heartbeatOptions = z.strictObject({
 
 export type HeartbeatOptions = z.output<typeof heartbeatOptions>;
 
-const notifierName = z
-  .string()
-  .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
-  .describe('Value of the label `notifier`; unique.');
-
 export const notifierOptions = z
   .strictObject({
-    name: notifierName,
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
+      .describe('Value of the label `notifier`; unique.'),
     alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
     webhook: webhookOptions
       .optional()

@@ -1,7 +1,6 @@
 import { isOpen } from '../kit/cron.ts';
+import type { Labels } from './notice.ts';
 import type { SilenceOptions } from './options.ts';
-
-type Labels = Readonly<Record<string, string>>;
 
 export type Silences = ReturnType<typeof createSilences>;
 

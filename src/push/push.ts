@@ -68,14 +68,8 @@ export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
   const id = identityOf([isOn, isOn && config.push.metrics]);
   if (before?.id === id) return before;
   if (!isOn) {
-    return {
-      id,
-      loops: undefined,
-      pushed: undefined,
-      sources: [],
-      trouble: () => undefined,
-      close: async () => undefined,
-    };
+    const nothing = { trouble: () => undefined, close: async () => undefined };
+    return { id, loops: undefined, pushed: undefined, sources: [], ...nothing };
   }
   const { close, sender, pushed } = await openExport(deps, before?.pushed);
   const loops = {

@@ -80,18 +80,16 @@ export function createSender(deps: SenderDeps) {
     trouble = { since: trouble?.since ?? clock.now(), reason };
   }
 
-  function healthy(): void {
-    if (trouble) log.info({}, 'the OTLP receiver accepts metrics again');
-    trouble = undefined;
-  }
-
   function accepted({ items }: Packet, text: string): void {
     const rejected = Math.min(items, text === '' ? 0 : rejectedItems(Buffer.from(text, 'latin1')));
     counters.items.inc({ outcome: 'exported' }, items - rejected);
     if (rejected > 0) counters.items.inc({ outcome: 'rejected' }, rejected);
     retry.succeeded();
     if (rejected > 0) troubled('partial success');
-    else healthy();
+    else if (trouble) {
+      log.info({}, 'the OTLP receiver accepts metrics again');
+      trouble = undefined;
+    }
   }
 
   function outcomeOf({ status, retryAfter, text }: Reply, packet: Packet): PushOutcome {

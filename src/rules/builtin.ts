@@ -1,11 +1,10 @@
+import type { Labels } from '../notify/notice.ts';
 import { type BuiltinAlert, builtinAlert, isAtLeast, sentAlerts } from './checks/alerts.ts';
 import type { Unknown } from './checks/check.ts';
 import type { CheckResult } from './checks/run.ts';
 import type { ActiveSeries, ConditionResult } from './evaluate-condition.ts';
 import type { EvaluatedRule } from './evaluation.ts';
 import type { BuiltinOptions } from './options.ts';
-
-type Labels = Readonly<Record<string, string>>;
 
 /** Returns the rules of built-in alerts. `externalUrl`: base URL of their runbooks; `more`: labels to add. */
 export const builtinRules = (

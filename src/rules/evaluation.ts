@@ -1,14 +1,12 @@
 import type { Clock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import type { Log } from '../kit/log.ts';
-import { fingerprintOf } from '../notify/notice.ts';
+import { fingerprintOf, type Labels } from '../notify/notice.ts';
 import type { AccountAlerts } from './account-alerts.ts';
 import type { Alert, Evaluated } from './alert.ts';
 import type { ActiveSeries, ConditionResult } from './evaluate-condition.ts';
 import { type AlertCondition, type AlertRule, expand } from './options.ts';
 import { advance } from './state.ts';
-
-type Labels = Readonly<Record<string, string>>;
 
 /** Formats a value with enough digits to compare it with a limit. */
 const short = (value: number) => String(Number(value.toPrecision(4)));
@@ -91,12 +89,6 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     }
   }
 
-  function overflow({ name, labels }: EvaluatedRule, value: number): Candidate {
-    const summary = `${name} has ${value} more series than the ${MAX_ALERTS} that get individual alerts.`;
-    const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
-    return { rule: name, labels: identity, annotations: { summary }, value };
-  }
-
   /**
    * Returns active series up to the limit by fingerprint, and the number of omitted ones. Existing alerts count, so that changing
    * labels cannot create unlimited alerts.
@@ -119,8 +111,9 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
       active.set(fingerprint, { rule: name, labels, annotations: expanded, value, heldFor });
     }
     if (omitted > 0) {
-      const rest = overflow(rule, omitted);
-      active.set(fingerprintOf(rest.labels), rest);
+      const labels = withoutEmpty({ ...more, alertname: name, account, overflow: 'true' });
+      const summary = `${name} has ${omitted} more series than the ${MAX_ALERTS} that get individual alerts.`;
+      active.set(fingerprintOf(labels), { rule: name, labels, annotations: { summary }, value: omitted });
     }
     return { active, omitted };
   }

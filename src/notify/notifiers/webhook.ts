@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Secret } from '../../kit/secret.ts';
 import { type Group, type Grouping, groupKey } from '../group.ts';
-import { fingerprintOf, type Notice, timeText } from '../notice.ts';
+import { fingerprintOf, type Labels, type Notice, timeText } from '../notice.ts';
 import { FORMATS, type WebhookFormat } from '../options.ts';
 import { errorOfPagerduty, pagerdutyEvent } from './pagerduty.ts';
 import { type NotifierDeps, postNotices, type Receiver, type SendResult } from './receiver.ts';
@@ -17,8 +17,6 @@ export interface WebhookDeps extends NotifierDeps {
 }
 
 const NO_END = '0001-01-01T00:00:00Z';
-
-type Labels = Readonly<Record<string, string>>;
 
 function common([first = {}, ...others]: readonly Labels[]): Labels {
   const shared = Object.entries(first).filter(([name, value]) => others.every(each => each[name] === value));

@@ -1,6 +1,5 @@
 import { printable } from '../../kit/text.ts';
-
-type Labels = Readonly<Record<string, string>>;
+import type { Labels } from '../notice.ts';
 
 export interface Link {
   readonly href: string;
