@@ -45,11 +45,11 @@ function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAcc
   return rounds.some(({ dataAt, idle }) => dataAt === undefined && idle !== 'not_due') ? UNREAD : undefined;
 }
 
-/** Returns the health of all accounts; undefined if some are unread and no other fault exists. `others`: faults of other replicas. */
+/** Returns the health of all accounts; undefined if some are unread and none has failed. `others`: failures of other replicas. */
 export function healthOf(accounts: readonly HeartbeatAccount[], others: readonly string[] = []): Health | undefined {
-  const faults = [...accounts.flatMap(account => failureOf(account) ?? []), ...others];
-  const known = faults.filter(fault => fault !== UNREAD);
-  if (known.length === 0) return faults.length > 0 ? undefined : { isHealthy: true };
+  const failures = [...accounts.flatMap(account => failureOf(account) ?? []), ...others];
+  const known = failures.filter(failure => failure !== UNREAD);
+  if (known.length === 0) return failures.length > 0 ? undefined : { isHealthy: true };
   const rest = known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : '';
   return { isHealthy: false, why: `${known.slice(0, MAX_NAMED).join(', ')}${rest}` };
 }
@@ -88,8 +88,8 @@ function createReports(
       const own = accounts().filter(({ name }) => holding.held(name));
       await Promise.all(own.map(each => store.commit(each.name, [{ key: REPORT, value: JSON.stringify(row(each)) }])));
     },
-    /** Returns the faults of accounts held by other replicas. Rejects with StoreError. */
-    async faults(): Promise<readonly string[]> {
+    /** Returns the failures of accounts of other replicas. Rejects with StoreError. */
+    async failures(): Promise<readonly string[]> {
       const own = new Set(accounts().map(({ name }) => name));
       const reports = store.replicas && (await store.valuesOf(REPORT));
       const others = configured().filter(name => !own.has(name));
@@ -113,7 +113,7 @@ export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortS
     async health() {
       // An agent that cannot write to its store is unhealthy: counters are frozen and alerts may be lost.
       await store.commit(NO_ACCOUNT, [{ key: REPORT, value: new Date(clock.now()).toISOString() }]);
-      return healthOf(accounts(), await reports?.faults());
+      return healthOf(accounts(), await reports?.failures());
     },
   });
   if (!reports || !holding) return beat;

@@ -41,7 +41,7 @@ interface Item extends Omit<OutboxEntry, 'takes' | 'row'> {
   /** Whether it was sent or dropped, so its row must be deleted. */
   isDone: boolean;
   /** Whether its account moved to another replica, so its row stays. */
-  isLeft: boolean;
+  isReleased: boolean;
 }
 
 export interface QueueDeps {
@@ -193,9 +193,9 @@ export function createReceiverQueue(deps: QueueDeps) {
   }
 
   /** Drops requests of an account, except the one in flight. */
-  function leave(left: string): void {
-    for (const item of queue.filter(each => each.account === left && each !== current?.item)) {
-      item.isLeft = true;
+  function release(released: string): void {
+    for (const item of queue.filter(each => each.account === released && each !== current?.item)) {
+      item.isReleased = true;
       removeFrom(queue, item);
       if (!item.isDone) count(item.order, -1);
     }
@@ -211,7 +211,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       const isNext = isDue(item) && !held.has(item.order) && !others.has(item.account);
       const isOthers = isNext && !(await holds.has(item.account));
       if (isOthers) others.add(item.account);
-      if (isOthers || item.isLeft) continue;
+      if (isOthers || item.isReleased) continue;
       const { promise: ended, resolve } = Promise.withResolvers<void>();
       current = { item, ended };
       try {
@@ -233,7 +233,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       const left = Math.min(DROP_AFTER, Math.max(0, request.at + DROP_AFTER - clock.now()));
       const dropAt = clock.monotonic() + left;
       const retry = createRetry(BACKOFF, clock, random);
-      queue.push({ ...request, row: request.row, changes: [], dropAt, retry, isDone: false, isLeft: false });
+      queue.push({ ...request, row: request.row, changes: [], dropAt, retry, isDone: false, isReleased: false });
       count(request.order, 1);
       const oldest = waiting > MAX_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
@@ -242,10 +242,10 @@ export function createReceiverQueue(deps: QueueDeps) {
     isQueued: (order: string): boolean => queued.has(order),
     /** Drops the requests of an account but keeps their rows. Resolves when its request in flight has ended. */
     async releaseAccount(account: string): Promise<void> {
-      leave(account);
+      release(account);
       if (current?.item.account !== account) return;
       await current.ended;
-      leave(account);
+      release(account);
     },
     rows: (): readonly RowKey[] => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
     retryNow(): void {

@@ -42,7 +42,7 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
   let configured = deps.accounts;
   let isDraining = false;
   let events: LeaseEvents | undefined;
-  let away: { readonly since: number; failedAt: number; error: unknown } | undefined;
+  let outage: { readonly since: number; failedAt: number; error: unknown } | undefined;
   let running: Promise<void> | undefined;
   const shutdown = new AbortController();
   const ended = new AbortController();
@@ -76,11 +76,11 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
 
   function failed(error: unknown): void {
     const failedAt = clock.monotonic();
-    if (away) {
-      Object.assign(away, { failedAt, error });
+    if (outage) {
+      Object.assign(outage, { failedAt, error });
       return;
     }
-    away = { since: clock.now(), failedAt, error };
+    outage = { since: clock.now(), failedAt, error };
     log.warn(
       { error: String(error) },
       'database unavailable: polling continues, counters are frozen, auto-cancel is suspended',
@@ -88,9 +88,9 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
   }
 
   function succeeded(): void {
-    if (!away) return;
-    const seconds = Math.round((clock.now() - away.since) / 1000);
-    away = undefined;
+    if (!outage) return;
+    const seconds = Math.round((clock.now() - outage.since) / 1000);
+    outage = undefined;
     log.info({ seconds }, 'database available again');
   }
 
@@ -131,9 +131,10 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
   }
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
-  const isCurrent = (account: string) => away !== undefined || replicas.remaining(account) > 0;
+  const isCurrent = (account: string) => outage !== undefined || replicas.remaining(account) > 0;
   /** Whether a renewal has just failed, so that another attempt would only delay requests. */
-  const isCertainlyUnavailable = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
+  const isCertainlyUnavailable = () =>
+    outage !== undefined && clock.monotonic() - outage.failedAt < (leaseTime * 2) / 3;
 
   return {
     self: replicas.self,
@@ -154,11 +155,11 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
       return holder !== undefined && holder !== replicas.self.id;
     },
     /** Whether the last renewal failed: the holders of leases are unknown. */
-    isUnavailable: (): boolean => away !== undefined,
+    isUnavailable: (): boolean => outage !== undefined,
     /** Returns the time of the first failed renewal (ms since the Unix epoch); undefined if the last renewal succeeded. */
-    unavailableSince: (): number | undefined => away?.since,
+    unavailableSince: (): number | undefined => outage?.since,
     assertAvailable(): void {
-      if (away) throw away.error;
+      if (outage) throw outage.error;
     },
     /** Renews immediately, or joins a renewal in flight. Never rejects. */
     renew,
@@ -210,11 +211,11 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
       const renewed = Promise.all([loops.close(), running]);
       async function leave(): Promise<void> {
         // An unresponsive renewal would delay the shutdown.
-        if (!away) await renewed;
+        if (!outage) await renewed;
         for (const account of [...held, ...leaving.keys()]) closed.add(account);
         held.clear();
         leaving.clear();
-        if (away) throw away.error;
+        if (outage) throw outage.error;
         await replicas.release([...closed]);
         await replicas.leave();
       }

@@ -34,7 +34,7 @@ export async function rotateToken(account: ResetAccount, deps: RotateDeps): Prom
     say(lines);
     if (isOver) return;
   }
-  const intent = await agree(setup, deps);
+  const intent = await confirmReset(setup, deps);
   say(await deps.uninterrupted(() => reset(intent, setup)));
 }
 
@@ -50,7 +50,7 @@ function rehearse({ token, password, out }: RotationSetup): void {
 }
 
 /** Checks the preconditions of a reset, then asks for confirmation. */
-async function agree(setup: RotationSetup, { clock, confirm }: RotateDeps): Promise<Intent> {
+async function confirmReset(setup: RotationSetup, { clock, confirm }: RotateDeps): Promise<Intent> {
   const { account, token, managementUrl } = setup;
   const now = clock.now();
   const record = setup.newRecord(now);

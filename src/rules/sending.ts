@@ -139,7 +139,7 @@ export class Sending {
     try {
       await outbox.use(this.#receivers.all);
     } catch (error) {
-      this.#deps.log.warn({ error: String(error) }, 'rows of removed notifiers were left in the store');
+      this.#deps.log.warn({ error: String(error) }, 'failed to delete rows of removed notifiers from the store');
     }
   }
 

@@ -66,11 +66,11 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const grown = messages === null ? 'unknown' : growth(input, messages);
       if (grown === 'none') return [];
       if (grown === 'unknown' || messages === null) return UNKNOWN;
-      const came = input.changes.rise(dlqFamilies.entered.name, entered ?? undefined, HOUR);
-      const news = came
-        ? `${plural(came.by, 'dead letter')} entered ${within(came.overSeconds)}; the queue grew`
+      const rise = input.changes.rise(dlqFamilies.entered.name, entered ?? undefined, HOUR);
+      const start = rise
+        ? `${plural(rise.by, 'dead letter')} entered ${within(rise.overSeconds)}; the queue grew`
         : 'The dead-letter queue grew';
-      return `${news} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.`;
+      return `${start} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.`;
     },
   }),
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {

@@ -33,15 +33,15 @@ const DATA: Readonly<Record<string, string>> = {
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
 /** Returns the rounds that query the service. The collector `account` reads a local record. */
-const asking = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => collector !== 'account');
+const polled = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => collector !== 'account');
 
 /** Returns the rounds that gauges depend on. */
-const deciding = (view: CheckedAccount) => asking(view).filter(round => !isAuxiliary(round));
+const deciding = (view: CheckedAccount) => polled(view).filter(round => !isAuxiliary(round));
 
 /** Returns the most frequent of these rounds for each collector: it detects an outage first. */
 function pulses(view: CheckedAccount): CheckedRound[] {
-  const polled = deciding(view).filter(({ state }) => state !== 'waiting');
-  return [...Map.groupBy(polled, ({ collector }) => collector).values()].map(rounds =>
+  const active = deciding(view).filter(({ state }) => state !== 'waiting');
+  return [...Map.groupBy(active, ({ collector }) => collector).values()].map(rounds =>
     rounds.reduce((a, b) => (b.everySeconds < a.everySeconds ? b : a)),
   );
 }
@@ -54,19 +54,19 @@ function newestOf(rounds: readonly CheckedRound[]): number | undefined {
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-const lastRead = (view: CheckedAccount) => newestOf(asking(view));
+const lastRead = (view: CheckedAccount) => newestOf(polled(view));
 
 const ofCollector = (view: CheckedAccount, collector: string) =>
-  asking(view).filter(round => round.collector === collector);
+  polled(view).filter(round => round.collector === collector);
 
 /** Returns the time of the oldest shown data. If a collector's most frequent round has not completed, its other rounds count. */
-function trueAt(view: CheckedAccount): number | undefined {
+function oldestShownAt(view: CheckedAccount): number | undefined {
   const newest = pulses(view).flatMap(round => newestOf([round]) ?? newestOf(ofCollector(view, round.collector)) ?? []);
   return newest.length === 0 ? undefined : Math.min(...newest);
 }
 
-function ofShown({ view, now }: CheckInput): string {
-  const time = trueAt(view);
+function shownDataText({ view, now }: CheckInput): string {
+  const time = oldestShownAt(view);
   if (time === undefined) return 'nothing has been read since the agent started';
   const isGone = pulses(view).every(({ state }) => state === 'withdrawn');
   return isGone
@@ -103,7 +103,7 @@ export const NOT_OPENED = 'the account could not be opened';
 
 /** Returns why the account could not be opened; undefined for an open account. */
 const notOpened = (view: CheckedAccount) =>
-  asking(view).find(({ failure }) => failure?.message.startsWith(NOT_OPENED))?.failure?.message;
+  polled(view).find(({ failure }) => failure?.message.startsWith(NOT_OPENED))?.failure?.message;
 
 /** Whether nothing of the account can be read, so that findings about its parts would only repeat that. */
 const isUnreadable = (view: CheckedAccount) =>
@@ -168,10 +168,10 @@ export const READING: readonly AccountCheck[] = [
       const { view } = input;
       const { tokenRejected } = view.calls;
       if (tokenRejected !== true) return tokenRejected === null ? UNKNOWN : [];
-      const rejected = asking(view).filter(({ failure }) => failure?.reason === 'unauthorized');
+      const rejected = polled(view).filter(({ failure }) => failure?.reason === 'unauthorized');
       const [why] = rejected.flatMap(round => serviceError(round) ?? []);
       const status = why === undefined ? '401' : `401: ${why}`;
-      return { since: lastRead(view), text: `The service rejects the token (${status}); ${ofShown(input)}.` };
+      return { since: lastRead(view), text: `The service rejects the token (${status}); ${shownDataText(input)}.` };
     },
   }),
   defineCheck('service_unavailable', 'DeliveryBlind', {
@@ -186,7 +186,7 @@ export const READING: readonly AccountCheck[] = [
       }
       const since = lastRead(view);
       const lasts = since === undefined ? seenFor(input, 'service_unavailable', null) : now - since;
-      const text = `${outageText(failed, lasts < 1000 ? '' : ` for ${durationText(lasts / 1000)}`)}; ${ofShown(input)}.`;
+      const text = `${outageText(failed, lasts < 1000 ? '' : ` for ${durationText(lasts / 1000)}`)}; ${shownDataText(input)}.`;
       return { since, severity: lasts < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
     },
   }),
@@ -207,7 +207,7 @@ export const READING: readonly AccountCheck[] = [
     when: 'a round that no gauge depends on is stale',
     check({ view, now }) {
       if (isUnreadable(view)) return UNKNOWN;
-      return asking(view)
+      return polled(view)
         .filter(isAuxiliary)
         .flatMap((each): Finding | Unknown | [] => {
           const { collector, round, dataAt, failure } = each;
