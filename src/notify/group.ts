@@ -32,13 +32,19 @@ export function groupKey(labels: Labels): string {
     .join(', ')}}`;
 }
 
-function fitting(notices: readonly Notice[]): readonly Notice[] {
-  let bytes = 0;
-  const end = notices.findIndex((notice, index) => {
-    bytes += Buffer.byteLength(JSON.stringify(notice));
-    return index > 0 && (index >= MAX_ALERTS || bytes > MAX_BYTES);
+/** Returns the first items up to a number and a total size, at least one. */
+export function firstWithin<T>(
+  items: readonly T[],
+  maxItems: number,
+  maxSize: number,
+  sizeOf: (item: T) => number,
+): readonly T[] {
+  let size = 0;
+  const end = items.findIndex((item, index) => {
+    size += sizeOf(item);
+    return index > 0 && (index >= maxItems || size > maxSize);
   });
-  return end < 0 ? notices : notices.slice(0, end);
+  return end < 0 ? items : items.slice(0, end);
 }
 
 /** Returns the notification of a group: the latest change of each alert, and all other firing alerts. */
@@ -55,7 +61,8 @@ export function toNotification(
     if (notice.status === 'resolved' || all.get(fingerprint)?.startsAt !== notice.startsAt)
       all.set(fingerprint, notice);
   }
-  const notices = fitting([...all.values()]);
+  const bytesOf = (notice: Notice) => Buffer.byteLength(JSON.stringify(notice));
+  const notices = firstWithin([...all.values()], MAX_ALERTS, MAX_BYTES, bytesOf);
   const [first] = notices;
   const isLone = first !== undefined && all.size === 1 && changed.length > 0;
   const status = notices.some(each => each.status === 'firing') ? 'firing' : 'resolved';

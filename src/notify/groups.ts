@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { type Group, type Grouping, groupLabels, toNotification } from './group.ts';
+import { firstWithin, type Group, type Grouping, groupLabels, toNotification } from './group.ts';
 import { fingerprintOf, type Labels, type Notice } from './notice.ts';
 
 /** A change of an alert, waiting to be sent with its group. */
@@ -47,15 +47,6 @@ const CHECK_EVERY = 10_000;
 /** Approximate maximum number of notifications and changes per pass, about 10 ms of work. The rest follows in the next pass. */
 const MAX_AT_ONCE = 250;
 const MAX_CHANGES = 1000;
-
-function forOnePass<W>(groups: readonly [string, Gathering<W>][]): readonly [string, Gathering<W>][] {
-  let changes = 0;
-  const end = groups.findIndex(([, { waiting }], index) => {
-    changes += waiting.length;
-    return index > 0 && (index >= MAX_AT_ONCE || changes > MAX_CHANGES);
-  });
-  return end < 0 ? groups : groups.slice(0, end);
-}
 
 /** Selects one episode per alert for this notification. Later episodes wait for the next one, so none is lost. */
 function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly taken: W[]; readonly rest: W[] } {
@@ -125,7 +116,8 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
     /** Removes and returns due notifications. Skips groups with a queued request. */
     due(isQueued: (id: string) => boolean): readonly Due<W>[] {
       const [at, now] = [clock.now(), clock.monotonic()];
-      const changed = forOnePass([...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isQueued(id)));
+      const ready = [...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isQueued(id));
+      const changed = firstWithin(ready, MAX_AT_ONCE, MAX_CHANGES, ([, { waiting }]) => waiting.length);
       const isChecking = now >= nextCheckAt;
       if (changed.length === 0 && !isChecking) return [];
       const byGroup = firingByGroup(firing(), grouping);
@@ -141,11 +133,9 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
         ([id, { notices }]) => !changedIds.has(id) && !gathering.has(id) && !isQueued(id) && isOld(id, notices, at),
       );
       if (old.length <= MAX_AT_ONCE) nextCheckAt = now + Math.min(CHECK_EVERY, grouping.repeatEvery / 10);
-      const repeats = old
-        .slice(0, MAX_AT_ONCE)
-        .map(
-          ([id, { labels, notices }]): Due<W> => ({ id, at, taken: [], ...toNotification(labels, [], notices, at) }),
-        );
+      const repeats = old.slice(0, MAX_AT_ONCE).map(([id, { labels, notices }]): Due<W> => {
+        return { id, at, taken: [], ...toNotification(labels, [], notices, at) };
+      });
       return [...changes, ...repeats];
     },
     /** `last`: undefined if all alerts of the group are resolved. */

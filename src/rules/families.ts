@@ -20,7 +20,6 @@ export const alertFamilies: ReadonlyMap<string, AlertFamily> = new Map(
     .map(each => [each.family.name, each]),
 );
 
-/** Returns the collectors that a condition needs. */
 export const collectorsOf = (when: AlertCondition): readonly string[] =>
   when.kind === 'stale'
     ? [when.collector]

@@ -41,7 +41,6 @@ export interface NotifierDeps {
 export const SEND_OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
 export interface ResponseMeaning {
-  /** Whether a status means that the content was rejected. */
   isRefusal(status: number): boolean;
   /** Returns the error in a response body, from a fixed set of words; undefined if there is no such error. */
   readonly errorIn?: ((text: string) => string | undefined) | undefined;

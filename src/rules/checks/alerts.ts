@@ -143,7 +143,6 @@ export function builtinAlert(
   return { severity: 'warning', for: 0, keepFiringFor: KEEP_FIRING_FOR, ...builtinAlerts[name] };
 }
 
-/** Whether a severity is at least as high as another. */
 export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>
   CHECK_SEVERITIES.indexOf(severity) <= CHECK_SEVERITIES.indexOf(lowest);
 

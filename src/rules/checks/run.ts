@@ -8,7 +8,6 @@ import { MESSAGES } from './messages.ts';
 import { READING } from './reading.ts';
 import { SCHEDULES } from './schedules.ts';
 
-/** All checks of an account. */
 export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...READING,
   ...MESSAGES,
