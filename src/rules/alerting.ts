@@ -99,8 +99,6 @@ export class Alerting {
   readonly #sending: Sending;
   #config: AlertingSettings;
   #silences: Silences;
-  /** Prevents a concurrent open or reload from starting an evaluation after `stop`. */
-  #isStopped = false;
   #checkAgent: (() => readonly CheckResult[]) | undefined;
 
   /** Throws if a secret of a notifier is missing. */
@@ -233,9 +231,8 @@ export class Alerting {
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    const loops = [...this.#entries.values()].map(({ loop }) => loop.close());
-    await Promise.all([this.#sending.stop(), ...loops]);
+    const sending = this.#sending.stop();
+    await Promise.all([sending, ...[...this.#entries.values()].map(({ loop }) => loop.close())]);
   }
 
   async close(): Promise<void> {
@@ -278,7 +275,7 @@ export class Alerting {
     alerts.setUnknown(all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name));
     entry.rules = all;
     entry.evaluate = createAlerts({ alerts, rules, builtin, ...data, histories, clock, log, tracer });
-    if (this.#sending.isStarted) await this.#startEvaluation(entry);
+    await this.#startEvaluation(entry);
   }
 
   async #openStates(account: string): Promise<void> {
@@ -311,7 +308,7 @@ export class Alerting {
       void entry.loop.close();
     };
     await entry.evaluate();
-    if (this.#sending.isStarted) await this.#startEvaluation(entry);
+    await this.#startEvaluation(entry);
   }
 
   async #save(entry: Entry | undefined): Promise<void> {
@@ -337,7 +334,7 @@ export class Alerting {
   }
 
   async #startEvaluation(entry: Entry): Promise<void> {
-    if (this.#isStopped) return;
+    if (!this.#sending.isStarted) return;
     const { evaluateEvery: every } = this.#config.alerts;
     // Evaluating a thousand accounts at once would block the event loop.
     const firstDelay = every * this.#deps.random();

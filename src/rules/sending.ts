@@ -107,7 +107,7 @@ export class Sending {
   }
 
   get isStarted(): boolean {
-    return this.#loops !== undefined;
+    return this.#loops !== undefined && !this.#isStopped;
   }
 
   /** Loop bodies that send notifications. They never reject. */
