@@ -16,6 +16,7 @@ import {
 } from './outbox-rows.ts';
 import {
   createReceiverQueue,
+  deleteRows,
   MAX_WAITING,
   type OutboxEntry,
   type QueueDeps,
@@ -140,10 +141,8 @@ export function createOutbox(deps: OutboxDeps) {
     const old = groups?.obsolete(queue.isQueued) ?? [];
     if (old.length === 0) return;
     for (const [id] of old) groups?.setLastNotification(id, undefined);
-    for (const [account, ids] of Map.groupBy(old, ([, account]) => account)) {
-      const changes = ids.map(([id]) => ({ key: notificationKey(receiver, id), value: null }));
-      await store.commit(account, changes).catch(() => undefined);
-    }
+    const rows = old.map(([id, account]) => ({ account, key: notificationKey(receiver, id) }));
+    await deleteRows(store, rows).catch(() => undefined);
   }
 
   async function sendOf(line: Line, signal: AbortSignal): Promise<void> {
@@ -210,7 +209,7 @@ export function createOutbox(deps: OutboxDeps) {
     if (notifier !== undefined) {
       log.warn({ account, notifier }, 'dropped a notification: its notifier is no longer configured');
     }
-    for (const { account, key } of rows) await store.commit(account, [{ key, value: null }]);
+    await deleteRows(store, rows);
   }
 
   return {
@@ -238,8 +237,11 @@ export function createOutbox(deps: OutboxDeps) {
         const { waiting = [], lastNotifications = new Map<string, LastNotification>() } = groups?.all() ?? {};
         const rows = [...queue.rows(), ...waiting.map(({ account, key }) => ({ account, key }))];
         if (rows.length > 0) await discard({ rows, notifier: receiver.notifier });
-        for (const [id, { account }] of lastNotifications)
-          await store.commit(account, [{ key: notificationKey(receiver, id), value: null }]);
+        const times = [...lastNotifications].map(([id, { account }]) => ({
+          account,
+          key: notificationKey(receiver, id),
+        }));
+        await deleteRows(store, times);
       }
     },
     /** Drops an account that moves to another replica and keeps its rows. Resolves when its requests in flight have ended. */

@@ -67,9 +67,18 @@ const DROP_AFTER = 24 * 3_600_000;
 export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
-/** Whether a rejected request is retried, because the receiver's key may be wrong. Groups are repeated instead; others expire. */
+/** Whether a rejected request is retried: the receiver's key may be wrong. Groups are repeated; resolved or expiring notices are dropped. */
 const isRetried = ({ group, notices }: OutboxEntry) =>
   group === undefined && notices.every(({ status, lasts }) => status === 'firing' && lasts === undefined);
+
+/** Deletes rows, all rows of an account in one commit. Rejects with StoreError. */
+export async function deleteRows(store: Pick<Store, 'commit'>, rows: readonly RowKey[]): Promise<void> {
+  const removals = [...Map.groupBy(rows, ({ account }) => account)].map(([account, keys]) => {
+    const changes = keys.map(({ key }) => ({ key, value: null }));
+    return store.commit(account, changes);
+  });
+  await Promise.all(removals);
+}
 
 function removeFrom(queue: Item[], item: Item): void {
   const at = queue.indexOf(item);
@@ -113,17 +122,8 @@ export function createReceiverQueue(deps: QueueDeps) {
 
   /** Deletes the rows that requests replace. Call before deleting the rows of the requests. Rejects with StoreError. */
   async function settle(items: readonly Item[]): Promise<void> {
-    const taken = Map.groupBy(
-      items.flatMap(({ takes }) => takes),
-      ({ account }) => account,
-    );
-    const removals = [...taken].map(([account, rows]) =>
-      store.commit(
-        account,
-        rows.map(({ key }) => ({ key, value: null })),
-      ),
-    );
-    await Promise.all(removals);
+    const taken = items.flatMap(({ takes }) => takes);
+    await deleteRows(store, taken);
     for (const item of items) item.takes = [];
   }
 
