@@ -17,7 +17,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['scheduler', 850, 'kit model store'],
   ['replicas', 390, 'kit upstream store metrics scheduler'],
   ['history', 660, 'kit model store metrics'],
-  ['push', 750, 'kit metrics upstream'],
+  ['push', 740, 'kit metrics upstream'],
   ['collectors', 7500, 'kit model upstream store metrics scheduler'],
   ['rotation', 650, 'kit model upstream'],
   ['notify', 1930, 'kit model upstream store replicas collectors'],

@@ -44,8 +44,16 @@ export interface PushDeps {
 /** Time limit of the last push, in real time (ms). Unsent metrics are dropped. */
 const MAX_FLUSH_MS = 3000;
 
-async function openExport(deps: PushDeps, before: PushedMetrics | undefined) {
-  const { config, env, process, instance, meter, log } = deps;
+/** Returns `before` if its settings are equal, else a new push with its queue. Rejects with an Error for an unsupported setting. */
+export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
+  const { config, env, process, instance, meter, shown, log } = deps;
+  const isOn = isPushed(config.push.metrics, env);
+  const id = identityOf([isOn, isOn && config.push.metrics]);
+  if (before?.id === id) return before;
+  if (!isOn) {
+    const nothing = { trouble: () => undefined, close: async () => undefined };
+    return { id, loops: undefined, pushed: undefined, sources: [], ...nothing };
+  }
   const target = targetOf(config.push.metrics, env);
   const [{ createPushedMetrics, resourceOf }, { createSender }] = await Promise.all([
     import('./push-metrics.ts'),
@@ -57,21 +65,8 @@ async function openExport(deps: PushDeps, before: PushedMetrics | undefined) {
   // A bug in one source must not stop the push of all others.
   const failed = ({ account }: Source, error: unknown) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
-  const created = { ...deps, origin, refresh: process.refresh, items: meter.items, failed };
-  return { close, sender, pushed: before ?? createPushedMetrics(created) };
-}
-
-/** Returns `before` if its settings are equal, else a new push with its queue. Rejects with an Error for an unsupported setting. */
-export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
-  const { config, env, meter, shown } = deps;
-  const isOn = isPushed(config.push.metrics, env);
-  const id = identityOf([isOn, isOn && config.push.metrics]);
-  if (before?.id === id) return before;
-  if (!isOn) {
-    const nothing = { trouble: () => undefined, close: async () => undefined };
-    return { id, loops: undefined, pushed: undefined, sources: [], ...nothing };
-  }
-  const { close, sender, pushed } = await openExport(deps, before?.pushed);
+  const pushed =
+    before?.pushed ?? createPushedMetrics({ ...deps, origin, refresh: process.refresh, items: meter.items, failed });
   const loops = {
     enqueue: (signal: AbortSignal) => pushed.enqueue(shown(), sender, signal),
     send: (signal: AbortSignal) => pushed.send(sender, signal),
@@ -84,14 +79,11 @@ export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
     sources: [meter.source],
     trouble: sender.trouble,
     async close(next) {
-      const finish = (signal: AbortSignal) =>
-        unlessAborted(
-          loops.enqueue(signal).then(() => loops.send(signal)),
-          signal,
-        );
       if (isClosed) return;
       isClosed = true;
       const never = new AbortController().signal;
+      const pushAll = (signal: AbortSignal) => loops.enqueue(signal).then(() => loops.send(signal));
+      const finish = (signal: AbortSignal) => unlessAborted(pushAll(signal), signal);
       if (next?.pushed !== pushed) await withDeadline(MAX_FLUSH_MS, never, finish).catch(() => undefined);
       await close();
     },
