@@ -3,8 +3,8 @@ import { encodeChunk, SAMPLE_STEPS, thin } from './chunk.ts';
 import { type HistoryRows, rowBytes } from './rows.ts';
 
 /**
- * Shrinks rows to their limit: deletes damaged ones, thins large and old hours, then deletes the oldest. Keeps the current
- * hour. Rejects with StoreError.
+ * Shrinks rows to their limit: deletes damaged ones, thins large and old hours, then deletes the oldest. Keeps the current hour,
+ * `now`. Rejects with StoreError.
  */
 export async function shrink(
   rows: Pick<HistoryRows, 'load' | 'set'>,

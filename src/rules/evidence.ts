@@ -37,7 +37,12 @@ export function createAlertEvidence(
   facts: AlertFacts,
   clock: Pick<Clock, 'now' | 'monotonic'>,
   histories: Histories = new Map(),
-) {
+): AlertEvidence & {
+  /** Fills new histories with recorded values, before the first `record`. Rejects with StoreError and does not try again. */
+  restore(past: Past): Promise<void>;
+  /** Adds the current values to the histories. Call once before each evaluation. */
+  record(): void;
+} {
   const windows = new Map(
     conditions.flatMap(windowsOf).map(({ selector, over }) => {
       const id = windowId(selector, over);
@@ -59,14 +64,12 @@ export function createAlertEvidence(
     series,
     isPartial: facts.isPartial,
     firsts: (selector, over) => windows.get(windowId(selector, over))?.history.firsts(clock.monotonic()),
-    /** Fills new histories with recorded values, before the first `record`. Rejects with StoreError and does not try again. */
-    async restore(past: Past): Promise<void> {
+    async restore(past) {
       const all = fresh;
       fresh = [];
       for (const { selector, over, history } of all) history.restore(await past(selector, over));
     },
-    /** Adds the current values to the histories. Call once before each evaluation. */
-    record(): void {
+    record() {
       const at = clock.monotonic();
       for (const [id, { selector, history }] of windows) {
         // The step from partial to complete data must not count as growth.
@@ -75,5 +78,5 @@ export function createAlertEvidence(
         histories.set(id, history);
       }
     },
-  } satisfies AlertEvidence & Record<string, unknown>;
+  };
 }
