@@ -18,7 +18,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
   const hours = () => [...past.keys(), ...(open ? [open.hour] : [])];
   const whole = (hour: number) => (cut.has(hour) ? undefined : get(hour));
 
-  /** Evicts old samples, for processes with a thousand accounts. */
+  /** Evicts old samples, because a process may have a thousand accounts. */
   function trim(at: number, hour: number): void {
     const from = at - span;
     for (const each of past.keys()) {

@@ -225,8 +225,8 @@ export function createOutbox(deps: OutboxDeps) {
       if (!replicas) for (const each of unwanted) await discard(each);
     },
     /**
-     * Replaces the receivers, once their senders have ended. The queue of a receiver depends on its notifier and member. Deletes the
-     * rows of removed receivers; rejects with StoreError if that fails.
+     * Replaces the receivers, once their senders have ended. A receiver inherits the queue of its notifier and member. Deletes the rows
+     * of removed receivers; rejects with StoreError if that fails.
      */
     async use(receivers: readonly Receiver[]): Promise<void> {
       const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));

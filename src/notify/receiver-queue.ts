@@ -71,7 +71,7 @@ const BACKOFF = { first: 1000, longest: 300_000 };
 const isRetried = ({ group, notices }: OutboxEntry) =>
   group === undefined && notices.every(({ status, lasts }) => status === 'firing' && lasts === undefined);
 
-/** Deletes rows, all rows of an account in one commit. Rejects with StoreError. */
+/** Deletes rows with one commit per account. Rejects with StoreError. */
 export async function deleteRows(store: Pick<Store, 'commit'>, rows: readonly RowKey[]): Promise<void> {
   const removals = [...Map.groupBy(rows, ({ account }) => account)].map(([account, keys]) => {
     const changes = keys.map(({ key }) => ({ key, value: null }));

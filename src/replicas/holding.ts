@@ -144,7 +144,8 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
     remaining: (account: string): number => replicas.remaining(account),
     /**
      * Whether the lease of an owned account is valid by the monotonic clock, or the database is unavailable. Wrongly true after a
-     * suspend of the machine, which stops the monotonic clock: the database also checks the epoch of commits and cancels.
+     * suspend of the machine, which stops the monotonic clock. That is safe, because the database checks the epoch of commits and
+     * cancels.
      */
     isCurrent,
     /** Returns the distribution of accounts; undefined before the first renewal. */

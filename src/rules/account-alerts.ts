@@ -68,7 +68,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     });
   }
 
-  /** Adds rows of changed states. A stored value or annotation may be outdated. */
+  /** Adds rows only of changed states, so stored values and annotations may be outdated. */
   function noteChangedStates({ alerts }: Evaluated): void {
     for (const fingerprint of new Set([...stored.keys(), ...alerts.keys()])) {
       const alert = alerts.get(fingerprint);

@@ -19,7 +19,7 @@ export interface Evaluated {
   readonly alerts: ReadonlyMap<string, Alert>;
   /** Rules with series of unknown state. */
   readonly unknown: ReadonlySet<string>;
-  /** Number of matching series without individual alerts, because they are over the limit, by rule. */
+  /** Number of matching series over the limit, by rule. They have no individual alerts. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 

@@ -56,7 +56,10 @@ function evaluateRatio(
   return of >= atLeast && rise / of > above ? [{ labels: {}, value: rise / of }] : [];
 }
 
-/** Evaluates a condition for one account. Without data or history, the result is unknown. Unreadable rows can only prove it. */
+/**
+ * Evaluates a condition for one account. The result is unknown without data or history, and with unreadable rows, unless the
+ * condition is certain.
+ */
 export function evaluateCondition(condition: AlertCondition, evidence: AlertEvidence): ConditionResult {
   const result = evaluateComplete(condition, evidence);
   if (result === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return result;

@@ -12,7 +12,7 @@ const MAX_SERIES = 1000;
 /** Returns the name of a series that is 1 whenever the selected series were recorded. Stale and partial data is not recorded. */
 const markerOf = ({ metric, labels }: Selector) => `?${JSON.stringify([metric, labels])}`;
 
-/** Returns a function that returns the current values to record for these conditions, by series. */
+/** Returns a function that selects the current values to record, by series. */
 export function createSelection(conditions: readonly AlertCondition[], facts: AlertFacts): () => Map<string, number> {
   const selectors = new Map(conditions.flatMap(windowsOf).map(({ selector }) => [markerOf(selector), selector]));
   return () => {

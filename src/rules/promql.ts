@@ -62,7 +62,7 @@ export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
 
 export type VectorOf = (selector: string) => string;
 
-/** Returns the maximum of a family over replicas, which a restarted replica or one with less data does not lower. */
+/** Returns the maximum of a family over replicas, so that replicas with less data do not lower it. */
 export const highest = <L extends string>(family: QueriedFamily<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
   highestOf(of(series(family, where)), family.labels);
 
