@@ -80,7 +80,7 @@ function toShown({ labels, annotations, value, state, silencedBy }: Alert): Show
   };
 }
 
-/** Returns the rules that apply to an account, without those that need a disabled collector: they would stay unknown. */
+/** Returns the rules that apply to an account, except rules that need a disabled collector: they would stay unknown. */
 function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSettings): readonly AlertRule[] {
   return alerts.rules.filter(
     ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),

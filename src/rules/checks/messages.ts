@@ -11,8 +11,11 @@ const defineCheck = checksOf('events');
 
 const { finished, overdue, total, gaps } = eventFamilies;
 
+type Events = CheckedAccount['events'];
+type Bad = 'failed' | 'overdue';
+
 /** Counts bad messages and all messages that ended in the last `over` milliseconds; undefined without history. */
-function ended({ view: { events }, changes }: CheckInput, bad: 'failed' | 'overdue', over: number) {
+function ended({ view: { events }, changes }: CheckInput, bad: Bad, over: number) {
   const rise = (outcome: string) =>
     changes.rise(seriesName(finished.name, { outcome }), events.finished[outcome] ?? 0, over);
   const [delivered, failed] = [rise('delivered'), rise('failed')];
@@ -33,12 +36,13 @@ function burnLimit({ objectives }: CheckInput, objective: number, times: BurnRat
 /** Burn rates, and the windows at the end of the hour (ms). The shipped alert has the same fast burn. */
 const FAST = { times: 14.4, short: 5 * MINUTE } as const;
 const SLOW = { times: 3, short: 15 * MINUTE } as const;
+type Rate = typeof FAST | typeof SLOW;
 
 /**
  * Returns numbers of the last hour if the error budget burns at this rate, both in the recorded part of that hour and at its end.
  * A healthy end rules out a burn. Only the shipped alerts detect slower burns, because that needs days of metrics.
  */
-function burns(input: CheckInput, bad: 'failed' | 'overdue', times: BurnRate, short: number) {
+function burns(input: CheckInput, bad: Bad, times: BurnRate, short: number) {
   const { delivered, onTime } = input.view.events.objectives;
   const objective = bad === 'failed' ? delivered : onTime;
   const kind = bad === 'failed' ? 'messages_failing' : 'messages_late';
@@ -54,20 +58,14 @@ function burns(input: CheckInput, bad: 'failed' | 'overdue', times: BurnRate, sh
 type Burnt = Exclude<ReturnType<typeof burns>, string>;
 
 const burning =
-  (
-    bad: 'failed' | 'overdue',
-    { times, short }: typeof FAST | typeof SLOW,
-    text: (burnt: Burnt, of: Events) => string,
-  ) =>
+  (bad: Bad, { times, short }: Rate, text: (burnt: Burnt, events: Events) => string) =>
   (input: CheckInput, events: Events): Findings => {
     const burnt = burns(input, bad, times, short);
     if (typeof burnt === 'object') return text(burnt, events);
     return burnt === 'none' ? [] : UNKNOWN;
   };
 
-type Events = CheckedAccount['events'];
-
-const failing = (rate: typeof FAST | typeof SLOW) =>
+const failing = (rate: Rate) =>
   burning(
     'failed',
     rate,
@@ -75,7 +73,7 @@ const failing = (rate: typeof FAST | typeof SLOW) =>
       `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)} (the objective allows ${share(allowed)}).`,
   );
 
-const late = (rate: typeof FAST | typeof SLOW) =>
+const late = (rate: Rate) =>
   burning('overdue', rate, ({ bad, all, allowed, overSeconds }, { objectives }) => {
     const target = durationText(objectives.onTimeWithinSeconds);
     // A message is late before it ends, so the messages that ended may exclude late ones.
