@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Families, SamplesOf } from '../metrics/family.ts';
+import type { Families, Sample, SamplesOf } from '../metrics/family.ts';
 import type { Observation, RoundStep } from '../scheduler/runner.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 
@@ -74,6 +74,12 @@ export const withReader = <Facts, Memory, Walk>(
   observe: (step: RoundStep<Memory, Walk>) =>
     collector.observe({ api: at(collector.rounds[step.round]?.priority ?? 'background'), ...step }),
 });
+
+/** Returns the sample of a series, or none without a value. */
+export const sampleOf = <L extends string>(labels: Sample<L>['labels'], value: number | undefined): Sample<L>[] =>
+  value === undefined ? [] : [{ labels, value }];
+
+export const toSeconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
 
 /** A readable response that cannot be true. */
 export class ImplausibleResponse extends Error {

@@ -26,7 +26,7 @@ export interface Sample<L extends string = string> {
   /** For a bucket: the trace of one of its values. Not supported by text 0.0.4. */
   readonly exemplar?: Exemplar;
   /** Start of a counter or of a histogram's `_count` (ms since the Unix epoch), if known. */
-  readonly since?: number;
+  readonly since?: number | undefined;
   /** For a histogram's `_count`: the complete series, for formats that encode it as one value. */
   readonly whole?: WholeHistogram;
 }
@@ -143,7 +143,7 @@ export function histogramSamples<L extends string>(
   }
   samples.push(
     { labels, value: roundSum(sum), suffix: '_sum' },
-    { labels, value: below, suffix: '_count', whole: { bounds, state }, ...(since === undefined ? {} : { since }) },
+    { labels, value: below, suffix: '_count', whole: { bounds, state }, since },
   );
   return samples;
 }

@@ -72,6 +72,7 @@ export function createCollectorState<Facts = unknown>(
     });
   }
   const state = (round: string) => states.get(round) as RoundState;
+  const change = (round: string, changes: Partial<RoundState>) => states.set(round, { ...state(round), ...changes });
 
   const age = ({ freshFrom }: RoundState) => clock.monotonic() - freshFrom;
   const markAge = ({ expectedEvery, markAfter }: RoundState) => markAfter * expectedEvery;
@@ -105,7 +106,7 @@ export function createCollectorState<Facts = unknown>(
       facts = newFacts;
       failedFilters = failed;
       const now = clock.monotonic();
-      states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now, partial });
+      change(round, { dataAt: at, freshFrom: now, tryingFrom: now, partial });
     },
     /** Sets the committed facts of an earlier process or of a step. */
     committed(newFacts: Facts | undefined): void {
@@ -115,8 +116,7 @@ export function createCollectorState<Facts = unknown>(
       round: string,
       { durationSeconds, partial = false }: { durationSeconds: number; partial?: boolean },
     ): void {
-      states.set(round, {
-        ...state(round),
+      change(round, {
         success: true,
         complete: !partial && failedFilters.length === 0,
         partial,
@@ -129,22 +129,10 @@ export function createCollectorState<Facts = unknown>(
     },
     failed(
       round: string,
-      {
-        durationSeconds,
-        complete,
-        reason,
-        message,
-      }: { durationSeconds: number; complete: boolean; reason: string; message: string },
+      { reason, message, ...attempt }: { durationSeconds: number; complete: boolean; reason: string; message: string },
     ): void {
-      states.set(round, {
-        ...state(round),
-        success: false,
-        complete,
-        durationSeconds,
-        consecutiveFailures: state(round).consecutiveFailures + 1,
-        failure: { reason, message },
-        idle: undefined,
-      });
+      const consecutiveFailures = state(round).consecutiveFailures + 1;
+      change(round, { ...attempt, success: false, consecutiveFailures, failure: { reason, message }, idle: undefined });
     },
     /** Records a run that sent no request. It counts neither as success nor as failure, and the facts stay. */
     idled(round: string, why: Idle): void {
@@ -152,7 +140,7 @@ export function createCollectorState<Facts = unknown>(
       // Data of a round that is not due does not age, unless the last attempt failed.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
-      states.set(round, { ...known, idle: why, freshFrom });
+      change(round, { idle: why, freshFrom });
     },
     visible(): Visible<Facts> {
       const now = tooOld() ? undefined : facts;

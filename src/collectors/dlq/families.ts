@@ -1,5 +1,6 @@
-import { counter, type Family, gauge, type SamplesOf } from '../../metrics/family.ts';
+import { counter, type Family, gauge, type Sample, type SamplesOf } from '../../metrics/family.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
+import { sampleOf, toSeconds } from '../collector.ts';
 import type { Dimension } from './aggregate.ts';
 import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
@@ -135,31 +136,24 @@ interface Labelled<L> {
   readonly facts: SelectionFacts;
 }
 
-const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
-
-function valuesOf<L>(selections: readonly Labelled<L>[], pick: (facts: SelectionFacts) => number | undefined) {
-  return selections.flatMap(({ labels, facts }) => {
-    const value = pick(facts);
-    return value === undefined ? [] : [{ labels, value }];
-  });
-}
-
-const startOf = (since: number | undefined) => (since === undefined ? {} : { since });
+const valuesOf = <L extends Sample['labels']>(
+  selections: readonly Labelled<L>[],
+  pick: (facts: SelectionFacts) => number | undefined,
+) => selections.flatMap(({ labels, facts }) => sampleOf(labels, pick(facts)));
 
 const enteredOf = <L>(selections: readonly Labelled<L>[]) =>
-  selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, ...startOf(since) }));
+  selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, since }));
 
 const leftOf = <L>(selections: readonly Labelled<L>[]) =>
   selections.flatMap(({ labels, facts: { left, since } }) =>
-    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], ...startOf(since) })),
+    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], since })),
   );
 
 function kindSamples({ count, largest, others, appeared, returned, since }: DlqFacts['kinds']) {
-  const one = (value: number) => [{ labels: {}, value }];
-  const counted = (value: number) => [{ labels: {}, value, ...startOf(since) }];
+  const counted = (value: number) => [{ labels: {}, value, since }];
   const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
   return {
-    groups: count === undefined ? [] : one(count),
+    groups: sampleOf({}, count),
     groupsNew: counted(appeared),
     groupsReturned: counted(returned),
     groupMessages: [
@@ -185,18 +179,18 @@ export function samples({
   const filters = [...shownFilters(selections)].map(([filter, facts]) => ({ labels: { filter }, facts }));
   return {
     messages: valuesOf(whole, ({ messages }) => messages),
-    oldest: valuesOf(whole, ({ oldest }) => seconds(oldest)),
-    newest: valuesOf(whole, ({ newest }) => seconds(newest)),
-    oldestEntered: valuesOf(whole, ({ oldestEntered }) => seconds(oldestEntered)),
+    oldest: valuesOf(whole, ({ oldest }) => toSeconds(oldest)),
+    newest: valuesOf(whole, ({ newest }) => toSeconds(newest)),
+    oldestEntered: valuesOf(whole, ({ oldestEntered }) => toSeconds(oldestEntered)),
     entered: enteredOf(whole),
     left: leftOf(whole),
     filterMessages: valuesOf(filters, ({ messages }) => messages),
     filterProven: valuesOf(filters, ({ messages, isProven }) =>
       messages === undefined ? undefined : Number(isProven),
     ),
-    filterOldest: valuesOf(filters, ({ oldest }) => seconds(oldest)),
-    filterNewest: valuesOf(filters, ({ newest }) => seconds(newest)),
-    filterOldestEntered: valuesOf(filters, ({ oldestEntered }) => seconds(oldestEntered)),
+    filterOldest: valuesOf(filters, ({ oldest }) => toSeconds(oldest)),
+    filterNewest: valuesOf(filters, ({ newest }) => toSeconds(newest)),
+    filterOldestEntered: valuesOf(filters, ({ oldestEntered }) => toSeconds(oldestEntered)),
     filterEntered: enteredOf(filters),
     filterLeft: leftOf(filters),
     ...Object.fromEntries(
@@ -207,16 +201,14 @@ export function samples({
     ),
     ...kindSamples(kinds),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
-    oldestInProgress: oldestInProgress === undefined ? [] : [{ labels: {}, value: oldestInProgress / 1000 }],
-    foundByRescan: [{ labels: {}, value: foundByRescan, ...startOf(selections.get('all')?.since) }],
+    oldestInProgress: sampleOf({}, toSeconds(oldestInProgress)),
+    foundByRescan: [{ labels: {}, value: foundByRescan, since: selections.get('all')?.since }],
     seriesDropped: [
       ...[...beyondCap].map(([dimension, value]) => ({
         labels: { family: breakdownFamilies[dimension].name },
         value,
       })),
-      ...(kinds.count === undefined
-        ? []
-        : [{ labels: { family: groupFamilies.groupMessages.name }, value: kinds.count - kinds.largest.length }]),
+      ...sampleOf({ family: groupFamilies.groupMessages.name }, kinds.count && kinds.count - kinds.largest.length),
     ],
   };
 }

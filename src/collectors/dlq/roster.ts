@@ -45,6 +45,14 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     }
   }
 
+  /** Returns an entry's hash as two 32-bit halves, its slot, and its place or 0. */
+  function find(id: bigint) {
+    scratch[0] = id;
+    const [low = 0, high = 0] = halves;
+    const slot = slotOf(low, high);
+    return { low, high, slot, place: table[slot] as number };
+  }
+
   /** Rebuilds the table, at most a quarter full. */
   function index(): void {
     let length = SMALLEST;
@@ -134,16 +142,10 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     get newChunks(): number {
       return fresh.size;
     },
-    has(id: bigint): boolean {
-      scratch[0] = id;
-      const [low = 0, high = 0] = halves;
-      return table[slotOf(low, high)] !== 0;
-    },
+    has: (id: bigint): boolean => find(id).place !== 0,
     /** Returns the entry time or first sighting of an entry (ms, rounded down to seconds); undefined for an unknown entry. */
     since(id: bigint): number | undefined {
-      scratch[0] = id;
-      const [low = 0, high = 0] = halves;
-      const place = table[slotOf(low, high)] as number;
+      const { place } = find(id);
       if (place === 0) return undefined;
       const { words, at } = wordsAt(place);
       return (words[at + 2] as number) * 1000;
@@ -153,10 +155,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
      * a newcomer until kept. `kept`: was a newcomer until this call. `again`: already marked. `known`: anything else.
      */
     see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept' {
-      scratch[0] = id;
-      const [low = 0, high = 0] = halves;
-      const slot = slotOf(low, high);
-      const place = table[slot] as number;
+      const { low, high, slot, place } = find(id);
       if (place === 0) {
         insert(slot, low, high, Math.floor(since / 1000), isKept);
         return 'first';
@@ -230,7 +229,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       const chunk = chunks.get(number);
       if (!chunk) return undefined;
       const { words, marks, count } = chunk;
-      if (!fresh.has(number)) return Buffer.from(words.buffer, words.byteOffset, count * WIDTH * 4).toString('base64');
       const kept = new Uint32Array(count * WIDTH);
       let length = 0;
       for (let at = 0; at < count; at += 1) {

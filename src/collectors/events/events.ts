@@ -1,7 +1,15 @@
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
-import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
+import {
+  type Collector,
+  defineKind,
+  type Observation,
+  type ObserveContext,
+  PAGES_A_STEP,
+  sampleOf,
+  toSeconds,
+} from '../collector.ts';
 import type { Attempts } from '../flow-control/attempts.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import type { ShownTally } from './destinations.ts';
@@ -200,41 +208,34 @@ export const events = defineKind({
   create: createEvents,
   samples(facts: EventsFacts) {
     const { gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap } = facts;
-    const one = (value: number) => [{ labels: {}, value }];
-    const counted = (value: number) => [{ labels: {}, value, ...begun }];
-    const begun = since === undefined ? {} : { since };
-    const startOf = (tally: ShownTally) => (tally.since === undefined ? begun : { since: tally.since });
-    const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
-    const named = (destination: string) => (labelled.counters ? destination : undefined);
-    const tallies = [...destinations];
+    const counted = (value: number) => [{ labels: {}, value, since }];
+    const time = (ms: number | undefined) => sampleOf({}, toSeconds(ms));
+    const byDestination = <L>(countsOf: (tally: ShownTally) => readonly { labels: L; value: number }[]) =>
+      [...destinations].flatMap(([name, tally]) => {
+        const destination = labelled.counters ? name : undefined;
+        return countsOf(tally).map(({ labels, value }) => ({
+          labels: { ...labels, destination },
+          value,
+          since: tally.since ?? since,
+        }));
+      });
     const waits = (wait: 'timeToDeliver' | 'queueWait') =>
       shownWaits(facts, wait).flatMap(({ destination, state, since }) =>
         histogramSamples({ destination }, BUCKET_BOUNDS[wait], state, since),
       );
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
-      window: one(windowMs / 1000),
+      window: time(windowMs),
       since: time(since),
       newest: time(gauges?.newest),
-      total: tallies.flatMap(([destination, tally]) =>
-        EVENT_STATES.map(state => ({
-          labels: { state, destination: named(destination) },
-          value: tally.events[state],
-          ...startOf(tally),
-        })),
+      total: byDestination(tally => EVENT_STATES.map(state => ({ labels: { state }, value: tally.events[state] }))),
+      finished: byDestination(tally =>
+        MESSAGE_OUTCOMES.map(outcome => ({ labels: { outcome }, value: tally.finished[outcome] })),
       ),
-      finished: tallies.flatMap(([destination, tally]) =>
-        MESSAGE_OUTCOMES.map(outcome => ({
-          labels: { outcome, destination: named(destination) },
-          value: tally.finished[outcome],
-          ...startOf(tally),
-        })),
-      ),
-      answers: tallies.flatMap(([destination, tally]) =>
+      answers: byDestination(tally =>
         shownResponses(tally).map(({ result, statusClass, count }) => ({
-          labels: { result, status_class: statusClass, destination: named(destination) },
+          labels: { result, status_class: statusClass },
           value: count,
-          ...startOf(tally),
         })),
       ),
       timeToDeliver: waits('timeToDeliver'),
@@ -245,11 +246,11 @@ export const events = defineKind({
       attempts: MESSAGE_OUTCOMES.flatMap(outcome =>
         histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome], since),
       ),
-      inFlight: gauges ? one(gauges.inFlight) : [],
+      inFlight: sampleOf({}, gauges?.inFlight),
       oldestInFlight: time(gauges?.oldestInFlight),
-      overdueNow: gauges ? one(gauges.overdue) : [],
+      overdueNow: sampleOf({}, gauges?.overdue),
       overdue: counted(log.overdue),
-      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason], ...begun })),
+      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason], since })),
       gaps: counted(log.gaps),
       late: counted(log.late),
       duplicates: counted(log.duplicates),

@@ -1,6 +1,7 @@
 import { hashedId } from '../../kit/hash.ts';
-import { counter, gauge, type Sample } from '../../metrics/family.ts';
+import { counter, gauge } from '../../metrics/family.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
+import { sampleOf, toSeconds } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import { type Allowance, createTimetable, type ScheduleState, type TimeSpan, type Timetable } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
@@ -38,38 +39,21 @@ function open(schedule: Schedule, row: string | undefined): OpenSchedule {
   return { id, schedule, state, timetable: createTimetable(schedule, state) };
 }
 
-const readersOf = (routes: Routes): Readonly<Record<MatchKey, (event: DeliveryEvent) => string | undefined>> => ({
-  scheduleId: ({ schedule }) => schedule,
-  label: ({ label }) => label,
-  queue: ({ queue }) => queue,
-  topic: ({ topic }) => topic,
-  route: ({ url }) => (url === undefined ? undefined : routes.of(url)),
-});
-
-const keyOf = (match: Schedule['match']) => MATCH_KEYS.find(key => match[key] !== undefined);
-
-/** Returns a function that finds an event's schedules by their most specific key and compares the other keys. */
+/** Returns a function that finds the ids of an event's schedules. */
 function createFinder(
   all: readonly OpenSchedule[],
   routes: Routes,
 ): (event: DeliveryEvent) => readonly string[] | undefined {
   if (all.length === 0) return () => undefined;
-  const readers = readersOf(routes);
-  const byKey = Map.groupBy(all, ({ schedule: { match } }) => keyOf(match));
-  const tables = [...byKey].flatMap(([key, ones]) =>
-    key === undefined ? [] : [[key, Map.groupBy(ones, ({ schedule: { match } }) => match[key])] as const],
-  );
-  const matches = (match: Schedule['match'], event: DeliveryEvent) =>
-    MATCH_KEYS.every(key => match[key] === undefined || match[key] === readers[key](event));
-  return event => {
-    if (!RELEVANT.has(event.state)) return undefined;
-    let ids: string[] | undefined;
-    for (const [key, table] of tables) {
-      for (const { id, schedule } of table.get(readers[key](event)) ?? []) {
-        if (matches(schedule.match, event)) ids = [...(ids ?? []), id];
-      }
-    }
-    return ids;
+  const needsRoute = all.some(({ schedule: { match } }) => match.route !== undefined);
+  return ({ state, schedule: scheduleId, label, queue, topic, url }) => {
+    if (!RELEVANT.has(state)) return undefined;
+    const route = needsRoute && url !== undefined ? routes.of(url) : undefined;
+    const values: Readonly<Record<MatchKey, string | undefined>> = { scheduleId, label, queue, topic, route };
+    const found = all.filter(({ schedule: { match } }) =>
+      MATCH_KEYS.every(key => match[key] === undefined || match[key] === values[key]),
+    );
+    return found.length > 0 ? found.map(({ id }) => id) : undefined;
   };
 }
 
@@ -194,24 +178,16 @@ export const scheduleFamilies = {
 };
 
 export function scheduleSamples(facts: ReadonlyMap<string, ScheduleFacts>) {
-  const each = (value: (facts: ScheduleFacts) => number | undefined): Sample<'schedule'>[] =>
-    [...facts].flatMap(([schedule, facts]) => {
-      const shown = value(facts);
-      return shown === undefined ? [] : [{ labels: { schedule }, value: shown }];
-    });
-  const counted = (value: (facts: ScheduleFacts) => number): Sample<'schedule'>[] =>
-    [...facts].map(([schedule, facts]) => ({
-      labels: { schedule },
-      value: value(facts),
-      ...(facts.since === undefined ? {} : { since: facts.since }),
-    }));
-  const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
+  const times = (field: 'lastStarted' | 'lastDelivered' | 'lastFailed' | 'next') =>
+    [...facts].flatMap(([schedule, facts]) => sampleOf({ schedule }, toSeconds(facts[field])));
+  const counts = (field: 'missed' | 'late') =>
+    [...facts].map(([schedule, facts]) => ({ labels: { schedule }, value: facts[field], since: facts.since }));
   return {
-    scheduleStarted: each(({ lastStarted }) => seconds(lastStarted)),
-    scheduleDelivered: each(({ lastDelivered }) => seconds(lastDelivered)),
-    scheduleFailed: each(({ lastFailed }) => seconds(lastFailed)),
-    scheduleNext: each(({ next }) => seconds(next)),
-    scheduleMissed: counted(({ missed }) => missed),
-    scheduleLate: counted(({ late }) => late),
+    scheduleStarted: times('lastStarted'),
+    scheduleDelivered: times('lastDelivered'),
+    scheduleFailed: times('lastFailed'),
+    scheduleNext: times('next'),
+    scheduleMissed: counts('missed'),
+    scheduleLate: counts('late'),
   };
 }

@@ -5,7 +5,7 @@ import { gauge, type Sample } from '../../metrics/family.ts';
 import { FLOW_STATES } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
 import { type Members, OTHER, seriesDropped } from '../cap.ts';
-import { type Collector, defineKind, type Folded } from '../collector.ts';
+import { type Collector, defineKind, type Folded, sampleOf, toSeconds } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
 import type { Attempts } from './attempts.ts';
 import { type Audit, type AuditedKey, createAudit } from './audit.ts';
@@ -128,7 +128,7 @@ export const flowControl = defineKind({
   auxiliary: ['watch'],
   create: createFlowControl,
   samples({ keys, shown, beyondCap, beyondCapWaiting, audited }: FlowControlFacts) {
-    // Label objects are shared between families, because there may be many keys.
+    // There may be 100,000 keys: label objects are shared between families, and a loop is four times as fast as `flatMap`.
     const labelled = shown.map(entry => ({ entry, labels: { flow_control_key: entry.key } }));
     const each = (pick: (entry: FlowControlEntry) => number | undefined) => {
       const samples: Sample<'flow_control_key'>[] = [];
@@ -141,7 +141,7 @@ export const flowControl = defineKind({
     const other = beyondCap > 0 ? [{ labels: { flow_control_key: OTHER }, value: beyondCapWaiting }] : [];
     return {
       waitlistSize: [...each(entry => entry.waitlistSize), ...other],
-      keys: keys === undefined ? [] : [{ labels: {}, value: keys }],
+      keys: sampleOf({}, keys),
       parallelismLimit: each(entry => entry.parallelismLimit),
       parallelismInUse: each(entry => entry.parallelismInUse),
       rateLimit: each(entry => entry.rateLimit),
@@ -166,19 +166,13 @@ function auditSamples(audited: ReadonlyMap<string, AuditedKey>) {
   const counts = recordOf(FLOW_STATES, () => 0);
   for (const [, { state }] of keys) counts[state] += 1;
   const each = (pick: (key: AuditedKey) => number | undefined) =>
-    keys.flatMap(([flow_control_key, key]) => {
-      const value = pick(key);
-      return value === undefined ? [] : [{ labels: { flow_control_key }, value }];
-    });
+    keys.flatMap(([flow_control_key, key]) => sampleOf({ flow_control_key }, pick(key)));
   return {
     state: keys.map(([flow_control_key, { state, reason }]) => ({
       labels: { flow_control_key, state, reason },
       value: 1,
     })),
-    stateSince: each(key => {
-      const since = stateSince(key);
-      return since === undefined ? undefined : since / 1000;
-    }),
+    stateSince: each(key => toSeconds(stateSince(key))),
     auditedKeys: FLOW_STATES.map(state => ({ labels: { state }, value: counts[state] })),
     ghostSlots: each(({ ghosts }) => ghosts),
     timeToDrain: each(secondsToDrain),
