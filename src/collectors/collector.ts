@@ -76,8 +76,10 @@ export const withReader = <Facts, Memory, Walk>(
 });
 
 /** Returns the sample of a series, or none without a value. */
-export const sampleOf = <L extends string>(labels: Sample<L>['labels'], value: number | undefined): Sample<L>[] =>
-  value === undefined ? [] : [{ labels, value }];
+export const optionalSample = <L extends string>(
+  labels: Sample<L>['labels'],
+  value: number | undefined,
+): Sample<L>[] => (value === undefined ? [] : [{ labels, value }]);
 
 export const toSeconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
 

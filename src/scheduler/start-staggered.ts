@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
+import { inParallel } from '../kit/in-parallel.ts';
 
 export interface StartOptions<T> {
   readonly concurrency: number;
@@ -38,14 +39,10 @@ export async function startStaggered<T>(
   items: readonly T[],
   { concurrency, timeout, clock, signal, start }: StartOptions<T>,
 ): Promise<void> {
-  const queue = items.values();
-  async function work(): Promise<void> {
-    for (const item of queue) {
-      if (signal.aborted) return;
-      const started = new AbortController();
-      await Promise.race([start(item), sleepAdaptively(timeout, clock, started.signal)]);
-      started.abort();
-    }
-  }
-  await Promise.all(Array.from({ length: concurrency }, work));
+  await inParallel(items, concurrency, async item => {
+    if (signal.aborted) return;
+    const started = new AbortController();
+    await Promise.race([start(item), sleepAdaptively(timeout, clock, started.signal)]);
+    started.abort();
+  });
 }

@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { chooseMembers } from '../../src/collectors/cap.ts';
 import { runs } from '../support/runs.ts';
 
-const sizesOf = (...sizes: number[]) => new Map(sizes.map((size, index) => [`k${index}`, size]));
+const sizesOf = (...sizes: number[]) => sizes.map((size, index) => [`k${index}`, size] as const);
 const names = (members: ReadonlyMap<string, number>) => [...members.keys()].sort();
 
 /** Reference implementation of the cap. */
-function bySorting(sizes: ReadonlyMap<string, number>, before: ReadonlyMap<string, number>, cap: number) {
+function bySorting(entries: ReturnType<typeof sizesOf>, before: ReadonlyMap<string, number>, cap: number) {
+  const sizes = new Map(entries);
   const ranked = [...sizes.keys()].sort((a, b) => (sizes.get(b) ?? 0) - (sizes.get(a) ?? 0) || (a < b ? -1 : 1));
   if (ranked.length <= cap) return new Map(ranked.map(name => [name, 0]));
   const stay = ranked.flatMap((name, rank): [string, number][] => {
@@ -69,7 +70,7 @@ describe('values shown under a cap', () => {
           let members: ReadonlyMap<string, number> = new Map();
           for (const round of rounds) {
             const sizes = new Map(Object.entries(round));
-            members = chooseMembers(sizes, members, cap);
+            members = chooseMembers([...sizes], members, cap);
             expect(members.size).toBe(Math.min(cap, sizes.size));
             for (const name of members.keys()) expect(sizes.has(name)).toBe(true);
           }

@@ -22,7 +22,7 @@ function readAll(selection: Selection, rounds: Rounds) {
   });
 }
 
-/** Reference implementation that keeps all keys. */
+/** Reference implementation. */
 function atOnce({ exclude, maxSeries, watch }: Selection, rounds: Rounds) {
   let members: ReadonlyMap<string, number> = new Map();
   return rounds.map(rows => {
@@ -30,7 +30,7 @@ function atOnce({ exclude, maxSeries, watch }: Selection, rounds: Rounds) {
     const wanted = [...all.values()].filter(({ key }) => watch.includes(key) || !exclude.includes(key));
     const ranked = wanted.filter(({ key }) => key !== OTHER && !watch.includes(key));
     const sizes = new Map(ranked.map(({ key, waitlistSize }) => [key, waitlistSize]));
-    members = chooseMembers(sizes, members, Math.max(0, maxSeries - watch.length));
+    members = chooseMembers([...sizes], members, Math.max(0, maxSeries - watch.length));
     const shown = wanted.filter(({ key }) => members.has(key) || (watch.includes(key) && key !== OTHER));
     const rest = wanted.filter(row => !shown.includes(row));
     const beyondCapWaiting = rest.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0);
@@ -51,8 +51,8 @@ const selection = fc.record({
 });
 const rounds = (rows: fc.Arbitrary<readonly FlowControlEntry[]>) => fc.array(rows, { minLength: 1, maxLength: 5 });
 
-describe('streamed key lists', () => {
-  it('a streamed list shows the same keys as a list kept in memory', () => {
+describe('key lists', () => {
+  it('shows the same keys as a reference implementation', () => {
     const distinct = fc.uniqueArray(row, { maxLength: 60, selector: ({ key }) => key });
     fc.assert(
       fc.property(selection, rounds(distinct), (selection, lists) => {
@@ -62,7 +62,7 @@ describe('streamed key lists', () => {
     );
   });
 
-  it('a streamed list counts a key listed twice once, with its last row', () => {
+  it('counts a key listed twice once, with its last row', () => {
     fc.assert(
       fc.property(selection, rounds(fc.array(row, { maxLength: 200 })), (selection, lists) => {
         const summary = ({ keys, shown, beyondCap, beyondCapWaiting }: ReturnType<typeof readAll>[0]) => ({
@@ -79,13 +79,13 @@ describe('streamed key lists', () => {
     );
   });
 
-  it('a streamed list keeps few rows of many keys', () => {
+  it('shows the largest of 100,000 keys and each watched key, and sums the others', () => {
     const list = createKeyList(
       { include: [], exclude: [], maxSeries: 10, watch: ['key-5'] },
       { members: new Map(), shown: [], timesKept: () => 0 },
     );
     for (let index = 0; index < 100_000; index += 1) list.add({ key: `key-${index}`, waitlistSize: index });
-    const { facts, has } = list.end(0);
+    const { facts } = list.end(0);
     expect(facts).toMatchObject({
       keys: 100_000,
       beyondCap: 99_990,
@@ -94,7 +94,6 @@ describe('streamed key lists', () => {
     expect(facts.shown.map(({ waitlistSize }) => waitlistSize)).toEqual([
       5, 99_991, 99_992, 99_993, 99_994, 99_995, 99_996, 99_997, 99_998, 99_999,
     ]);
-    expect([has('key-5'), has('key-6')]).toEqual([true, false]);
   });
 });
 

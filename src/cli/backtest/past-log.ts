@@ -1,5 +1,5 @@
 import type { Account } from '../../agent/account.ts';
-import type { EventsOptions } from '../../collectors/events/event-options.ts';
+import type { EventsOptions } from '../../collectors/events/events.ts';
 import { noteRange, type ReplayFound, type ReplayRange, readInOrder } from '../../collectors/events/replay.ts';
 import type { DeliveryEvent } from '../../model/message.ts';
 import type { EventQuery, ListPage, Reader } from '../../upstream/api.ts';

@@ -87,7 +87,7 @@ const NO_MEMBERS: Members = new Map();
 export function chooseValues({ all, members }: DlqMemory, max: number): DlqMemory['members'] {
   const values = [...(all.shown?.values ?? [])].map(([dimension, counts]) => {
     // A value named `__other__` is merged into the remainder, because the two would be indistinguishable.
-    const sizes = new Map([...counts].filter(([value]) => value !== OTHER));
+    const sizes = [...counts].filter(([value]) => value !== OTHER);
     return [dimension, chooseMembers(sizes, members.get(dimension) ?? NO_MEMBERS, max)] as const;
   });
   return new Map(values);
@@ -97,7 +97,7 @@ const MAX_KINDS_SHOWN = 50;
 
 export function chooseKinds({ all, kindMembers }: DlqMemory): Members {
   const sizes = [...(all.shown?.kinds?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);
-  return chooseMembers(new Map(sizes), kindMembers, MAX_KINDS_SHOWN);
+  return chooseMembers(sizes, kindMembers, MAX_KINDS_SHOWN);
 }
 
 function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {

@@ -1,6 +1,6 @@
 import { counter, type Family, gauge, type Sample, type SamplesOf } from '../../metrics/family.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
-import { sampleOf, toSeconds } from '../collector.ts';
+import { optionalSample, toSeconds } from '../collector.ts';
 import type { Dimension } from './aggregate.ts';
 import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
@@ -130,30 +130,30 @@ export const families = {
   seriesDropped,
 } as const;
 
-/** Facts of the queue or of a filter, with the labels of its series. */
-interface Labelled<L> {
-  readonly labels: L;
-  readonly facts: SelectionFacts;
+/** Maps the facts of the queue or of the filters to samples. */
+function selectionSamples<L extends string>(
+  selections: readonly { readonly labels: Sample<L>['labels']; readonly facts: SelectionFacts }[],
+) {
+  const each = (pick: (facts: SelectionFacts) => number | undefined) =>
+    selections.flatMap(({ labels, facts }) => optionalSample(labels, pick(facts)));
+  return {
+    messages: each(({ messages }) => messages),
+    oldest: each(({ oldest }) => toSeconds(oldest)),
+    newest: each(({ newest }) => toSeconds(newest)),
+    oldestEntered: each(({ oldestEntered }) => toSeconds(oldestEntered)),
+    proven: each(({ messages, isProven }) => (messages === undefined ? undefined : Number(isProven))),
+    entered: selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, since })),
+    left: selections.flatMap(({ labels, facts: { left, since } }) =>
+      LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], since })),
+    ),
+  };
 }
-
-const valuesOf = <L extends Sample['labels']>(
-  selections: readonly Labelled<L>[],
-  pick: (facts: SelectionFacts) => number | undefined,
-) => selections.flatMap(({ labels, facts }) => sampleOf(labels, pick(facts)));
-
-const enteredOf = <L>(selections: readonly Labelled<L>[]) =>
-  selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, since }));
-
-const leftOf = <L>(selections: readonly Labelled<L>[]) =>
-  selections.flatMap(({ labels, facts: { left, since } }) =>
-    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], since })),
-  );
 
 function kindSamples({ count, largest, others, appeared, returned, since }: DlqFacts['kinds']) {
   const counted = (value: number) => [{ labels: {}, value, since }];
   const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
   return {
-    groups: sampleOf({}, count),
+    groups: optionalSample({}, count),
     groupsNew: counted(appeared),
     groupsReturned: counted(returned),
     groupMessages: [
@@ -175,24 +175,20 @@ export function samples({
   foundByRescan,
   oldestInProgress,
 }: DlqFacts): SamplesOf<typeof families> {
-  const whole = [...selections].filter(([name]) => name === 'all').map(([, facts]) => ({ labels: {}, facts }));
-  const filters = [...shownFilters(selections)].map(([filter, facts]) => ({ labels: { filter }, facts }));
+  const facts = selections.get('all');
+  const { proven: _, ...queue } = selectionSamples(facts ? [{ labels: {}, facts }] : []);
+  const filters = selectionSamples(
+    [...shownFilters(selections)].map(([filter, facts]) => ({ labels: { filter }, facts })),
+  );
   return {
-    messages: valuesOf(whole, ({ messages }) => messages),
-    oldest: valuesOf(whole, ({ oldest }) => toSeconds(oldest)),
-    newest: valuesOf(whole, ({ newest }) => toSeconds(newest)),
-    oldestEntered: valuesOf(whole, ({ oldestEntered }) => toSeconds(oldestEntered)),
-    entered: enteredOf(whole),
-    left: leftOf(whole),
-    filterMessages: valuesOf(filters, ({ messages }) => messages),
-    filterProven: valuesOf(filters, ({ messages, isProven }) =>
-      messages === undefined ? undefined : Number(isProven),
-    ),
-    filterOldest: valuesOf(filters, ({ oldest }) => toSeconds(oldest)),
-    filterNewest: valuesOf(filters, ({ newest }) => toSeconds(newest)),
-    filterOldestEntered: valuesOf(filters, ({ oldestEntered }) => toSeconds(oldestEntered)),
-    filterEntered: enteredOf(filters),
-    filterLeft: leftOf(filters),
+    ...queue,
+    filterMessages: filters.messages,
+    filterProven: filters.proven,
+    filterOldest: filters.oldest,
+    filterNewest: filters.newest,
+    filterOldestEntered: filters.oldestEntered,
+    filterEntered: filters.entered,
+    filterLeft: filters.left,
     ...Object.fromEntries(
       [...breakdowns].map(([dimension, counts]) => {
         const [label = ''] = breakdownFamilies[dimension].labels;
@@ -201,14 +197,16 @@ export function samples({
     ),
     ...kindSamples(kinds),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
-    oldestInProgress: sampleOf({}, toSeconds(oldestInProgress)),
-    foundByRescan: [{ labels: {}, value: foundByRescan, since: selections.get('all')?.since }],
+    oldestInProgress: optionalSample({}, toSeconds(oldestInProgress)),
+    foundByRescan: [{ labels: {}, value: foundByRescan, since: facts?.since }],
     seriesDropped: [
       ...[...beyondCap].map(([dimension, value]) => ({
         labels: { family: breakdownFamilies[dimension].name },
         value,
       })),
-      ...sampleOf({ family: groupFamilies.groupMessages.name }, kinds.count && kinds.count - kinds.largest.length),
+      ...(kinds.count === undefined
+        ? []
+        : [{ labels: { family: groupFamilies.groupMessages.name }, value: kinds.count - kinds.largest.length }]),
     ],
   };
 }

@@ -151,8 +151,13 @@ export function startReading(
 
   async function readTask(task: Task): Promise<void> {
     const { selection, from, to } = task;
-    const bounds = { ...(from === undefined ? {} : { fromDate: from }), ...(to === undefined ? {} : { toDate: to }) };
-    const query = { ...selection.match, ...narrow(selection.match, bounds) };
+    const { match } = selection;
+    const bounds = { ...(from !== undefined && { fromDate: from }), ...(to !== undefined && { toDate: to }) };
+    const query = {
+      ...match,
+      ...(from !== undefined && { fromDate: Math.max(Number(match.fromDate ?? from), from) }),
+      ...(to !== undefined && { toDate: Math.min(Number(match.toDate ?? to), to) }),
+    };
     // The window lies outside the filter's own dates. A service may refuse such an empty range.
     if (Number(query.fromDate) > Number(query.toDate)) return;
     const iterator = api.dlqPages(query, signal);
@@ -210,18 +215,5 @@ export function startReading(
     /** Filters whose read failed or whose rows contradict them. They do not fail the walk. */
     failed,
     isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
-  };
-}
-
-function narrow(
-  { fromDate, toDate }: { fromDate?: string | number; toDate?: string | number },
-  bounds: { fromDate?: number; toDate?: number },
-): { fromDate?: number; toDate?: number } {
-  return {
-    ...bounds,
-    ...(bounds.fromDate !== undefined && fromDate !== undefined
-      ? { fromDate: Math.max(Number(fromDate), bounds.fromDate) }
-      : {}),
-    ...(bounds.toDate !== undefined && toDate !== undefined ? { toDate: Math.min(Number(toDate), bounds.toDate) } : {}),
   };
 }

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { Duration } from '../../kit/duration.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
@@ -6,14 +8,13 @@ import {
   defineKind,
   type Observation,
   type ObserveContext,
+  optionalSample,
   PAGES_A_STEP,
-  sampleOf,
   toSeconds,
 } from '../collector.ts';
 import type { Attempts } from '../flow-control/attempts.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
-import type { ShownTally } from './destinations.ts';
-import { type EventsOptions, eventsOptions } from './event-options.ts';
+import { DESTINATIONS, type ShownTally } from './destinations.ts';
 import { MAX_OPEN } from './lifecycle.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readMore, startRange } from './read.ts';
@@ -32,6 +33,36 @@ import {
   UNTRACKED,
 } from './tally.ts';
 import type { TraceOptions } from './traces.ts';
+
+const options = z.strictObject({
+  enabled: z.boolean().default(true).describe('Whether the event log is read.'),
+  every: Duration.prefault('15s').describe(
+    'Interval between reads, at one request per 1,000 new events, and one more a minute if the log is busy.',
+  ),
+  window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
+  overlap: Duration.prefault('60s').describe(
+    'Maximum delay of an event that is still processed in order. Message lifecycles are computed this far behind the newest event.',
+  ),
+  lateSweep: Duration.prefault('30m').describe(
+    'Maximum delay of an event that is still counted. Each minute of the log is read again at this age.',
+  ),
+  destination: z
+    .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
+    .default('none')
+    .describe('Source of the label `destination`. `none` omits the label, `route` needs `collect.routes`.'),
+  maxDestinations: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(100)
+    .describe('Maximum number of destinations with their own series. `__other__` is the sum of the others.'),
+  destinationHistograms: z
+    .boolean()
+    .default(false)
+    .describe('Whether the histograms of time to deliver and queue wait have the label `destination`, too.'),
+});
+
+export type EventsOptions = z.output<typeof options>;
 
 export interface EventsServices {
   /** History to read at the very first start (ms). */
@@ -103,7 +134,7 @@ export const shownWaits = (
 export const events = defineKind({
   name: 'events',
   configKey: 'events',
-  options: eventsOptions,
+  options,
   families: {
     recent: gauge(
       'delivery_events_recent',
@@ -209,7 +240,7 @@ export const events = defineKind({
   samples(facts: EventsFacts) {
     const { gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap } = facts;
     const counted = (value: number) => [{ labels: {}, value, since }];
-    const time = (ms: number | undefined) => sampleOf({}, toSeconds(ms));
+    const time = (ms: number | undefined) => optionalSample({}, toSeconds(ms));
     const byDestination = <L>(countsOf: (tally: ShownTally) => readonly { labels: L; value: number }[]) =>
       [...destinations].flatMap(([name, tally]) => {
         const destination = labelled.counters ? name : undefined;
@@ -246,9 +277,9 @@ export const events = defineKind({
       attempts: MESSAGE_OUTCOMES.flatMap(outcome =>
         histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome], since),
       ),
-      inFlight: sampleOf({}, gauges?.inFlight),
+      inFlight: optionalSample({}, gauges?.inFlight),
       oldestInFlight: time(gauges?.oldestInFlight),
-      overdueNow: sampleOf({}, gauges?.overdue),
+      overdueNow: optionalSample({}, gauges?.overdue),
       overdue: counted(log.overdue),
       untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason], since })),
       gaps: counted(log.gaps),

@@ -1,8 +1,7 @@
 import { MINUTE } from '../../kit/duration.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { NO_ROUTES } from '../routes.ts';
-import type { EventsOptions } from './event-options.ts';
-import { type EventsFacts, type EventsServices, factsOf } from './events.ts';
+import { type EventsFacts, type EventsOptions, type EventsServices, factsOf } from './events.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { detectMissing, follow, MAX_OPEN } from './lifecycle.ts';
 import { countByDestination, firstCheckpoint } from './memory.ts';

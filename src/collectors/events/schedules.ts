@@ -1,7 +1,7 @@
 import { hashedId } from '../../kit/hash.ts';
 import { counter, gauge } from '../../metrics/family.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
-import { sampleOf, toSeconds } from '../collector.ts';
+import { optionalSample, toSeconds } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import { type Allowance, createTimetable, type ScheduleState, type TimeSpan, type Timetable } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
@@ -179,7 +179,7 @@ export const scheduleFamilies = {
 
 export function scheduleSamples(facts: ReadonlyMap<string, ScheduleFacts>) {
   const times = (field: 'lastStarted' | 'lastDelivered' | 'lastFailed' | 'next') =>
-    [...facts].flatMap(([schedule, facts]) => sampleOf({ schedule }, toSeconds(facts[field])));
+    [...facts].flatMap(([schedule, facts]) => optionalSample({ schedule }, toSeconds(facts[field])));
   const counts = (field: 'missed' | 'late') =>
     [...facts].map(([schedule, facts]) => ({ labels: { schedule }, value: facts[field], since: facts.since }));
   return {

@@ -8,9 +8,8 @@ import {
   type TraceQueue,
   traceIdOf,
 } from '../../model/lifecycle-trace.ts';
-import type { MessageOutcome } from '../../model/message.ts';
-import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
-import type { KeptEvent } from './kept-event.ts';
+import type { DeliveryEvent, MessageOutcome } from '../../model/message.ts';
+import { isEnding, type KeptEvent } from './kept-event.ts';
 
 const MAX_OPEN = 10_000;
 /** Maximum number of finished messages that are kept, so that a delayed event does not open a second trace. */
@@ -111,10 +110,8 @@ export function createTraceCollector(
       touched.add(message);
       if (isLate) trace.lateEvents += 1;
       // The end is kept even if the trace is full.
-      const word = EVENT_STATES[state] ?? 'unknown';
-      const isEnd = word === 'delivered' || word === 'failed' || word === 'cancelled';
-      if (trace.events.length < MAX_EVENTS || (isEnd && trace.events.length < MAX_EVENTS * 2)) {
-        trace.events.push({ state: word, time, dueAt, status: row.status });
+      if (trace.events.length < (isEnding(state) ? 2 * MAX_EVENTS : MAX_EVENTS)) {
+        trace.events.push({ state: row.state, time, dueAt, status: row.status });
       } else mark(trace, 'too_many_events');
       const [oldest] = open.size > MAX_OPEN ? open.keys() : [];
       if (oldest !== undefined) abandon(oldest, 'evicted');

@@ -106,8 +106,6 @@ export class AttemptLedger {
   /** Buckets with unsettled events. */
   readonly #activeBuckets = new Set<number>();
   #lastSettledBucket: number | undefined;
-  /** Bucket of the previous event. Saves a set operation for most events. */
-  #lastBucket = Number.NaN;
 
   /** `stored`: the row of an earlier process. */
   constructor(stored?: string) {
@@ -167,9 +165,7 @@ export class AttemptLedger {
 
   add({ message, state, time, dueAt = 0, flowKey }: AttemptEvent): void {
     this.#fedTo = Math.max(this.#fedTo, time);
-    const bucket = bucketOf(time);
-    if (bucket !== this.#lastBucket) this.#activeBuckets.add(bucket);
-    this.#lastBucket = bucket;
+    this.#activeBuckets.add(bucketOf(time));
     const kind = KIND_OF[state];
     if (kind === 'begin') this.isKeyed ||= flowKey !== undefined;
     const key = kind === 'begin' ? flowKey : (flowKey ?? this.#running.get(message)?.key ?? this.#waits.keyOf(message));
@@ -322,7 +318,6 @@ export class AttemptLedger {
       }
       this.#lastSettledBucket = Math.max(last ?? bucket, bucket);
     }
-    this.#lastBucket = Number.NaN;
   }
 
   #evict(): void {

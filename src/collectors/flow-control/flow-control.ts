@@ -5,7 +5,7 @@ import { gauge, type Sample } from '../../metrics/family.ts';
 import { FLOW_STATES } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
 import { type Members, OTHER, seriesDropped } from '../cap.ts';
-import { type Collector, defineKind, type Folded, sampleOf, toSeconds } from '../collector.ts';
+import { type Collector, defineKind, type Folded, optionalSample, toSeconds } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
 import type { Attempts } from './attempts.ts';
 import { type Audit, type AuditedKey, createAudit } from './audit.ts';
@@ -141,7 +141,7 @@ export const flowControl = defineKind({
     const other = beyondCap > 0 ? [{ labels: { flow_control_key: OTHER }, value: beyondCapWaiting }] : [];
     return {
       waitlistSize: [...each(entry => entry.waitlistSize), ...other],
-      keys: sampleOf({}, keys),
+      keys: optionalSample({}, keys),
       parallelismLimit: each(entry => entry.parallelismLimit),
       parallelismInUse: each(entry => entry.parallelismInUse),
       rateLimit: each(entry => entry.rateLimit),
@@ -166,7 +166,7 @@ function auditSamples(audited: ReadonlyMap<string, AuditedKey>) {
   const counts = recordOf(FLOW_STATES, () => 0);
   for (const [, { state }] of keys) counts[state] += 1;
   const each = (pick: (key: AuditedKey) => number | undefined) =>
-    keys.flatMap(([flow_control_key, key]) => sampleOf({ flow_control_key }, pick(key)));
+    keys.flatMap(([flow_control_key, key]) => optionalSample({ flow_control_key }, pick(key)));
   return {
     state: keys.map(([flow_control_key, { state, reason }]) => ({
       labels: { flow_control_key, state, reason },
