@@ -52,12 +52,12 @@ const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
 
 const ROW = 'record';
 
-/** Reads the account's plan from the record of the last token reset, which costs no request. The configuration is the fallback. */
+/** Reads the plan from the record of the last token reset, without a request. Configured limits are the fallback. */
 export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds } = {
   name: 'account',
   families,
   rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
-  // Plan limits come from the last token reset and are never withdrawn.
+  // Plan limits stay valid until the next token reset, so they are never withdrawn.
   auxiliary: ['record'],
   samples: ({ limits }) =>
     Object.fromEntries(Object.entries(limits).map(([limit, value]) => [limit, [{ labels: {}, value }]])),

@@ -9,9 +9,9 @@ export const seriesDropped = gauge(
   ['family'],
 );
 
-/** An exposed value is evicted if it ranks beyond this multiple of the cap for `EVICT_AFTER_ROUNDS` rounds. */
+/** Shown values may rank up to this multiple of the cap, so that series do not flicker. */
 const MARGIN = 1.1;
-/** Number of consecutive complete rounds beyond the margin after which a shown value is evicted, so that series do not flicker. */
+/** Number of consecutive complete rounds beyond the margin after which a shown value is evicted. */
 const EVICT_AFTER_ROUNDS = 3;
 
 /** Shown values, each with the number of consecutive rounds in which it ranked beyond the margin. */
@@ -37,8 +37,8 @@ function largest(sizes: readonly Sized[], count: number): readonly Sized[] {
 }
 
 /**
- * Chooses at most `cap` values to show. Values already shown stay while they rank within the margin, and for a few rounds
- * after they leave it. The largest of the rest fill the remaining places.
+ * Chooses at most `cap` values to show: values already shown within the margin, then those beyond it for only a few rounds, then
+ * the largest of the rest.
  */
 export function chooseMembers(sizes: readonly Sized[], before: Members, cap: number): Members {
   const within = new Set(largest(sizes, Math.ceil(cap * MARGIN)).map(([name]) => name));

@@ -14,9 +14,9 @@ export interface Cadence {
   /** Number of requests per round when there is no new data. */
   readonly requests: number;
   readonly priority: Priority;
-  /** Number of missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
+  /** Missed intervals after which the data is stale, if fewer than `staleness.markAfter`. */
   readonly markAfter?: number;
-  /** Returns the daily cost, given the cost of one round and the number of rounds per day. By default all rounds cost the same. */
+  /** Returns the daily cost. By default all rounds cost the same. */
   readonly perDay?: (one: Cost, rounds: number) => Cost;
 }
 
@@ -29,10 +29,10 @@ export type Rounds = Readonly<Record<string, Cadence>>;
 
 /** The part of a collector that does not depend on the account. */
 export interface CollectorKind<Facts = unknown, F extends Families = Families> {
-  /** Value of the label `collector`, prefix of the collector's metrics, and name in logs. */
+  /** Value of the label `collector`, prefix of the store keys, and name in logs. */
   readonly name: string;
   readonly families: F;
-  /** Rounds that no gauge depends on. If they keep failing, nothing is withdrawn. */
+  /** Rounds that may keep failing without gauges being withdrawn. */
   readonly auxiliary?: readonly string[];
   /** Keys of gauges that describe counters. Like counters, they show committed facts and are never withdrawn. */
   readonly lasting?: readonly string[];
@@ -65,7 +65,7 @@ export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> ex
   observe(context: ObserveContext<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
 
-/** Adapts a collector to the runner: each round reads at its configured priority. */
+/** Adapts a collector to the runner. Requests of a round have its priority. */
 export const withReader = <Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,
   at: (priority: Priority) => Reader,

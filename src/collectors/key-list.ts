@@ -3,7 +3,7 @@ import type { FlowControlEntry } from '../model/message.ts';
 import { chooseMembers, type Members, OTHER } from './cap.ts';
 
 export interface KeyFacts {
-  /** Number of distinct keys in the list; undefined before the first list. */
+  /** Number of distinct keys and unreadable rows in the list; undefined before the first list. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
   /** Number of selected keys beyond the cap. */
@@ -53,8 +53,8 @@ export function createKeyList(selection: Selection, before: Before) {
   const rows = new Map<string, FlowControlEntry>();
 
   /**
-   * Returns the missing keys that keep their values because the unreadable rows may be theirs: all watched keys, then the largest
-   * others for the remaining unreadable rows.
+   * Returns the missing keys that keep their values because unreadable rows may be theirs: all watched keys, and the largest
+   * others, one per remaining row.
    */
   function stayingKeys(rejected: number): readonly FlowControlEntry[] {
     if (rejected === 0) return [];

@@ -68,7 +68,7 @@ export interface CollectorsDeps {
   readonly store: Store;
   /** Whether the database is unavailable; undefined without replicas. */
   readonly holding?: { isUnavailable(): boolean } | undefined;
-  /** Time range of the event log to read at the very first start (ms). */
+  /** Length of the history to read at the very first start (ms). */
   readonly backfill: number | undefined;
   /** Returns the queue of an account's traces, or undefined if messages are not traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
@@ -82,7 +82,7 @@ type Deps = CollectorsDeps & {
   readonly shownBefore: ShownFacts | undefined;
 };
 
-/** Shown facts by collector name: gauges come from `now`, counters and histograms from `committed`. */
+/** Shown facts by collector name. */
 export interface ShownFacts {
   readonly dlq?: Visible<DlqFacts>;
   readonly events?: Visible<EventsFacts>;
@@ -91,8 +91,8 @@ export interface ShownFacts {
 }
 
 /**
- * Returns a getter of the shown facts, which returns the same object until they change. `before`: facts of the same collector
- * before a reload. Gauges show them until the first complete round, so that a reload leaves no gap.
+ * Returns a getter of the shown facts. `before`: facts from before a reload, which gauges show until the first complete round, so
+ * that a reload leaves no gap.
  */
 function createShown<Facts>(
   { visible, isAwaited }: CollectorState<Facts>,
@@ -109,7 +109,7 @@ function createShown<Facts>(
   };
 }
 
-/** Creates the source of a collector's samples. Gauges are withdrawn if their facts are too old; counters stay. */
+/** Creates the source of a collector's samples. Gauges of old facts are withdrawn; counters stay. */
 function collectorSource<Facts>(
   account: string,
   { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
@@ -172,7 +172,7 @@ async function openCollector<Facts, Memory, Walk>(
 const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 const isEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 
-/** Returns the time after which a filter's data is withdrawn (ms), by the same rule as for a round. */
+/** Returns the time after which a filter's data is withdrawn (ms), as for a round. */
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 

@@ -7,18 +7,18 @@ export const UNMATCHED = '__unmatched__';
 
 const MAX_ROUTE_LENGTH = 200;
 const MAX_ROUTES = 100;
-/** Maximum length of a path that is matched (characters). HTTP servers and proxies reject longer addresses. */
+/** Maximum length of a matched path (characters). Longer paths have no route. */
 const MAX_PATH_LENGTH = 2048;
-/** Maximum total length of the cached paths (characters). Enough for a walk of a large queue. */
+/** Maximum total length of the cached paths (characters). */
 const MAX_CACHED = 2 ** 20;
 
 /** Percent-encodes literal text like `URL.pathname` does. */
 const encodePath = (text: string) => text.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
 
-/** Compiles a pattern. The library's expressions do not backtrack into matched segments, so matching takes linear time. */
+/** The library's expressions do not backtrack into matched segments, so matching takes linear time. */
 const compile = (pattern: string) => pathToRegexp(parse(pattern, { encodePath })).regexp;
 
-/** Returns why the text is not a valid path pattern, or undefined if it is one. */
+/** Returns why a path pattern is invalid, or undefined. */
 function errorOf(pattern: string): string | undefined {
   if (!pattern.startsWith('/')) return 'does not begin with /';
   try {
@@ -51,7 +51,7 @@ export const routesOption = z
     `Path patterns of routes, such as \`/users/:id\` or \`/files/*path\`: see docs/dead-letters.md. The first match is the route; without one it is \`${UNMATCHED}\`.`,
   );
 
-/** Maps addresses to routes: the first pattern that matches the path, or UNMATCHED. */
+/** The route of an address is the first pattern that matches its path, or UNMATCHED. */
 export interface Routes {
   readonly patterns: readonly string[];
   of(url: string): string;

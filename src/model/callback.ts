@@ -12,7 +12,7 @@ export interface CallbackSighting {
   readonly lastSeenAt: number;
   /** Number of complete walks that listed the callback in this episode. */
   readonly snapshots: number;
-  /** Id of one run of the callback. A changed state or message, a missing entry or a long gap between walks ends the run. */
+  /** Id of one run of the callback. A changed state or message, a missing entry, a long gap between walks or a set clock ends it. */
   readonly episode: string;
 }
 

@@ -2,7 +2,6 @@
 export const CHECK_SEVERITIES = ['critical', 'warning', 'info'] as const;
 export type CheckSeverity = (typeof CHECK_SEVERITIES)[number];
 
-/** Kinds of findings of built-in checks. */
 export const CHECK_KINDS = [
   'token_rejected',
   'service_unavailable',
@@ -43,7 +42,7 @@ export const CHECK_KINDS = [
 ] as const;
 export type CheckKind = (typeof CHECK_KINDS)[number];
 
-/** Display names of kinds of problems that differ from their API names. */
+/** Display names of problems, if they differ from the API names. */
 const KIND_WORDS: Readonly<Partial<Record<CheckKind | 'not_shown', string>>> = {
   token_rejected: 'token rejected',
   service_unavailable: 'service down',

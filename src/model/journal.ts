@@ -12,7 +12,7 @@ export const FINAL_OUTCOMES = [
   'gone',
   /** The service refused the cancel. */
   'rejected',
-  /** Still in progress after the last attempt, or the service reports that the entry is invalid. */
+  /** Still in progress after the last attempt, or the service reports an invalid entry. */
   'gave_up',
   /** No request was sent in time. */
   'expired',
@@ -33,7 +33,7 @@ export type CancelResponse =
   /** The request certainly did not reach the service. */
   | { readonly kind: 'not_sent'; readonly why: string };
 
-/** Identity of an entry without its content: enough to notify its owner of the failure that the callback would have reported. */
+/** Identity of an entry without its content: enough to notify its owner of the failure. */
 export interface JournalTarget {
   readonly account: string;
   /** Id sent in the cancel request. */
@@ -47,14 +47,14 @@ export interface JournalTarget {
   readonly episode: string;
 }
 
-/** Rule, mode and policy that request an action. The grace period or approval of one requester does not apply to another. */
+/** Rule, mode and policy that request an action. Grace and approval of one requester do not apply to another. */
 export interface Requester {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
   readonly policy: string;
 }
 
-/** Steps of one action, in their order. */
+/** Steps of one action, in order. Times are in milliseconds since the Unix epoch. */
 export type JournalStep =
   | {
       readonly step: 'marked' | 'awaiting_approval';
@@ -63,7 +63,7 @@ export type JournalStep =
       readonly policy: string;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
-      /** End of grace or approval, milliseconds since the Unix epoch. */
+      /** End of grace or approval. */
       readonly until: number;
     }
   | { readonly step: 'cleared'; readonly reason: string }
@@ -76,7 +76,7 @@ export type JournalStep =
       readonly blind: boolean;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
-      /** Deadline for the request, milliseconds since the Unix epoch. */
+      /** Deadline for the request. */
       readonly sendBy: number;
       readonly policy: string;
       /** The replica that acts, if replicas share the store. */
@@ -132,6 +132,7 @@ export type JournalEntry = { readonly at: number } & (
   | ({ readonly action?: undefined } & StopStep)
 );
 
+/** Numbers of one account. Times are in milliseconds since the Unix epoch. */
 export interface AutoCancelNumbers {
   /** Stuck callbacks at the last decision, by rule. */
   readonly candidates: ReadonlyMap<string, number>;
@@ -140,7 +141,7 @@ export interface AutoCancelNumbers {
     readonly mode: string;
     readonly outcome: string;
     readonly count: number;
-    /** A time when the count was still 0, milliseconds since the Unix epoch. */
+    /** A time when the count was still 0. */
     readonly since?: number;
   }[];
   /** Number of decisions not to act since the process started. */
@@ -152,7 +153,7 @@ export interface AutoCancelNumbers {
   }[];
   readonly breakers: ReadonlyMap<string, boolean>;
   readonly isPaused: boolean;
-  /** Start of the oldest unfinished cancel (ms since the Unix epoch), by rule. */
+  /** Start of the oldest unfinished cancel, by rule. */
   readonly unresolved: ReadonlyMap<string, number>;
   /** Cancels that the limits still allow: for all rules together, then for each. */
   readonly budget: readonly { readonly rule: string | undefined; readonly left: number }[];

@@ -6,7 +6,7 @@ const MAX_ID = 200;
 
 export const boundId = (messageId: string) => boundText(messageId, MAX_ID);
 
-/** Returns the trace id of a message: 32 hexadecimal digits, always the same for one message. */
+/** Returns the trace id of a message: 32 hexadecimal digits, the same in every process. */
 export const traceIdOf = (account: string, messageId: string) => hashedId(['message', account, boundId(messageId)], 32);
 
 /** Why a message's trace is incomplete. */

@@ -3,9 +3,9 @@ export interface RoundStatus {
   readonly round: string;
   /** Configured interval (ms). */
   readonly every: number;
-  /** Whether the last attempt that sent a request succeeded; undefined before the first one has ended. */
+  /** Whether the last attempt that sent a request succeeded; undefined before the first. */
   readonly success?: boolean | undefined;
-  /** Whether that attempt read everything; undefined before the first one has ended. */
+  /** Whether that attempt read everything; undefined before the first. */
   readonly complete?: boolean | undefined;
   /** Whether rows were unreadable: the data is correct but incomplete. */
   readonly partial?: boolean | undefined;
@@ -15,7 +15,7 @@ export interface RoundStatus {
   readonly consecutiveFailures: number;
   /** Why the last run sent no request; undefined if it did. */
   readonly idle?: Idle | undefined;
-  /** Whether no complete round has ended for more than `staleness.markAfter` intervals, including times before a restart. */
+  /** Whether no round was complete for more than `staleness.markAfter` intervals. After a restart, an attempt must fail or be slow, too. */
   readonly stale: boolean;
   /** Failure of the last attempt: one of a fixed set of reasons, and a sentence without secrets. */
   readonly failure?: { readonly reason: string; readonly message: string } | undefined;

@@ -3,7 +3,7 @@ import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } 
 import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
-/** Facts to show. `visible` returns the same object until the facts change. */
+/** Facts to show: the same object until they change. */
 export interface Visible<Facts = unknown> {
   /** Facts for gauges; undefined before the first complete round and after withdrawal. */
   readonly now: Facts | undefined;
@@ -11,7 +11,7 @@ export interface Visible<Facts = unknown> {
   readonly committed: Facts | undefined;
 }
 
-/** Latest facts of one collector for one account, and their freshness. Facts are replaced, never changed. */
+/** Latest facts of one account's collector, and their freshness. Facts are replaced, never changed. */
 export type CollectorState<Facts = unknown> = ReturnType<typeof createCollectorState<Facts>>;
 
 export interface RoundOptions {
@@ -25,7 +25,7 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly markAfter: number;
   /** End of the last complete round, or start of the first attempt if no round was complete. */
   readonly freshFrom: number;
-  /** Start of the attempts to complete another round. Not before the start of this process, unless attempts were failing before. */
+  /** Start of the attempts to complete another round. Not before the start of this process, unless attempts failed before. */
   readonly tryingFrom: number;
   /** Expected time between complete rounds (ms): the interval, or the duration of the last one if longer. */
   readonly expectedEvery: number;
@@ -79,7 +79,7 @@ export function createCollectorState<Facts = unknown>(
   const withdrawAge = (round: RoundState) =>
     Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.expectedEvery, staleness.withdrawAtMost));
   const tryingFor = ({ freshFrom, tryingFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, tryingFrom);
-  /** Whether data is stale. Old data becomes stale only after a failed or slow attempt: after a restart, the first attempt may succeed. */
+  /** Old data becomes stale only after a failed or slow attempt: after a restart, the first attempt may succeed. */
   const isStale = (state: RoundState) =>
     age(state) > markAge(state) && (state.consecutiveFailures > 0 || tryingFor(state) > markAge(state));
   // This process has read the shown facts, so time before its start does not count.
@@ -108,7 +108,6 @@ export function createCollectorState<Facts = unknown>(
       const now = clock.monotonic();
       change(round, { dataAt: at, freshFrom: now, tryingFrom: now, partial });
     },
-    /** Sets the committed facts of an earlier process or of a step. */
     committed(newFacts: Facts | undefined): void {
       committed = newFacts;
     },
@@ -134,7 +133,7 @@ export function createCollectorState<Facts = unknown>(
       const consecutiveFailures = state(round).consecutiveFailures + 1;
       change(round, { ...attempt, success: false, consecutiveFailures, failure: { reason, message }, idle: undefined });
     },
-    /** Records a run that sent no request. It counts neither as success nor as failure, and the facts stay. */
+    /** Records a run that sent no request, which is neither a success nor a failure. */
     idled(round: string, why: Idle): void {
       const known = state(round);
       // Data of a round that is not due does not age, unless the last attempt failed.
@@ -157,7 +156,7 @@ export function createCollectorState<Facts = unknown>(
         return { ...round, stale: isStale(state) };
       }),
     }),
-    /** Returns for how long the data has been stale while this or an earlier process tried to refresh it (ms). */
+    /** Returns how long the data has been stale while this or an earlier process tried to refresh it (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
     freshness: (): Readonly<Record<string, Freshness>> =>
       Object.fromEntries(

@@ -15,19 +15,19 @@ interface CommitQueueDeps {
   readonly log: Log;
 }
 
-/** Maximum size of the queue before a step (characters). Enough for a few hours of most accounts. */
+/** Maximum size of the queue before a step (characters): a few hours of most accounts. */
 const MAX_WAITING = 16 * 1024 * 1024;
 /** Cost of a row in addition to its text (characters). */
 const ROW_WEIGHT = 200;
 
-/** Creates a queue of uncommitted rows of one collector, the latest of each key. Rejected rows are part of the next commit. */
+/** Creates a queue of a collector's uncommitted rows, the latest of each key. Rejected rows are part of the next commit. */
 export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps) {
   const prefix = `${collector}/`;
   const rows = new Map<string, string | null>();
   let weight = 0;
   /**
-   * Stored keys while the store refuses rows, to drop deletes of other keys. Undefined if the store accepts rows, cannot be read,
-   * or may have written rows of a failed commit.
+   * Stored keys, to drop deletes of others while the store refuses rows. Undefined if the store accepts rows, cannot be read, or may
+   * have written rows of a failed commit.
    */
   let stored: ReadonlySet<string> | undefined;
   /** Whether the store refuses rows, and whether the queue is full, which suspends folding. */

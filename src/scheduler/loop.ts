@@ -10,9 +10,9 @@ export interface LoopOptions {
   readonly body: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Intervals are shortened by up to this share at random, so that many loops do not synchronize. */
+/** Maximum share by which an interval is shortened at random, so that loops do not synchronize. */
 const JITTER = 0.1;
-/** Average interval, as a share of the configured one. */
+/** Average interval as a share of the configured one. */
 export const MEAN_INTERVAL = 1 - JITTER / 2;
 
 /** Runs `body` periodically until the signal is aborted, and resolves when the last run has ended. Skips missed starts. */
@@ -32,7 +32,7 @@ export async function runLoop({ every, firstDelay, clock, random, signal, body }
 export type Loops = ReturnType<typeof createLoops>;
 
 export function createLoops({ clock, random }: Pick<LoopOptions, 'clock' | 'random'>) {
-  // One controller per loop: each sleep adds a listener, and the cost of adding one grows with the listeners of the signal.
+  // One controller per loop: the cost of adding a listener, as each sleep does, grows with the number of listeners.
   const stops: AbortController[] = [];
   const running: Promise<void>[] = [];
   let isClosed = false;

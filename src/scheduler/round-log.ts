@@ -14,11 +14,10 @@ interface RoundLogDeps {
 /** Interval at which a continuing failure with the same reason is logged again (ms). */
 const REPEAT_AFTER = 300_000;
 
-/** Logs one collector's rounds: each failure reason immediately and every five minutes, and the recovery once. */
+/** Logs a collector's rounds: each failure reason immediately and every five minutes, and the recovery once. */
 export function createRoundLog({ account, collector, log, clock, isStoreUnavailable }: RoundLogDeps) {
-  /** By round: time of the last record of each reason (monotonic clock). */
+  /** By round: time of each reason's last record (monotonic clock). */
   const failing = new Map<string, Map<string, number>>();
-  /** By filter: reason and time (monotonic clock) of its last record. */
   const failingFilters = new Map<string, { readonly reason: string; readonly at: number }>();
   return {
     succeeded(round: string, seconds: number): void {

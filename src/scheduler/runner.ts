@@ -23,15 +23,15 @@ export interface RoundStep<Memory, Walk> {
 /** Result of one step, ready to be folded into memory. */
 export interface Observation<Facts, Memory, Walk> {
   /**
-   * Folds the data into `memory`, which it may change in place. Another round may have changed memory since the step started.
-   * Does no IO. Calls never overlap.
+   * Folds the data into `memory`, which it may change in place, without IO. Another round may have changed memory since the step
+   * started. Calls never overlap.
    */
   fold(memory: Memory): Folded<Facts, Memory>;
   /** Whether rows were unreadable. The round succeeds and counts as incomplete. */
   readonly isPartial?: boolean;
   /** Failed filters, set by the last step. The round succeeds and counts as incomplete. */
   readonly failedFilters?: readonly FailedFilter[] | undefined;
-  /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog never starves others. */
+  /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog starves no other collector. */
   readonly more: Walk | undefined;
   /** Reason of a first step that sent no request. The round ends without success or fold. */
   readonly idle?: Idle | undefined;
@@ -39,11 +39,9 @@ export interface Observation<Facts, Memory, Walk> {
 
 export interface Folded<Facts, Memory> {
   readonly memory: Memory;
-  /**
-   * Facts so far, immutable. Before the last step they may be undefined, and only their counters and histograms are shown.
-   */
+  /** Immutable facts so far. Before the last step they may be undefined, and only their counters and histograms are shown. */
   readonly facts: Facts | undefined;
-  /** Rows to commit before counters and histograms of the facts are shown. Keys lack the prefix of the collector. */
+  /** Rows to commit before counters and histograms are shown. Keys lack the collector's prefix. */
   readonly changes: readonly Change[];
   readonly log?: LogBatch | undefined;
 }
@@ -80,18 +78,17 @@ interface Folding<Facts, Memory, Walk> extends Pick<Observation<Facts, Memory, W
 /** A failed commit after a successful fold. Memory and rows are kept, so the round continues. */
 class StoreRefusal extends CommitError {}
 
-/** Maximum number of warnings waiting for a commit. Further ones are counted as omitted. */
+/** Maximum number of log lines waiting for a commit. Further ones count as omitted. */
 const MAX_UNLOGGED = 10_000;
 
-/** Returns the reason of an error; an error without a reason is a bug. */
+/** An error without a reason is a bug. */
 function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error && typeof error.reason === 'string' ? error.reason : 'bug';
 }
 
 /**
- * Runs the rounds of a collector: memory, commits, board, timing, spans, logs and errors. Counters and histograms are committed
- * before they are shown, so that values never fall after a crash. Rows that the store refuses are part of the next commit;
- * until then counters are frozen and gauges continue.
+ * Runs the rounds of a collector. Counters and histograms are committed before they are shown, so that values never fall after a
+ * crash. Rows that the store refuses are part of the next commit; until then counters are frozen and gauges continue.
  */
 export async function createRunner<Facts, Memory, Walk>({
   observer,
@@ -107,7 +104,7 @@ export async function createRunner<Facts, Memory, Walk>({
   let memory = observer.restore(await queue.committed());
   let unlogged: LogLine[] = [];
   let omitted = 0;
-  /** True during a fold. If it stays true, the fold failed midway and memory must not be used. */
+  /** True during a fold. If it stays true, the fold failed midway and memory is unusable. */
   let memoryDirty = false;
   /** Number of reloads of memory. Observations that began before the latest reload are discarded. */
   let generation = 0;
@@ -206,7 +203,7 @@ export async function createRunner<Facts, Memory, Walk>({
           if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
-          // After a rejected commit, rows wait until the end of the round: a retry at each step could delay the round for minutes.
+          // After a rejected commit, rows wait until the end of the round: a retry at each step could take minutes.
           const mayWait = refusal !== undefined && !complete;
           try {
             await foldAndCommit({ fold, readIn, mayWait }, facts => {

@@ -4,8 +4,8 @@ import { inParallel } from '../kit/in-parallel.ts';
 export interface StartOptions<T> {
   readonly concurrency: number;
   /**
-   * Time after which the next start no longer waits for a running one (ms). Measured in short sleeps and extended while the process
-   * is busy, because further starts would increase its load.
+   * Time after which the next start no longer waits for a running one (ms). Extended while the process is busy, because further
+   * starts would increase its load.
    */
   readonly timeout: number;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -15,7 +15,7 @@ export interface StartOptions<T> {
 }
 
 const SLEEP = 50;
-/** Share of a delayed sleep's duration that counts towards the timeout. */
+/** Share of a delayed sleep that counts towards the timeout. */
 const DELAYED_SHARE = 1 / 3;
 
 /** Resolves after `ms` of sleeps, or when the signal is aborted. */
@@ -32,8 +32,8 @@ async function sleepAdaptively(ms: number, clock: StartOptions<unknown>['clock']
 }
 
 /**
- * Starts many items in order, a few concurrently, which bounds the resources needed during starts. Resolves when the last item has
- * started or timed out.
+ * Starts items in order, a few concurrently, which bounds the resources during starts. Resolves when the last one has started or
+ * timed out.
  */
 export async function startStaggered<T>(
   items: readonly T[],

@@ -31,7 +31,7 @@ const MAX_VALUES = 10_000;
 export interface Breakdown {
   readonly dimensions: readonly Dimension[];
   readonly routes: Routes;
-  /** Whether dead letters are grouped and the newest and longest-queued entries are kept. */
+  /** Whether to group dead letters and to keep the newest and the longest-queued ones. */
   readonly isDetailed: boolean;
 }
 
@@ -79,7 +79,7 @@ function insertLast(times: number[], time: number): void {
   if (times.length > MAX_LAST) times.shift();
 }
 
-/** Counts unreadable rows as entries without values. A negative number removes them. */
+/** Counts unreadable rows as entries without values. A negative number uncounts rows. */
 export function addUnreadable(aggregate: Aggregate, entries: number): void {
   for (const counts of aggregate.values.values()) counts.set(NO_VALUE, (counts.get(NO_VALUE) ?? 0) + entries);
   if (aggregate.kinds) aggregate.kinds.ungrouped += entries;

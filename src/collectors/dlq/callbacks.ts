@@ -7,45 +7,45 @@ import { createRoster } from './roster.ts';
 export interface TrackerOptions {
   /** Whether to track an entry if the service does not report its callback state. */
   track(entry: DlqEntry): boolean;
-  /** Maximum time between the starts of two complete walks (ms). A longer gap restarts all sightings. */
+  /** Maximum time between the starts of two complete walks (ms). A longer gap starts new episodes. */
   readonly maxGap: number;
-  /** Wall-clock time minus monotonic time (ms). A jump means that the clock was set, which restarts all sightings. */
+  /** Returns wall-clock minus monotonic time (ms). A jump means that the clock was set, and starts new episodes. */
   readonly clockOffset?: () => number;
 }
 
-/** Tracks failure callbacks over complete walks and across restarts. A walk takes effect at `end`, so a failed walk changes nothing. */
+/** Tracks failure callbacks over complete walks and restarts. */
 export type CallbackTracker = ReturnType<typeof createTracker>;
 
-/** A running walk. Its sightings take effect at `end`. */
+/** A running walk. It takes effect at `end`: a failed walk changes nothing. */
 export type CallbackWalk = ReturnType<CallbackTracker['begin']>;
 
-/** Maximum change of the clock offset between two walks (ms). A larger change means that the clock was set. */
+/** Maximum change of the clock offset between two walks (ms). */
 const CLOCK_STEP = 30_000;
-/** Maximum number of sightings per account. A service that lists more is hostile or has worse problems than stuck callbacks. */
+/** Maximum number of sightings per account. */
 export const MAX_SIGHTINGS = 10_000;
-/** Maximum total length of the sightings of one account (characters). An entry usually has a few hundred. */
+/** Maximum total length of an account's sightings (characters). An entry usually has a few hundred. */
 const MAX_TOTAL_TEXT = 16 * 1024 * 1024;
 /** Maximum length of a text, and total length of an entry's labels (characters). Longer texts count as not reported. */
 const MAX_TEXT = 2048;
 const MAX_ID = 512;
 
-/** Key of the row of the last complete walk, and prefix of the sightings' keys. The row is absent if there are no sightings. */
+/** Key of the row of the last complete walk, which is absent without sightings; prefix of the sightings' keys. */
 const WALK = 'callbacks';
 const KEYS = `${WALK}/`;
 
 export const isTrackerRow = (key: string) => key === WALK || key.startsWith(KEYS);
 
-/** One uninterrupted run of a callback. Stored once: every walk since `firstWalk` has seen it, so no counter is updated. */
+/** One uninterrupted run of a callback. Stored once: every walk since `firstWalk` has found it. */
 interface Episode {
   readonly firstSeenAt: number;
   readonly firstWalk: number;
-  /** Hash of the callback's state and message ID. A change starts a new episode. */
+  /** Hash of the callback's state and message id. A change starts a new episode. */
   readonly run: string;
 }
 
 type StoredEpisode = readonly [firstSeenAt: number, firstWalk: number, run: string];
 
-/** The last complete walk: its start, its number, and the `maxGap` it ran with. */
+/** The last complete walk. `at`: its start; `maxGap`: the limit at that time. */
 type StoredWalk = readonly [at: number, number: number, maxGap: number];
 
 const runOf = ({ callbackState, callbackMessageId }: DlqEntry) =>
@@ -57,7 +57,7 @@ const isSameRun = (a: DlqEntry, b: DlqEntry) =>
 const lengthOf = (values: readonly unknown[]) =>
   values.reduce((sum: number, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
 
-/** Omits overlong texts instead of truncating them: a rule must not match a truncated value. */
+/** Omits overlong texts: a rule must not match a truncated value. */
 function bounded(entry: DlqEntry): DlqEntry {
   const tooLong = Object.entries(entry).filter(([, value]) => typeof value === 'string' && value.length > MAX_TEXT);
   const labels = lengthOf(entry.labels) > MAX_TEXT ? [] : entry.labels;
@@ -84,9 +84,9 @@ export function createTracker(
   function begin() {
     const beganOffset = clockOffset();
     const found = new Map<bigint, DlqEntry>();
-    /** Entries listed with a callback state, regardless of its value. */
+    /** Entries listed with any callback state. */
     const stated = createRoster();
-    /** Remaining capacity for new sightings. Known sightings are already included. */
+    /** Remaining capacity for unknown sightings. */
     let capacity = MAX_SIGHTINGS - episodes.size;
     let text = 0;
     let isPartial = false;
@@ -124,7 +124,7 @@ export function createTracker(
       offset = clockOffset();
       const wasSet = Math.abs(offset - lastOffset) > CLOCK_STEP;
       const wasSetDuringWalk = Math.abs(offset - beganOffset) > CLOCK_STEP;
-      // If the previous walk allowed longer gaps, its sightings may span a gap that is too long for this one.
+      // Sightings of a walk that allowed longer gaps may span a gap that is too long now.
       const isUnbroken = !wasSet && at >= lastAt && at - lastAt <= maxGap && lastGap <= maxGap;
       const number = lastNumber + 1;
       const current = new Map<bigint, Episode>();
@@ -147,7 +147,7 @@ export function createTracker(
         });
       }
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
-      // If the clock was set during the walk, its start is unreliable: the next walk must not continue its sightings.
+      // The start of the walk is unreliable if the clock was set: the next walk must not continue its sightings.
       last = [at, number, wasSetDuringWalk ? Number.MAX_VALUE : maxGap];
       if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
       else if (episodes.size > 0) changes.set(WALK, null);
@@ -176,11 +176,11 @@ export function createTracker(
       walk.add(rows);
       return walk.end(at);
     },
-    /** Marks the facts as partial because a walk ended with unreadable rows. The sightings are unchanged. */
+    /** Marks the facts as partial because a walk ended with unreadable rows. */
     markPartial(): void {
       if (facts) facts = { ...facts, isPartial: true };
     },
-    /** Returns the facts of the last complete walk, or undefined before the first walk of this process. Immutable. */
+    /** Returns the immutable facts of the last complete walk; undefined before the first walk of this process. */
     facts: (): CallbackFacts | undefined => facts,
     drainChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));

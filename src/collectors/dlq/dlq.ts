@@ -102,7 +102,7 @@ export interface DlqServices {
 
 export type DlqOptions = z.output<typeof options>;
 
-/** Default maximum gap between two complete walks for callback sightings (ms). Rules may set another. */
+/** Maximum gap between two complete walks for callback sightings (ms), unless a rule sets another. */
 const DEFAULT_GAP = 30 * 60_000;
 
 const DEFAULT_WITHDRAWAL = 30 * 60_000;
@@ -112,13 +112,13 @@ interface RoundWalk {
   readonly stage: 'all' | 'filters' | 'everything';
   readonly walk: Walk;
   readonly hasEnded: boolean;
-  /** Read error of the walk. The failed step is folded, then the round fails. */
+  /** Read error. The failed step is folded before the round fails. */
   readonly failure?: ReadFailure | undefined;
   /** Separate read of failed workflow runs, after everything else. */
   readonly workflows?: WorkflowReading;
 }
 
-/** Collects the dead-letter queue. The service does not report its size, so the collector reads all pages, and folds and discards each. */
+/** Collects the dead-letter queue. The service does not report its size, so all pages are read, and discarded once folded. */
 export const dlq = defineKind({
   name: 'dlq',
   configKey: 'dlq',
@@ -173,7 +173,7 @@ export function createDlq(
             memory.meaning = detected;
             memory.isTouched = true;
           }
-          // Facts are shown after the first complete walk, and recomputed only at the end of a round.
+          // Facts are computed at the end of a round, once a complete walk has succeeded.
           const isShown = !next && memory.all.shown !== undefined;
           if (isShown) {
             withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
@@ -214,7 +214,7 @@ async function observeWorkflows(
   };
 }
 
-/** Returns the walk and stage that this step reads, or undefined at the end of the round. */
+/** Returns what this step reads; undefined at the end of the round. */
 function nextWalk(
   { walk, round, memory, now }: Context,
   context: RoundContext,

@@ -25,7 +25,7 @@ export interface DeadLetter {
 export type QueueEnds = ReturnType<typeof createEnds>;
 
 const MAX_SHOWN = 10;
-/** Maximum length of an id (characters). Longer ids are omitted: a truncated id could be another entry's. */
+/** Maximum length of an id. Longer ids are omitted: a truncated id could be another entry's. */
 const MAX_ID = 512;
 const MAX_URL = 500;
 const MAX_TEXT = 200;
@@ -48,7 +48,7 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   callbackState: entry.callbackState,
 });
 
-/** `letter` replaces `entry` on release. Converting earlier would be wasted work, because most entries are soon displaced. */
+/** `letter` replaces `entry` on release. Most entries are displaced before that. */
 interface Place {
   readonly enteredAt: number;
   readonly id: string;
@@ -56,7 +56,7 @@ interface Place {
   letter: DeadLetter | undefined;
 }
 
-/** Orders by entry time, then by id, so that the result does not depend on the order of pages. */
+/** Ties are broken by id, so that the order of pages does not matter. */
 const isBefore = (a: Place, b: Place) => a.enteredAt < b.enteredAt || (a.enteredAt === b.enteredAt && a.id < b.id);
 
 function insert(first: Place[], place: Place, comesBefore: (a: Place, b: Place) => boolean): void {
@@ -76,11 +76,11 @@ function letterOf(place: Place): readonly DeadLetter[] {
 export function createEnds() {
   const newest: Place[] = [];
   const longest: Place[] = [];
-  /** Entries strictly between these two times belong to neither end. */
+  /** Entries between these times belong to neither end. */
   let lastOfLongest = Number.POSITIVE_INFINITY;
   let lastOfNewest = Number.NEGATIVE_INFINITY;
   return {
-    /** `enteredAt`: the time when the entry was first seen if it reports no entry time. */
+    /** `enteredAt`: entry time, else the first sighting. */
     add(entry: DlqEntry, enteredAt: number): void {
       if (enteredAt > lastOfLongest && enteredAt < lastOfNewest) return;
       const place = { enteredAt, id: idOf(entry.id) ?? '', entry, letter: undefined };
@@ -90,7 +90,7 @@ export function createEnds() {
       lastOfLongest = (longest[MAX_SHOWN - 1] as Place).enteredAt;
       lastOfNewest = (newest[MAX_SHOWN - 1] as Place).enteredAt;
     },
-    /** Converts the kept entries to dead letters and releases the rows that contained them. */
+    /** Converts the kept entries and releases their rows. */
     release(): void {
       for (const place of [...newest, ...longest]) letterOf(place);
     },

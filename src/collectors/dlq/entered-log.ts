@@ -2,7 +2,7 @@ import type { LogBatch, LogLine } from '../../kit/log.ts';
 import { boundText } from '../../kit/text.ts';
 import type { DlqEntry } from '../../model/message.ts';
 
-/** Maximum number of entries of a running walk that are kept for logging. Further entries are counted as omitted. */
+/** Maximum number of entries of a running walk to log. Further entries count as omitted. */
 const MAX_FOUND = 10_000;
 const MAX_TEXT = 200;
 
@@ -40,7 +40,6 @@ export function createEnteredLog() {
     found(id: bigint, entry: DlqEntry): void {
       if (newcomers.size < MAX_FOUND) newcomers.set(id, lineOf(entry));
     },
-    /** Drops the entries found by a walk that failed or was replaced. */
     dropFound: (): void => newcomers.clear(),
     /** Adds the line of a counted entry. `entry` defaults to the walk's own row. */
     entered(id: bigint, entry?: DlqEntry): void {

@@ -16,7 +16,7 @@ export interface SelectionFacts {
   readonly oldestEntered: number | undefined;
   readonly entered: number;
   readonly left: Readonly<Record<LeftReason, number>>;
-  /** Start of the counters `entered` and `left`, or undefined if unknown. */
+  /** Start of the counters `entered` and `left`, if known. */
   readonly since: number | undefined;
   /** Whether every row of the filter contains all fields of its `match` and matches. */
   readonly isProven: boolean;
@@ -30,7 +30,7 @@ export interface KindFacts {
   readonly others: number;
   readonly appeared: number;
   readonly returned: number;
-  /** Start of the counters `appeared` and `returned` (ms since the Unix epoch), or undefined if unknown. */
+  /** Start of the counters `appeared` and `returned` (ms since the Unix epoch), if known. */
   readonly since: number | undefined;
 }
 
@@ -46,7 +46,7 @@ export interface DlqFacts {
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
   readonly tracked: CallbackFacts | undefined;
-  /** First sighting of the callback that has been in progress longest (ms since the Unix epoch); undefined if there is none. */
+  /** First sighting of the callback in progress longest (ms since the Unix epoch), if any. */
   readonly oldestInProgress: number | undefined;
 }
 

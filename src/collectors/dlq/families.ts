@@ -102,7 +102,7 @@ export const families = {
     `Failed workflows in the dead-letter queue by the state of their failure callback, ${READ}.`,
     ['state'],
   ),
-  /** The collector exposes no samples of this family: auto-cancel evaluates the tracked callbacks. */
+  /** Without samples here: `status/account-metrics.ts` evaluates the tracked callbacks. */
   suspected: gauge(
     'delivery_dlq_failure_callbacks_suspected',
     'Failure callbacks that complete walks in the background found in progress for longer than all their retries can take.',
@@ -130,7 +130,6 @@ export const families = {
   seriesDropped,
 } as const;
 
-/** Maps the facts of the queue or of the filters to samples. */
 function selectionSamples<L extends string>(
   selections: readonly { readonly labels: Sample<L>['labels']; readonly facts: SelectionFacts }[],
 ) {

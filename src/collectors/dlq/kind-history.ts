@@ -7,9 +7,9 @@ export type KindHistory = ReturnType<typeof createKindHistory>;
 
 /** A kind counts as returned after an absence of at least this time (ms). */
 const RETURN_AFTER = 86_400_000;
-/** Maximum number of stored kinds. Above it, the kinds absent longest are evicted and would count as new again. */
+/** Maximum number of stored kinds. Beyond it, kinds absent longest are evicted and would count as new again. */
 const MAX_KNOWN = 10_000;
-/** Version of the grouping rule. Increment it when the ids of kinds change: otherwise all kinds would count as new. */
+/** Version of the grouping rule. Increment it when the ids of kinds change, or all kinds would count as new. */
 const RULE = 1;
 
 /** Key of the row of counters, and prefix of the kinds' keys. */
@@ -27,7 +27,7 @@ interface StoredCounts {
 
 const PRESENT = 0;
 
-/** `routes`: patterns that name routes, which are part of the grouping rule; `stored`: the committed rows from `drainChanges`. */
+/** `routes`: path patterns, which are part of the grouping rule; `stored`: the committed rows from `drainChanges`. */
 export function createKindHistory(routes: readonly string[], stored: ReadonlyMap<string, string> = new Map()) {
   const rule = hashedId([RULE, ...routes], 16);
   const row = stored.get(COUNTS);
@@ -82,14 +82,14 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
       return since;
     },
     /**
-     * Compares the listed kinds with the known ones. `at`: start of the read (ms since the Unix epoch). The first read does not
-     * count kinds as new.
+     * Compares the listed kinds with the known ones. The first read counts no kinds as new. `at`: start of the read (ms since the
+     * Unix epoch).
      */
     update({ byKey, isFull }: DeadLetterKinds, at: number): void {
       if (!before) since ??= at;
       const present = new Set([...byKey.values()].map(({ id }) => id));
       for (const id of present) markPresent(id, at);
-      // If the list of kinds is full, a missing kind may be present among the ungrouped entries.
+      // A missing kind may be among the ungrouped entries of a full list.
       if (!isFull) {
         for (const [id, absentSince] of [...known]) if (absentSince === PRESENT && !present.has(id)) put(id, at);
       }

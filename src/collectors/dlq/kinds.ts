@@ -29,7 +29,7 @@ export interface RoutedAddress {
   readonly routes: Routes;
 }
 
-/** Maximum number of kinds. A queue with more has other problems or belongs to a hostile service. */
+/** Maximum number of kinds. */
 export const MAX_KINDS = 2000;
 const MAX_LENGTH = 200;
 const MAX_SAMPLE = 512;
@@ -66,7 +66,6 @@ function partsOf(entry: DlqEntry, destination: RoutedAddress) {
 
 const kindId = (parts: readonly string[]) => hashedId(parts, 12);
 
-/** Returns the id of an entry's kind. */
 export const kindOf = (entry: DlqEntry, routes: Routes): string =>
   kindId(partsOf(entry, { address: URL.parse(entry.url ?? '') ?? undefined, routes }));
 

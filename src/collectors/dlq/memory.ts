@@ -15,18 +15,18 @@ import type { DateField } from './windows.ts';
 export interface DlqMemory {
   readonly all: Selection;
   readonly filters: readonly Selection[];
-  /** Filter fields found in rows of the account since the process started. Only grows, so reads may add to it directly. */
+  /** Filter fields found in any row since the process started. Only grows, so reads may add to it directly. */
   readonly reported: ReportedFields;
   /** Time that the service compares with `fromDate`, if proven. */
   meaning: DateField | undefined;
   readonly callbacks: CallbackTracker;
   readonly kinds: KindHistory;
-  /** Number of complete walks until failed workflow runs are requested again, after the service rejected the request as unknown. */
+  /** Number of complete walks until failed workflow runs are requested again, if the service rejected the request as unknown. */
   walksUntilWorkflows: number;
   foundByRescan: number;
   /** Start of the last completed read for new entries (ms since the Unix epoch). */
   lastNewReadAt: number | undefined;
-  /** Error of a read for new entries that exceeded its limit. Such reads are suspended until the next complete walk. */
+  /** Error of a read for new entries above its limit. Suspends such reads until the next complete walk. */
   tooMuchNew: ImplausibleResponse | undefined;
   members: ReadonlyMap<Dimension, Members>;
   kindMembers: Members;
@@ -55,7 +55,7 @@ interface StoredSelection {
 
 const QUEUE = 'queue';
 
-/** Returns the key of a selection. A filter with a changed `match` gets another key, so its counters restart at 0. */
+/** A filter with a changed `match` gets another key, so its counters restart at 0. */
 function keyOf(name: string, match: DlqQuery): string {
   const sorted = Object.entries(match).sort(([a], [b]) => (a < b ? -1 : 1));
   return `selection/${hash64(JSON.stringify([name, sorted])).toString(16)}`;

@@ -13,7 +13,7 @@ import { type DateField, splitTask, type Task } from './windows.ts';
 export interface Read {
   readonly selection: Selection;
   readonly rows: readonly DlqEntry[];
-  /** Unreadable rows of the whole task, reported with its last page only: a task that is split is read again. */
+  /** Number of unreadable rows of the whole task, set on its last page only: a split task is read again. */
   readonly rejected: number;
 }
 
@@ -24,7 +24,7 @@ export interface ReadFailure {
   readonly error: unknown;
 }
 
-/** Returns a handler for `catch` that converts a service error to a value and rethrows anything else. */
+/** Returns a handler for `catch` that converts service errors to values and rethrows others. */
 export const asFailure =
   (signal: AbortSignal) =>
   (error: unknown): ReadFailure => {
@@ -42,17 +42,17 @@ export interface Bound {
 }
 
 /**
- * Limit of a walk: twice the largest supported queue, at about 30 bytes per entry, in pages of 100, half of which may be
- * empty. A longer list is assumed to be endless.
+ * Limit of a walk: twice the largest supported queue, in pages of 100, half of which may be empty. A longer list is assumed to be
+ * endless.
  */
 export const WALK_LIMIT: Bound = { entries: 2_000_000, pages: 40_000 };
-/** Limit of a read for new entries, because its rows stay in memory until it ends. Above the limit, a complete walk finds the entries. */
+/** Limit of a read for new entries, whose rows stay in memory until it ends. Above it, a complete walk finds the entries. */
 export const NEW_READ_LIMIT: Bound = { entries: 100_000, pages: 2000 };
 
-/** The list of a filter may have twice as many pages as the queue, plus this number. A longer list is assumed to be endless. */
+/** A filter's list may have twice as many pages as the queue, plus this number. A longer list is assumed to be endless. */
 const EXTRA_FILTER_PAGES = 500;
 
-/** Maximum number of requests waiting or in flight. The account's budget decides how many are in flight. */
+/** Maximum number of requests in flight or waiting for the account's budget. */
 const READERS = 16;
 /** Readers pause when this many pages are waiting for `take`. */
 const MAX_WAITING = 16;
@@ -104,7 +104,7 @@ export function startReading(
     }
   }
 
-  /** Checks a filter after each page. Rows may omit only fields that no row contains, so a later page may invalidate an earlier row. */
+  /** Runs after each page. Rows may omit only fields that no row contains, so a later page may invalidate an earlier row. */
   function checkFilter(filter: Selection): void {
     const error = proofs.get(filter)?.contradiction();
     if (error) failed.set(filter, { error });
@@ -120,7 +120,7 @@ export function startReading(
   let unreadOfQueue = planned.filter(({ selection }) => !isFilter(selection)).length || undefined;
   const queuePages = () => [...read].find(([selection]) => !isFilter(selection))?.[1].pages ?? 0;
 
-  /** Checks the length of a filter's list. Throws if the queue is completely read and the filter has far more pages. */
+  /** Throws if the queue is completely read and the filter has far more pages. */
   function compareWithQueue(filter: Selection): void {
     const limit = 2 * queuePages() + EXTRA_FILTER_PAGES;
     if (unreadOfQueue !== 0 || (read.get(filter)?.pages ?? 0) <= limit) return;
@@ -132,7 +132,7 @@ export function startReading(
 
   const isWindow = ({ selection, from, to }: Task) => split.has(selection) && (from !== undefined || to !== undefined);
 
-  /** Whether a page contains entries outside its window, so the service ignores windows. Checking first pages is enough. */
+  /** Whether a page contains entries outside its window, so that the service ignores windows. */
   function isIgnored(task: Task, bounds: DlqQuery, rows: readonly DlqEntry[]): boolean {
     if (!isWindow(task)) return false;
     const window = createFilterProof(bounds, createReportedFields([]));
@@ -140,7 +140,7 @@ export function startReading(
     return window.contradiction() !== undefined;
   }
 
-  /** Replaces the windows of a selection by one task, because the service ignores windows and would list the whole selection in each. */
+  /** Replaces the windows of a selection by one task: the service would list the whole selection in each. */
   function readWhole(selection: Selection): void {
     if (whole.has(selection)) return;
     whole.add(selection);
@@ -158,7 +158,7 @@ export function startReading(
       ...(from !== undefined && { fromDate: Math.max(Number(match.fromDate ?? from), from) }),
       ...(to !== undefined && { toDate: Math.min(Number(match.toDate ?? to), to) }),
     };
-    // The window lies outside the filter's own dates. A service may refuse such an empty range.
+    // The window lies outside the filter's dates. A service may refuse such an empty range.
     if (Number(query.fromDate) > Number(query.toDate)) return;
     const iterator = api.dlqPages(query, signal);
     let rejected = 0;
@@ -172,7 +172,7 @@ export function startReading(
       if (isFilter(selection)) compareWithQueue(selection);
       (proofs.get(selection) ?? reported).add(rows, page.value.rejected);
       checkFilter(selection);
-      // The rows are valid even if the task is replaced below. The replacement lists them again.
+      // Rows of a task that is replaced below are valid, and will be listed again.
       pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
       change();
       if (pagesRead === 1 && isIgnored(task, bounds, rows)) return readWhole(selection);
@@ -202,7 +202,7 @@ export function startReading(
   }
 
   return {
-    /** Waits for pages and returns up to `max`: none once everything has been read. Returns the failure if the read failed. */
+    /** Waits for pages and returns up to `max`; none once everything is read. Returns the failure of a failed read. */
     async take(max: number): Promise<readonly Read[] | ReadFailure> {
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed;
@@ -212,7 +212,7 @@ export function startReading(
       change();
       return taken;
     },
-    /** Filters whose read failed or whose rows contradict them. They do not fail the walk. */
+    /** Filters that could not be read or contradict their rows. They do not fail the walk. */
     failed,
     isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
   };

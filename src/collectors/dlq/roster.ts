@@ -26,7 +26,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
   let size = 0;
   let newcomers = 0;
   const fresh = new Set<number>();
-  /** Hash table with linear probing. Contains places (chunk number × CHUNK + index + 1), or 0 in a free slot. */
+  /** Hash table with linear probing, of places (chunk number × CHUNK + index + 1). A free slot is 0. */
   let table = new Uint32Array(SMALLEST);
 
   const wordsAt = (place: number) => {
@@ -45,7 +45,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     }
   }
 
-  /** Returns an entry's hash as two 32-bit halves, its slot, and its place or 0. */
+  /** `low`, `high`: halves of the hash; `place`: 0 for an unknown entry. */
   function find(id: bigint) {
     scratch[0] = id;
     const [low = 0, high = 0] = halves;
@@ -61,14 +61,13 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     for (const [number, { words, count }] of chunks) {
       for (let at = 0; at < count; at += 1) {
         let slot = (words[at * WIDTH] as number) & (length - 1);
-        // All entries are distinct, so each takes the next free slot.
+        // Entries are distinct: each takes the next free slot.
         while (table[slot] !== 0) slot = (slot + 1) & (length - 1);
         table[slot] = number * CHUNK + at + 1;
       }
     }
   }
 
-  /** Returns a chunk with capacity for another entry. */
   function chunkToFill(): Chunk {
     let chunk = chunks.get(open);
     if (chunk && chunk.count === CHUNK) {
@@ -103,7 +102,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     if (size * 2 > table.length) index();
   }
 
-  /** Removes entries by their mark. Rebuilds the table only once. */
   function removeWhere(
     isRemoved: (mark: number) => boolean,
     onRemoved?: (chunk: number, seconds: number) => void,
@@ -143,7 +141,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       return fresh.size;
     },
     has: (id: bigint): boolean => find(id).place !== 0,
-    /** Returns the entry time or first sighting of an entry (ms, rounded down to seconds); undefined for an unknown entry. */
+    /** Returns the entry time, or the first sighting (ms, rounded down to seconds); undefined for an unknown entry. */
     since(id: bigint): number | undefined {
       const { place } = find(id);
       if (place === 0) return undefined;
@@ -151,8 +149,8 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       return (words[at + 2] as number) * 1000;
     },
     /**
-     * Marks an entry as seen and returns its previous state. `first`: unknown; the entry is kept if `isKept`, else it is
-     * a newcomer until kept. `kept`: was a newcomer until this call. `again`: already marked. `known`: anything else.
+     * Marks an entry as seen and returns its previous state. `first`: unknown; without `isKept`, the entry is a newcomer until kept.
+     * `kept`: was a newcomer until this call. `again`: already marked. `known`: anything else.
      */
     see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept' {
       const { low, high, slot, place } = find(id);
@@ -201,7 +199,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       newcomers = 0;
       fresh.clear();
     },
-    /** Removes unmarked entries, except up to `maxSpared`. Calls `onRemoved` with the time of each (ms). Returns how many were spared. */
+    /** Removes unmarked entries, except up to `maxSpared`, and returns how many were spared. Times are in milliseconds. */
     removeUnmarked(onRemoved: (since: number) => void, maxSpared = 0): number {
       let spared = 0;
       for (const { marks, count } of chunks.values()) {

@@ -36,16 +36,16 @@ export interface RoundContext extends Pick<ObserveContext<DlqMemory, unknown>, '
 export interface Walk {
   readonly reading: DlqReading;
   readonly selections: readonly Selection[];
-  /** Whether each selection is read completely, so that missing entries count as removed. */
+  /** Whether selections are read completely, so that missing entries count as removed. */
   readonly isComplete: boolean;
   hasBegun: boolean;
-  /** Pages of a read for new entries, kept until the read is complete: a failed read must not add entries. */
+  /** Pages of a read for new entries, until it is complete: a failed read must not add entries. */
   pending: Read[];
   isRead: boolean;
   changes: number;
-  /** The newest entry with a creation time before its entry time. Used to detect the meaning of `fromDate`. */
+  /** The newest entry that entered after its creation, to detect the meaning of `fromDate`. */
   probe: DlqEntry | undefined;
-  /** Whether rows of the queue, a filter or failed workflow runs were unreadable. */
+  /** Whether any row was unreadable. */
   isPartial: boolean;
   /** Whether a newer complete read of one of the selections has replaced this one. */
   isOvertaken: boolean;
@@ -65,7 +65,7 @@ function start(
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
-/** Starts a complete read of the selections. `limit`: `NEW_READ_LIMIT` if it replaces a read for new entries in a small queue. */
+/** `limit`: `NEW_READ_LIMIT` if the read replaces one for new entries in a small queue. */
 export function startComplete(selections: readonly Selection[], context: RoundContext, limit = WALK_LIMIT): Walk {
   return start(selections.flatMap(planWalk), true, limit, context);
 }
@@ -98,7 +98,7 @@ export async function readStep(walk: Walk, { all, filters }: DlqMemory): Promise
     const failed = new Map(reading.failed);
     return { reads: reads.filter(({ selection }) => !failed.has(selection)), failed, isLast };
   };
-  // The first step only clears the marks. Entries that a concurrent read marks afterwards stay, even if this walk misses them.
+  // The first step only clears marks. Entries that a concurrent read marks afterwards stay, even if this walk misses them.
   if (isComplete && !walk.hasBegun) return step([]);
   if (!walk.isRead) {
     const taken = await reading.take(PAGES_A_STEP);
@@ -174,7 +174,7 @@ export function foldStep(
   }
 }
 
-/** Keeps the newcomers of a large walk in several steps, each of which commits chunks and counters together. */
+/** Keeps newcomers of a large walk in several steps. Each step commits chunks and counters together. */
 function keepSome(walk: Walk): void {
   let remaining = CHUNKS_A_STEP;
   for (const selection of walk.selections) {
@@ -206,10 +206,10 @@ export async function detectFromDateField(
   return !('error' in page) && !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
 }
 
-/** Page size (entries). A queue that fits into one page is read completely each time, which also finds removals. */
+/** Page size (entries). A smaller queue is read completely each time, which also finds removals. */
 export const ONE_PAGE = 100;
 
-/** Maximum listing delay of an entry that reads for new entries still find (ms). */
+/** Maximum delay with which an entry may be listed and still be found by reads for new entries (ms). */
 const ENTRY_OVERLAP = 60_000;
 /** Maximum time from creation to entry (ms): the service's default retries take 30.7 h. */
 const MAX_RETRY_TIME = 31 * 3_600_000;

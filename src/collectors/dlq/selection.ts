@@ -22,24 +22,23 @@ export interface Selection {
   readonly roster: Roster;
   entered: number;
   readonly left: Record<LeftReason, number>;
-  /** Whether a complete read without unreadable rows has succeeded. Entries found afterwards count as entered. */
+  /** Whether a complete read without unreadable rows has succeeded. Entries found later count as entered. */
   isCounted: boolean;
   /** Start of the complete read that set `isCounted` (ms since the Unix epoch). */
   countedSince: number | undefined;
-  /** Entries of the last complete read and entries added since; undefined before the first one of this process. */
+  /** Entries of the last complete read and those added since; undefined before the first one of this process. */
   shown: Aggregate | undefined;
   /** The complete read in progress, and its results. It owns the roster's marks and newcomers. */
   walk:
     | { readonly id: WalkId; readonly found: Aggregate; readonly times: number[]; missed: number; rejected: number }
     | undefined;
-  /** Ambiguity left by the last complete read; undefined if all rows were readable. */
   ambiguity: Ambiguity | undefined;
-  /** One time from each page of the last complete read, sorted. Approximates the distribution of entries over time. */
+  /** One time from each page of the last complete read, sorted: the approximate distribution of entries. */
   times: readonly number[];
   /** Only for the whole queue, if new entries are logged. */
   readonly log: EnteredLog | undefined;
   failure: FailedFilter | undefined;
-  /** Whether rows contradicted the filter and no complete read has succeeded since. Such a filter is not shown. */
+  /** Whether rows contradicted the filter, and no complete read has succeeded since. The filter is then not shown. */
   isContradicted: boolean;
   isProven: boolean;
   isTouched: boolean;
@@ -47,7 +46,7 @@ export interface Selection {
 
 export const isFilter = ({ match }: Selection) => Object.keys(match).length > 0;
 
-/** Ends the complete read `id` of a filter and records its error. `now`: start of the round. */
+/** Ends the complete read `id` of a filter with an error. `now`: start of the round. */
 export function failFilter(filter: Selection, id: WalkId, error: unknown, now: number): void {
   dropWalk(filter, id);
   const { message, reason } = error as Error & { readonly reason: string };
@@ -78,18 +77,17 @@ export interface Ambiguity {
   readonly entries: number;
 }
 
-/** Maximum number of missing entries that are kept in addition to one per unreadable row. Further missing entries are removed. */
+/** Maximum number of missing entries that are kept in addition to one per unreadable row. */
 const MAX_AMBIGUOUS = 10_000;
 
-/** Returns the number of entries. Unreadable rows count; the missing entries they may stand for do not. */
+/** Returns the number of entries. Unreadable rows count, but not the missing entries that they may be. */
 export const sizeOf = ({ roster, ambiguity }: Selection) =>
   roster.size + (ambiguity ? ambiguity.rows - ambiguity.entries : 0);
 
-/** Returns the entry time, else the first sighting by this or an earlier process. */
 const firstSeen = (roster: Roster, id: bigint, { enteredAt }: DlqEntry, now: number) =>
   enteredAt ?? roster.since(id) ?? now;
 
-/** Starts a complete read. Discards the newcomers of an unfinished one, which has failed or is replaced. */
+/** Starts a complete read, which replaces an unfinished one and discards its newcomers. */
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();
@@ -97,7 +95,7 @@ export function beginWalk(selection: Selection, id: WalkId): void {
   selection.walk = { id, found: createAggregate(selection.breakdown), times: [], missed: 0, rejected: 0 };
 }
 
-/** Drops a failed complete read along with its newcomers, which are unconfirmed. */
+/** Drops a failed complete read and its newcomers. */
 export function dropWalk(selection: Selection, id: WalkId): void {
   if (selection.walk?.id !== id) return;
   selection.roster.dropNewcomers();
@@ -106,8 +104,8 @@ export function dropWalk(selection: Selection, id: WalkId): void {
 }
 
 /**
- * Adds entries listed by a complete read and returns how many are new. New ones stay newcomers until the read ends.
- * `now`: ms since the Unix epoch. `wasMissed`: whether a read for new entries should have found the entry.
+ * Adds entries listed by a complete read, as newcomers until it ends, and returns how many are new. `now`: ms since the Unix epoch.
+ * `wasMissed`: whether a read for new entries should have found the entry.
  */
 export function addWalked(
   { roster, walk, log, isCounted }: Selection,
@@ -131,7 +129,7 @@ export function addWalked(
   return first;
 }
 
-/** Adds entries listed by a read for new entries and returns how many are new. `now`: ms since the Unix epoch. */
+/** Adds the result of a read for new entries and returns how many are new. `now`: ms since the Unix epoch. */
 export function addNew(selection: Selection, entries: readonly DlqEntry[], now: number): number {
   const { roster, walk, shown, ambiguity, log } = selection;
   let first = 0;
@@ -154,7 +152,6 @@ export function addNew(selection: Selection, entries: readonly DlqEntry[], now: 
   return first;
 }
 
-/** Converts the newest and longest-queued entries to dead letters and releases the added rows. */
 export function releaseRows({ shown, walk }: Selection): void {
   shown?.ends?.release();
   walk?.found.ends?.release();
@@ -166,7 +163,7 @@ function countEntered(selection: Selection, entered: number): void {
   selection.isTouched = true;
 }
 
-/** Keeps and counts newcomers of a complete read, from up to `maxChunks` chunks of the roster. */
+/** Keeps and counts the newcomers in up to `maxChunks` chunks of the roster. */
 export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: number): void {
   if (selection.walk?.id !== id) return;
   const { roster, log, isCounted } = selection;
@@ -174,9 +171,8 @@ export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: numbe
 }
 
 /**
- * Ends a complete read: removes unlisted entries and returns their number. If some rows were unreadable, keeps one missing
- * entry per unreadable row, plus up to `MAX_AMBIGUOUS` more. Does nothing if a newer complete read has started.
- * `retention`: of the queue (ms), if configured.
+ * Ends a complete read, unless a newer one has started. Removes unlisted entries and returns their number. If rows were unreadable,
+ * spares one missing entry per unreadable row, plus up to `MAX_AMBIGUOUS` more. `retention`: of the queue (ms), if configured.
  */
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
   const { walk, left } = selection;
@@ -199,7 +195,7 @@ export function endWalk(selection: Selection, id: WalkId, now: number, retention
   selection.times = walk.times.sort((a, b) => a - b);
   selection.walk = undefined;
   selection.isTouched ||= removed > 0 || !selection.isCounted;
-  // Entries that are unreadable now must not count as entered once they are readable.
+  // Unreadable entries must not count as entered once they are readable.
   if (selection.isCounted || rejected > 0) return removed;
   selection.isCounted = true;
   selection.countedSince = now;

@@ -6,7 +6,7 @@ export interface Task {
   readonly selection: Selection;
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-  /** Number of splits so far; undefined if the task is planned from the last walk and is not split. */
+  /** Number of splits so far; undefined for a task planned from the last walk, which is not split. */
   readonly depth?: number | undefined;
 }
 
@@ -17,14 +17,14 @@ export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: DateField): 
   return meaning === 'entry' ? (enteredAt ?? createdAt) : (createdAt ?? enteredAt);
 }
 
-/** Minimum pages per window. Each window wastes half a page on average, because its last page is not full. */
+/** Minimum pages per window. Each window wastes half a page on average. */
 const MIN_PAGES = 16;
-/** Maximum number of windows: three per concurrent reader. More windows would cost requests without saving time. */
+/** Maximum number of windows: three per reader. More would cost requests without saving time. */
 const MAX_WINDOWS = 48;
 
 /**
- * Splits a selection into windows that had equal numbers of entries in the last complete read. The newest window comes
- * first, because new entries make it the longest.
+ * Splits a selection into windows with equal numbers of entries in the last complete read. The newest window comes first, because
+ * new entries make it the longest.
  */
 export function planWalk(selection: Selection): Task[] {
   const { times } = selection;
@@ -42,7 +42,7 @@ export function planWalk(selection: Selection): Task[] {
 }
 
 const DAY = 86_400_000;
-/** Ages at which an unknown queue is split. Most entries are recent, and queues keep them for weeks or months. */
+/** Ages at which an unknown queue is split. Most entries are recent. */
 const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
 
 /** Number of pages after which an unknown selection is split. */

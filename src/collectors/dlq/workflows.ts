@@ -6,7 +6,7 @@ import type { DlqMemory } from './memory.ts';
 import { asFailure } from './reading.ts';
 import type { RoundContext, Walk } from './rounds.ts';
 
-/** A separate read of failed workflow runs. Some services list them, or the states of their callbacks, only in this read. */
+/** A separate read of failed workflow runs. Some services list runs or callback states only there. */
 export interface WorkflowReading {
   readonly pages: AsyncIterator<ListPage<DlqEntry>>;
   readonly signal: AbortSignal;
@@ -20,11 +20,11 @@ export interface WorkflowRead {
   readonly isLast: boolean;
   readonly rejected: number;
   readonly isUnknown?: boolean;
-  /** Whether the read failed midway. The walk then does not update failure callbacks. */
+  /** Whether the read failed midway, so that the walk does not update failure callbacks. */
   readonly isCutOff?: boolean;
 }
 
-/** Number of complete walks before the next attempt if the service rejects the request as unknown. */
+/** Number of complete walks before the next attempt after the service rejected the request as unknown. */
 const WALKS_UNTIL_RETRY = 12;
 
 export function startWorkflows({ api, signal }: RoundContext): WorkflowReading {

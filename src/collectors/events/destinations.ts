@@ -14,7 +14,7 @@ const MAX_INTERNED = 10_000;
 /** Matches hosts that `URL` would return unchanged. Ten times as fast as parsing. */
 const PLAIN_HOST = /^https?:\/\/([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*)(?:[/?#]|$)/;
 
-/** Returns a reader of the label `destination` for events. */
+/** Returns a function that maps events to values of the label `destination`. */
 export function destinationReader(option: DestinationOption, routes: Routes): (event: DeliveryEvent) => string {
   const hostOf = (url: string) => PLAIN_HOST.exec(url)?.[1] ?? URL.parse(url)?.host ?? NONE;
   if (option === 'none') return () => NONE;
@@ -40,7 +40,7 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
 /** Idle time after which a destination may lose its place to another one (ms). */
 const IDLE_AFTER = 86_400_000;
 const CHECK_EVERY = 60_000;
-/** Time for which the tally of a destination without a place is kept, so that it can resume (ms). */
+/** Time for which a destination without a place keeps its tally, so that it can resume (ms). */
 const KEPT_FOR = 30 * IDLE_AFTER;
 
 export interface Counted {
@@ -50,7 +50,7 @@ export interface Counted {
   heard: number;
   /** Start of the tally (ms since the Unix epoch); undefined if it starts with the log. */
   readonly since: number | undefined;
-  /** Copy made when the tally was last shown; undefined if the tally has changed since. */
+  /** Copy of the tally, as last shown; undefined if the tally has changed since. */
   copy: ShownTally | undefined;
 }
 
@@ -87,7 +87,7 @@ export function createDestinations(
     const counted = create(name, tally, heard, since);
     if (own() < max || name === OTHER) placed.set(name, counted);
   }
-  // Exposed at 0 from the start, so that sums over destinations exist before the first event of a new store.
+  // Exposed from the start, so that sums over destinations exist before the first event.
   place(option === 'none' ? NONE : OTHER);
 
   function own(): number {
@@ -103,7 +103,7 @@ export function createDestinations(
   /** Next check for idle destinations. */
   let nextCheck = Number.NEGATIVE_INFINITY;
 
-  /** Frees the place of the destination idle longest, if necessary. Returns whether a place is free. */
+  /** Returns whether a place is free. If necessary, frees the place of the destination idle longest. */
   function makePlace(time: number): boolean {
     if (own() < max) return true;
     if (time < nextCheck) return false;
@@ -137,7 +137,7 @@ export function createDestinations(
           return [name, counted.copy];
         }),
       ),
-    /** Sets the time up to which the log is read (ms since the Unix epoch). New tallies start there. */
+    /** Sets the start of new tallies: the time up to which the log is read (ms since the Unix epoch). */
     readUntil(time: number): void {
       readUntil = time;
     },
@@ -147,12 +147,12 @@ export function createDestinations(
     },
     of(destination: string, time: number): Counted {
       const counted = find(destination, time);
-      // The copy becomes outdated: the caller changes the tally.
+      // The caller changes the tally.
       counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;
     },
-    /** Deletes destinations without a place and without events for a month. Returns the keys of their rows. */
+    /** Deletes destinations without a place or events for a month. Returns the keys of their rows. */
     evict(now: number): string[] {
       const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT_FOR);
       for (const [name] of old) all.delete(name);

@@ -1,6 +1,6 @@
 import type { KeptEvent } from './kept-event.ts';
 
-/** Immutable table of events in flat arrays, at 36 bytes per event. Objects would take 170 bytes each. */
+/** Immutable table of events in flat arrays, at 36 bytes per event instead of 170. */
 export interface EventTable {
   readonly size: number;
   /** Earliest event time (ms since the Unix epoch). */
@@ -14,7 +14,7 @@ export interface EventTable {
   /** State and index in `destinations` of each event. */
   readonly marks: Uint32Array;
   readonly destinations: readonly string[];
-  /** Schedule ids by index of the event; undefined if no event has any. */
+  /** Schedule ids by index of the event, if any event has one. */
   readonly schedules: ReadonlyMap<number, readonly string[]> | undefined;
 }
 
@@ -82,7 +82,7 @@ export function eachWithin(table: EventTable, from: number, to: number, visit: (
   }
 }
 
-/** Returns the events of several tables in a time range, both ends included. Default: all. */
+/** Returns the events of several tables in a time range, both ends included. */
 export function eventsWithin(
   tables: Iterable<EventTable>,
   from = Number.NEGATIVE_INFINITY,
@@ -93,7 +93,7 @@ export function eventsWithin(
   return events;
 }
 
-/** Returns a table of the events at `time` or later, or undefined if there are none. May return `table` itself. */
+/** Returns a table of the events at `time` or later, if any. May return `table` itself. */
 export function tableFrom(table: EventTable, time: number): EventTable | undefined {
   if (time <= table.first) return table;
   const events = eventsWithin([table], time);

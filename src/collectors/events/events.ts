@@ -95,13 +95,13 @@ export interface EventsFacts {
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
 
-/** Attempt series exposed from the start. The others appear with their first attempt. */
+/** Attempt series exposed from the start. Others appear with their first attempt. */
 const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly StatusClass[]>> = {
   success: ['none', '2xx'],
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
-/** Returns the attempt results that have a series, with their counts. */
+/** Returns the exposed attempt results with their counts. */
 export const shownResponses = ({ answers }: Pick<ShownTally, 'answers'>) =>
   DELIVERY_RESULTS.flatMap(result =>
     STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
@@ -130,7 +130,6 @@ export const shownWaits = (
       }))
     : [{ destination: undefined, state: log[wait], since }];
 
-/** Collects the event log: counters of all events, message lifecycles, and recent states. */
 export const events = defineKind({
   name: 'events',
   configKey: 'events',

@@ -14,7 +14,7 @@ interface Expectation {
   readonly until: number;
   startedAt?: number;
   deliveredAt?: number;
-  /** Incompletely read part of the log that may contain the expected events. */
+  /** Incompletely read span of the log that may contain the expected events. */
   unread?: TimeSpan;
 }
 
@@ -29,7 +29,7 @@ export interface ScheduleState {
   since?: number;
   /** The latest start with an outcome. `unread`: the log may have been read incompletely. */
   judged?: { readonly at: number; readonly as: 'ok' | 'missed' | 'late' | 'unread' };
-  /** All starts expected up to this time are in `open` or have an outcome. Undefined before the first read. */
+  /** All starts expected up to this time are in `open` or closed. Undefined before the first read. */
   expectedTo?: number;
   open: Expectation[];
 }
@@ -39,7 +39,7 @@ export interface Allowance {
   left: number;
 }
 
-/** The expectations of one schedule. Each method that changes the state returns whether it did. */
+/** Tracks the expected starts of one schedule. Methods that change the state return whether they did. */
 export type Timetable = ReturnType<typeof createTimetable>;
 
 const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
@@ -71,7 +71,7 @@ export function createTimetable(
     return upcoming.due;
   }
 
-  /** Records the outcome of an expectation if it is determined at `time`. */
+  /** Records the outcome of an expectation, if determined at `time`. */
   function hasOutcome(expectation: Expectation, time: number): boolean {
     const as = outcomeOf(expectation, endsWithin, time);
     if (as === undefined) return false;
@@ -98,7 +98,7 @@ export function createTimetable(
     },
     /** Adds the starts expected up to `time`, within the allowance. The next call adds the rest. */
     expectUntil,
-    /** Like `expectUntil`, but once the allowance is used up, skips starts too early for the event at `time` to fulfil. */
+    /** Like `expectUntil`, but beyond the allowance skips starts that are too early for the event at `time` to fulfil. */
     expectFor(time: number, allowance: Allowance): boolean {
       const isChanged = expectUntil(time, allowance);
       if (state.expectedTo === undefined || allowance.left > 0) return isChanged;
@@ -127,7 +127,7 @@ export function createTimetable(
       }
       return isChanged;
     },
-    /** Marks a span of the log as incompletely read. Starts in the span are skipped unless they are already expected. */
+    /** Marks a span of the log as incompletely read. Skips starts in the span that are not yet expected. */
     markUnread(span: TimeSpan): boolean {
       let isChanged = false;
       for (const open of state.open) {
@@ -140,7 +140,7 @@ export function createTimetable(
       state.expectedTo = span.to;
       return true;
     },
-    /** Closes expectations with an outcome. The log must be complete up to `time`. */
+    /** Closes expectations that have an outcome. The log must be complete up to `time`. */
     close(time: number): boolean {
       const { length } = state.open;
       state.open = state.open.filter(open => !hasOutcome(open, time));

@@ -1,7 +1,7 @@
 import { extendHash64 } from '../../kit/hash.ts';
 import { EVENT_SEQUENCE, EVENT_STATES, isEnd } from '../../model/message.ts';
 
-/** An event as kept in memory. Texts are hashed, times are in milliseconds since the Unix epoch. */
+/** An event in memory. Texts are hashed. Times are in milliseconds since the Unix epoch. */
 export interface KeptEvent {
   /** Hash of message, state and time, which identify an event. */
   readonly identity: bigint;
@@ -12,9 +12,9 @@ export interface KeptEvent {
   readonly dueAt: number;
   readonly destination: string;
   readonly schedules: readonly string[] | undefined;
-  /** Flow-control key of the row, if any. Used when the event is read, and not kept in tables. */
+  /** Flow-control key, if any. Not kept in tables: only used when the event is read. */
   readonly flowKey?: string | undefined;
-  /** Index in STATUS_CLASSES. Used when the event is counted, and not kept in tables. */
+  /** Index in STATUS_CLASSES. Not kept in tables: only used when the event is counted. */
   readonly statusClass: number;
 }
 

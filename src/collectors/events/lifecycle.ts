@@ -5,12 +5,12 @@ import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BUCKET_BOUNDS, type DeliveryResult, isAmongSlowest, observeAttempt, observeWait } from './tally.ts';
 
-/** Maximum number of tracked open messages. Bounds memory and rows. */
+/** Maximum number of open messages. */
 export const MAX_OPEN = 100_000;
 
 /** Times are in milliseconds. */
 export interface Limits {
-  /** Time span before the newest event that is read again, because events may be delayed. */
+  /** Maximum delay of an event that is processed in order: this span before the newest event is read again. */
   readonly overlap: number;
   readonly maxOpen: number;
   /** An open message is overdue this long after its due time. */
@@ -50,11 +50,11 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   const isExpected = hasEnded || known?.activeAt !== undefined;
   if (isInOrder) detectGap(memory, checkpoint, event, isExpected, limits.overlap);
   checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
-  // A delayed creation event still applies to its schedule, even after later events of the message.
+  // A delayed creation still applies to its schedule, even after later events of the message.
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
     memory.schedules.follow(event, known?.createdAt);
   }
-  // Delayed or repeated events after the end must not reopen the message.
+  // Delayed or repeated events must not reopen the message.
   if (hasEnded) return;
   if (state === 'created') begin(memory, event, known, limits);
   else if (state === 'active') startAttempt(memory, event, known, limits);
@@ -118,7 +118,7 @@ function endAttempt(memory: Memory, open: OpenMessage, result: DeliveryResult, t
   open.activeAt = undefined;
 }
 
-/** Whether an open message is overdue at `time` and became overdue after the floor of the counters. */
+/** Whether an open message is overdue at `time` and became overdue after the floor. */
 const isOverdue = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number, { onTimeWithin }: Limits) =>
   checkpoint !== undefined && time > dueAt + onTimeWithin && dueAt + onTimeWithin > checkpoint.floor;
 
@@ -154,7 +154,7 @@ function end(
   if (!known.overdue && isOverdue(memory, known, time, limits)) log.overdue += 1;
 }
 
-/** Detects overdue messages and missed schedules at `now`, and drops old messages. */
+/** Detects overdue messages and missed starts at `now`, and drops old messages. */
 export function detectMissing(memory: Memory, now: number, limits: Limits): void {
   for (const [message, known] of memory.open) {
     if (now > known.dueAt + DROPPED_AFTER) {

@@ -23,20 +23,20 @@ export interface OpenMessage {
 
 /** Progress of reading the log. Times are in milliseconds since the Unix epoch. */
 export interface Checkpoint {
-  /** Events up to this time are not counted, because they happened before counting started. */
+  /** Start of the counters: earlier events are not counted. */
   floor: number;
   newest: number | undefined;
-  /** Identities of all events from this time on are stored. Older events could not be deduplicated and are not read again. */
+  /** Identities of all events from this time on are stored. Older events cannot be deduplicated, so the tail ignores them. */
   dedupeFrom: number;
   /** End of the range of the last complete read, by our clock. */
   readTo: number;
   /** End of the range of the last read with new events, by our clock. */
   foundAt: number;
-  /** Peak lag of the log (ms): time between a new event and the end of the previous read, which did not list the event yet. */
+  /** Peak lag of the log (ms): time from an event to the end of a read that did not list it yet. */
   lags: Peak;
-  /** Peak lateness (ms): how much older a new event was than the newest listed one. Undefined before the first measurement. */
+  /** Peak lateness (ms): how much older a new event was than the newest known one. Undefined before the first measurement. */
   lateness?: Peak;
-  /** End of the range of the last complete read that included everything older than the overlap, by our clock. */
+  /** End of the last complete read that included everything older than the overlap, by our clock. */
   settledAt?: number | undefined;
   /** Message lifecycles are computed up to this time. Delayed events may still precede later ones. */
   watermark: number;
@@ -47,9 +47,9 @@ export interface Checkpoint {
   nextChunk: number;
   /** A silence of the log that may hide a gap. `from`: its start; `until`: end of the search for evidence. */
   silence: { readonly from: number; readonly until: number } | undefined;
-  /** Number of attempt results without a listed start. If the service usually omits starts, such results do not prove gaps. */
+  /** Number of attempt results without a listed start, which prove no gap if the service often omits starts. */
   unstarted: number;
-  /** Value of the option `destination` when the checkpoint was written. */
+  /** Option `destination` when the checkpoint was written. */
   destination: string;
 }
 
@@ -101,11 +101,11 @@ export interface Memory {
   recent: RecentEvents | undefined;
   gauges: Gauges | undefined;
   /**
-   * Live iterator over `open`, the oldest first, to evict messages in constant time. Dropped after each fold, because hash tables
-   * that `open` has outgrown stay in memory as long as an iterator points to them.
+   * Iterator over `open`, to evict the oldest in constant time. Dropped after each fold: it keeps hash tables in memory that `open`
+   * has outgrown.
    */
   oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
-  /** Length of a range (ms), adapted to the density of the log by the last read. */
+  /** Length of a range (ms), adapted to the density of the log. */
   span: number;
   readonly traces: TraceCollector | undefined;
   readonly attempts: AttemptLedger | undefined;
@@ -130,7 +130,6 @@ export function close({ open, touchedOpen }: Memory, message: bigint, known: Ope
   else touchedOpen.delete(message);
 }
 
-/** Counts a gap: events were lost, so the counters are too low. */
 export function noteGap({ log, traces, touched }: Memory): void {
   log.gaps += 1;
   traces?.markGap();
@@ -151,7 +150,6 @@ export function addToMinutes({ minutes, touched }: Memory, events: readonly Kept
 /** Maximum number of identities kept for the sweep. Beyond it, the oldest minutes are not swept. */
 const MAX_IN_MINUTES = 2_000_000;
 
-/** Drops the oldest minutes if there are too many identities. */
 export function boundMinutes(memory: Memory): void {
   const { minutes, checkpoint } = memory;
   let kept = 0;
@@ -181,7 +179,7 @@ export function identitiesWithin({ chunks }: Memory, from: number, to: number): 
   return identities;
 }
 
-/** Keeps new events that may be read again, for deduplication, and drops events that will not be. */
+/** Keeps events that may be read again, for deduplication, and drops older ones. */
 export function keepForDedupe(memory: Memory, fresh: EventTable | undefined): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;
@@ -208,5 +206,5 @@ export function keepForDedupe(memory: Memory, fresh: EventTable | undefined): vo
   });
 }
 
-/** Maximum number of events kept for deduplication. Beyond it, the overlap of reads becomes shorter. */
+/** Maximum number of events kept for deduplication. Beyond it, reads overlap less. */
 const MAX_KEPT = 1_000_000;

@@ -1,4 +1,4 @@
-/** Maximum of a value over the last one to two windows. Stored in the checkpoint. */
+/** Maximum of a value over the last one to two windows. */
 export interface Peak {
   since: number;
   /** Maximum in the current window. */

@@ -4,21 +4,21 @@ import type { TimeSpan } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
 
-/** Interval at which the whole overlap is read again (ms), unless the overlap itself is shorter. */
+/** Interval at which events that have become older than the overlap are read again (ms), unless the overlap is shorter. */
 const SETTLE_EVERY = 60_000;
 /** Minimum time for which a peak lateness is retained (ms). */
 const LATENESS_WINDOW = 3_600_000;
 /** Each read repeats 1.25 times the peak lateness plus this margin (ms). */
 const MARGIN = 500;
-/** A part of the overlap with fewer rows is not skipped, because skipping it takes an additional request. */
+/** A part of the overlap with fewer rows is not skipped: skipping takes an additional request. */
 const FEW = 20;
 
 const DAY = 86_400_000;
 const ROW = 1000;
 
 /**
- * Estimates the cost of reading the log for a day that is as busy as the last overlap. With few rows, each round rereads all
- * of them. Otherwise each row is read up to three times: when it is new, once it is older than the overlap, and by the sweep.
+ * Estimates the cost of a day as busy as the last overlap. Each round reads all of few rows again. Many rows are read up to three
+ * times: when they are new, once they are older than the overlap, and by the sweep.
  */
 export function readingPerDay(
   { requests, bytes }: Cost,
@@ -54,8 +54,8 @@ function countKept({ chunks }: Memory, from: number, to: number): number {
 }
 
 /**
- * Plans which part of the overlap to read again: normally only the newest part, as long as the peak lateness; periodically
- * also the events that have become older than the overlap since. If it has few rows, the whole overlap is always read again.
+ * Plans which part of the overlap to read again: the newest part, as long as the peak lateness; periodically also events that have
+ * become older than the overlap; everything if the rest has few rows.
  */
 export function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
   const { checkpoint, recent } = memory;
@@ -65,14 +65,14 @@ export function planReadBack(memory: Memory, until: number, overlap: number): Re
   const settled = newest + Math.max(0, until - foundAt) - overlap;
   const from = settles ? Math.max(dedupeFrom, settled + 1) : dedupeFrom;
   const to = newest - readBackOf(checkpoint, overlap) - 1;
-  // Events listed during a pause in reading must be read a second time anyway, so skipping them saves nothing.
+  // Events of a pause in reading must be read a second time anyway.
   const isWorthwhile = countKept(memory, from + Math.max(0, until - readTo), to) >= FEW;
   return isWorthwhile ? { skip: { from, to }, settles } : { skip: undefined, settles: true };
 }
 
 /**
- * Records how much older a new event is than the newest known one. Bounded, so that a single outlier does not lengthen all
- * reads of the next hour.
+ * Records how much older a new event is than the newest known one. Bounded, so that one outlier does not lengthen all reads of the
+ * next hour.
  */
 export function noteLateness(checkpoint: Checkpoint, lateness: number, until: number, overlap: number): void {
   const limit = Math.min(overlap, 2 * readBackOf(checkpoint, overlap));

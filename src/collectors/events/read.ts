@@ -7,9 +7,9 @@ import { eventIdentity, type KeptEvent } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
-/** Maximum number of pages; a longer range is shortened. Ranges are read completely, because pages may come in any order. */
+/** Maximum pages of a range before it is shortened. Ranges are read completely, because pages may come in any order. */
 export const MAX_RANGE_PAGES = 20;
-/** Maximum number of events in a range. Only a service that ignores the range sends more. */
+/** Maximum number of events in a range. Only a service that ignores ranges lists more. */
 const MAX_EVENTS = 1_000_000;
 const MAX_ROWS = 100_000;
 
@@ -22,7 +22,7 @@ export interface RangeRead {
   /** Identities of repeated rows. */
   readonly twice: bigint[];
   rejected: number;
-  /** Number of pages with events within the range. If a service ignores the range, shortening it does not help. */
+  /** Number of pages with events of the range. Shortening a range that the service ignores does not help. */
   pages: number;
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
@@ -54,7 +54,7 @@ export async function readMore(
     let isOfRange = false;
     for (const event of page.value.rows) {
       const { messageId, state, time, dueAt = 0, flowControlKey: flowKey } = event;
-      // A service that ignores the range also lists events outside it, which belong to other reads.
+      // The service ignores the range. These events belong to other reads.
       if (time < from || time > to) continue;
       isOfRange = true;
       const message = hash64(messageId);
@@ -76,7 +76,7 @@ export async function readMore(
   return false;
 }
 
-/** Returns a shorter length (ms) for a range that was too long, estimated from the events read so far. */
+/** Estimates a shorter length (ms) for a range that was too long. */
 export function shorterSpan({ from, to, events }: RangeRead): number {
   let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { time } of events.values()) {

@@ -3,12 +3,12 @@ import { EVENT_STATES, type EventState } from '../../model/message.ts';
 
 export type RecentEvents = ReturnType<typeof createRecentEvents>;
 
-/** Maximum number of separately counted pairs of time and state (about 6 MB). */
+/** Maximum number of pairs of time and state (about 6 MB). */
 export const MAX_KEPT = 100_000;
 /** Upper bound of the number of states: a key combines time and state. */
 const STATES = 16;
 
-/** Counts recent events by state. Exact up to `MAX_KEPT` pairs; beyond that, the resolution of times decreases. */
+/** Counts recent events by state. Beyond `MAX_KEPT` pairs, the resolution of times decreases. */
 export function createRecentEvents() {
   let counts = new Map<number, number>();
   let slice = 1;

@@ -15,7 +15,7 @@ export interface ReplayRange {
   readonly to: number;
 }
 
-/** Counters of an agent that started at the start of the range and has read exactly the events up to `at`. */
+/** Facts of an agent that started at the start of the range and has read the events up to `at`. */
 export interface ReplayStep {
   readonly at: number;
   readonly facts: EventsFacts;
@@ -58,7 +58,7 @@ async function* replay(
 ): AsyncGenerator<ReplayStep> {
   const memory = restoreMemory(new Map(), options, { routes, schedules });
   const limits = { ...options, maxOpen: MAX_OPEN, onTimeWithin };
-  // Events in the window before the range only determine which messages are in flight.
+  // Events before the range only determine which messages are in flight.
   const start = Math.max(0, from - options.window);
   const checkpoint = firstCheckpoint(from, start, memory.destinationOption);
   memory.checkpoint = checkpoint;
@@ -75,7 +75,7 @@ async function* replay(
     const endedSince = (checkpoint.newest ?? 0) - options.overlap;
     for (const [message, time] of memory.ended) if (time < endedSince) memory.ended.delete(message);
     memory.oldestFirst = undefined;
-    // Both sets name rows to store, but a replay stores no rows.
+    // A replay stores no rows.
     memory.touched.clear();
     memory.touchedOpen.clear();
     return { at, facts: factsOf(memory, options) };
@@ -125,8 +125,8 @@ export function noteRange(found: ReplayFound, { events, rejected, to }: RangeRea
 const CLOSE = 3_600_000;
 
 /**
- * Returns a full minute at most an hour before the oldest event listed in a range; undefined without events. Starting there avoids
- * shortening a very long range many times at the start of the log. Times are in milliseconds since the Unix epoch.
+ * Returns a full minute at most an hour before the oldest event of a range (ms since the Unix epoch); undefined without events.
+ * Reading from there does not shorten a very long range many times.
  */
 export async function findOldest(
   reader: Pick<Reader, 'eventPages'>,
@@ -136,7 +136,7 @@ export async function findOldest(
   async function isEmpty(end: number): Promise<boolean> {
     const pages = reader.eventPages({ fromDate: from, toDate: end }, signal);
     for (let page = await pages.next(); !page.done; page = await pages.next()) {
-      // Rows outside the range count, too: if the service ignores ranges, a search is pointless.
+      // Rows outside the range count: if the service ignores ranges, a search is pointless.
       if (page.value.rows.length + page.value.rejected > 0) return false;
     }
     return true;

@@ -28,7 +28,7 @@ type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollo
 const idOf = (message: bigint) => message.toString(16);
 const parseId = (text: string) => BigInt(`0x${text}`);
 
-/** Encodes 64-bit numbers as Base64 of their little-endian bytes. All supported platforms are little-endian. */
+/** Encodes the bytes as Base64. All supported platforms are little-endian. */
 const writeIdentities = ({ buffer, byteOffset, byteLength }: BigUint64Array) =>
   Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 

@@ -15,7 +15,7 @@ export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'ex
 /** Matches events to an account's schedules and tracks the expected starts. */
 export type Schedules = ReturnType<typeof createSchedules>;
 
-/** Maximum number of expectations added in one step, which bounds the duration of a step after a long pause. */
+/** Maximum number of expectations added in one step, to bound its duration after a long pause. */
 const MAX_AT_ONCE = 1000;
 
 const ROW = 'schedule/';
@@ -39,7 +39,6 @@ function open(schedule: Schedule, row: string | undefined): OpenSchedule {
   return { id, schedule, state, timetable: createTimetable(schedule, state) };
 }
 
-/** Returns a function that finds the ids of an event's schedules. */
 function createFinder(
   all: readonly OpenSchedule[],
   routes: Routes,
@@ -95,9 +94,9 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   }
 
   return {
-    /** Returns the ids of the schedules that an event affects; undefined if it affects no schedule. */
+    /** Returns the ids of an event's schedules, if any. */
     of: createFinder(all, routes),
-    /** Starts the expectations of new schedules at `now`. */
+    /** Starts new schedules at `now`. */
     begin(now: number): void {
       for (const one of all) {
         one.state.since ??= now;
@@ -108,13 +107,12 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
     follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
-        // The schedule is no longer configured.
+        // No longer configured.
         if (!one) continue;
         const allowance: Allowance = { left: MAX_AT_ONCE };
         change(one, one.timetable.expectFor(event.time, allowance), addEvent(one, event, createdAt));
       }
     },
-    /** Marks a span of the log as incompletely read. */
     markUnread(span: TimeSpan): void {
       const allowance: Allowance = { left: MAX_AT_ONCE };
       for (const one of all) {

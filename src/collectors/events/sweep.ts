@@ -23,7 +23,7 @@ export function nextRange(
     events += minutes.get(end)?.length ?? 0;
     end += 1;
   }
-  // The range must be this old by the log's own timestamps, too: our clock may be ahead of the service's.
+  // The range must be this old by the log's timestamps, too: our clock may be ahead of the service's.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
   const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
@@ -47,7 +47,7 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
     memory.attempts?.add(event);
-    // Lifecycles have advanced past this time, so only final events are added: without them, messages would stay in flight.
+    // Lifecycles have advanced past this event. Only a missing final event matters: its message would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
     else if (event.schedules) memory.schedules.follow(event, undefined);
   }

@@ -29,7 +29,7 @@ export interface TailOptions extends Limits {
 
 /** A read of the log up to a fixed time, range by range, the oldest first. */
 export interface LogWalk {
-  /** Fixed at the start, so that the read ends while new events arrive. */
+  /** Fixed, so that the read ends while new events arrive. */
   readonly until: number;
   readonly readBack: ReadBack;
   range: RangeRead;
@@ -40,14 +40,13 @@ export interface LogWalk {
 export interface TailWalk extends LogWalk {
   /** Time of the newest known event at the start of the read. */
   readonly newest: number | undefined;
-  /** In the first read of a process: recounts recent events, including stored ones. */
+  /** In the first read of a process: counts recent events, including known ones. */
   readonly refill: RecentEvents | undefined;
-  /** Checkpoint of the previous read, until it has been used to detect missing events. */
+  /** Checkpoint of the previous read, until used to detect missing events. */
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
   foundNew: boolean;
 }
 
-/** Starts the range at `start`, or after the skipped part. */
 function rangeFrom(
   api: Reader,
   { until, readBack: { skip } }: Pick<LogWalk, 'until' | 'readBack'>,
@@ -145,8 +144,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
-  // Once an event is listed, all events older than it by the overlap are listed, too. Without new events, elapsed time settles
-  // younger events. It is measured by our clock alone, so clock skew does not matter.
+  // All events older than a listed one by the overlap are listed, too. Without new events, elapsed time settles younger events. Only
+  // our clock measures it, so clock skew does not matter.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
     // Silence does not settle attempts: the log may merely be delayed.
@@ -178,8 +177,8 @@ const ASSUMED_LAG = 300_000;
 const LAGS_WINDOW = 86_400_000;
 
 /**
- * Returns the time up to which the log is complete, even if it lists no new events during a long silence. A delayed log looks
- * the same, so the peak lag is subtracted.
+ * Returns the time up to which the log is complete, even during a long silence. A delayed log looks the same, so the peak lag is
+ * subtracted.
  */
 function completeTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
   let known = until - Math.max(overlap, ASSUMED_LAG, peakOf(lags));
@@ -187,10 +186,10 @@ function completeTo({ pending }: Memory, { lags }: Checkpoint, until: number, ov
   return known;
 }
 
-/** Interval at which the checkpoint of a quiet log is committed (ms). After a restart it shows how long the log was not read. */
+/** Interval at which the checkpoint of a quiet log is committed (ms), to show after a restart how long the log was not read. */
 const SAVE_EVERY = 60_000;
 
-/** Resets all positions derived from our clock if it was set back. Events after the new time cannot have been counted yet. */
+/** Resets all positions derived from our clock, if it was set back. */
 function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: number): void {
   if (until >= checkpoint.readTo) return;
   const { newest = until } = checkpoint;
@@ -218,8 +217,8 @@ function markUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void
 const MIN_RETENTION = 3_600_000;
 
 /**
- * Counts a gap if events are missing between the last read and this one: all listed events are newer than the last known one,
- * and the last read was too long ago. The first range with rows decides. An empty log proves no gap, but suspends schedules.
+ * Counts a gap if all listed events are newer than the last known one, and the last read was too long ago. The first range with
+ * rows decides. An empty log proves no gap, but suspends schedules.
  */
 function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
   const { before } = walk;
@@ -238,7 +237,7 @@ function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, rang
   if (!isProof || range.rejected > 0) return;
   noteGap(memory);
   memory.attempts?.reset(oldest);
-  // Results without a start are expected after a gap, so they do not prove another one.
+  // Results without a start follow from this gap and do not prove another one.
   checkpoint.silence = undefined;
 }
 
@@ -254,7 +253,7 @@ function countFresh(
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
   for (const event of counted) countByDestination(memory, event);
   addToMinutes(memory, counted);
-  // These events were not listed yet at the last read.
+  // The previous read did not list these events yet.
   const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
   notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
   if (walk.newest !== undefined) noteLateness(checkpoint, walk.newest - oldest, walk.until, options.overlap);

@@ -21,7 +21,7 @@ const RESULT_OF: Readonly<Partial<Record<EventState, DeliveryResult>>> = { deliv
 
 export const UNTRACKED = ['unknown_start', 'evicted'] as const;
 
-/** Upper bounds (s). The long ones lie between the delays of the service's default retries. */
+/** Upper bounds (s). Long ones lie between the delays of the service's default retries. */
 export const BUCKET_BOUNDS = {
   timeToDeliver: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 2400, 7200, 28_800, 86_400, 129_600],
   queueWait: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200],
@@ -91,14 +91,13 @@ export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits): Waits => (
   queueWait: withNative(queueWait, BUCKET_BOUNDS.queueWait),
 });
 
-/** Converts milliseconds to seconds. Clock skew may make a duration negative, which counts as 0. */
+/** Converts to seconds. Clock skew may make a duration negative, which counts as 0. */
 const seconds = (ms: number) => Math.max(0, ms) / 1000;
 
 export function observeAttempt(log: LogTally, result: DeliveryResult, ms: number): void {
   observeValue(log.attempt[result], BUCKET_BOUNDS.attempt, seconds(ms));
 }
 
-/** Adds a waiting time to several histograms, with an exemplar of the message. */
 export function observeWait(
   tallies: readonly Waits[],
   wait: keyof Waits,

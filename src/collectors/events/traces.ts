@@ -12,7 +12,7 @@ import type { DeliveryEvent, MessageOutcome } from '../../model/message.ts';
 import { isEnding, type KeptEvent } from './kept-event.ts';
 
 const MAX_OPEN = 10_000;
-/** Maximum number of finished messages that are kept, so that a delayed event does not open a second trace. */
+/** Maximum number of finished messages that are kept, so that delayed events open no second trace. */
 const MAX_DONE = 20_000;
 /** Maximum number of events per trace: enough for 64 attempts with three events each. */
 const MAX_EVENTS = 200;
@@ -39,7 +39,7 @@ export type TraceCollector = ReturnType<typeof createTraceCollector>;
 const hasRetried = ({ events }: OpenTrace) =>
   events.some(({ state }) => state === 'retry') || events.filter(({ state }) => state === 'active').length > 1;
 
-/** Maps a trace id to a number from 0 to 1 (exclusive), the same in every replica. */
+/** Maps a trace id to a number in [0, 1), the same in every replica. */
 const fractionOf = (traceId: string) => Number.parseInt(traceId.slice(0, 13), 16) / 2 ** 52;
 
 const keyOf = (message: bigint) => `trace/${message.toString(16)}`;
@@ -80,7 +80,7 @@ export function createTraceCollector(
     if (!trace.partial.includes(reason)) trace.partial.push(reason);
   }
 
-  /** Closes a trace. Adds it to the outbox if it is wanted and the queue has capacity. Returns the id of a queued trace. */
+  /** Closes a trace, and queues it if it is wanted and the queue has capacity. Returns the id of a queued trace. */
   function finish(message: bigint, trace: OpenTrace, isWanted: boolean): string | undefined {
     open.delete(message);
     done.set(message, true);
@@ -100,7 +100,7 @@ export function createTraceCollector(
   }
 
   return {
-    /** Adds an event. A delayed event does not open a trace, because its trace may have been exported already. */
+    /** Adds an event. A delayed event opens no trace: its trace may have been exported already. */
     add({ message, state, time, dueAt }: KeptEvent, row: DeliveryEvent, isLate: boolean): void {
       if (done.has(message)) return;
       const known = open.get(message);
@@ -126,14 +126,13 @@ export function createTraceCollector(
       return finish(message, trace, isCounted && (outcome !== 'delivered' || isSlow || isChosen(trace)));
     },
     abandon,
-    /** Marks all open traces as incomplete, because events were lost. */
     markGap(): void {
       for (const [message, trace] of open) {
         mark(trace, 'gap');
         touched.add(message);
       }
     },
-    /** Returns the rows changed since the last call: open traces and traces to export. */
+    /** Returns the rows changed since the last call. */
     drainRows(): ReadonlyMap<string, string | null> {
       const rows = new Map<string, string | null>();
       for (const message of touched) {

@@ -10,7 +10,6 @@ export interface AttemptEvent {
   readonly time: number;
   /** Due time of the next attempt; 0 if the event does not report it. */
   readonly dueAt?: number | undefined;
-  /** Undefined if the log does not report keys, and for messages without a key. */
   readonly flowKey?: string | undefined;
 }
 
@@ -19,7 +18,7 @@ export interface RunningBounds {
   readonly min: number;
 }
 
-/** An attempt without an end is dropped after the longest duration that the service allows (ms). */
+/** Longest duration that the service allows (ms). Attempts without an end are dropped after it. */
 const MAX_DURATION = 12 * 3_600_000;
 /** Maximum numbers of tracked attempts and keys. */
 const MAX_RUNNING = 50_000;
@@ -31,7 +30,7 @@ const LATE_WINDOW = 6 * 3_600_000;
 /** Minimum length of a silence (buckets). */
 const MIN_SILENCE = 60_000 / BUCKET;
 
-/** `result`: ends an attempt and may be its only listed event. */
+/** `result`: an end that may be the only listed event of an attempt. */
 const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'result' | 'end'>>> = {
   active: 'begin',
   delivered: 'result',
@@ -82,11 +81,11 @@ export class AttemptLedger {
   settledTo: number;
   /** Time up to which the last complete read requested events. */
   readTo = 0;
-  /** The last span without any events: the log was silent or lost events. */
+  /** The last span without events: the log was silent or lost events. */
   silence: { readonly from: number; readonly to: number } | undefined;
-  /** Whether any start of an attempt had a key. Without keys, every slot in use would look like a ghost slot. */
+  /** Whether any start had a key. Without keys, every slot in use would look like a ghost slot. */
   isKeyed: boolean;
-  /** Whether keys or attempts exceed a limit, so that the numbers are incomplete. */
+  /** Whether keys or attempts exceed a limit, so that numbers are incomplete. */
   isOverLimit = false;
   /** Time from which the log must be read again after a restart; undefined without a stored row. */
   readonly rereadFrom: number | undefined;
@@ -95,7 +94,7 @@ export class AttemptLedger {
   /** Recent ends of attempts, so that delayed and repeated events do not count again. */
   readonly #ends = new Map<bigint, End>();
   readonly #keys = new Map<string, AttemptTimeline>();
-  /** Sum of attempts and waits, for keys on which a message has waited for a retry. Other keys have no waits. */
+  /** Sum of attempts and waits, for keys on which a message has waited for a retry. */
   readonly #claims = new Map<string, AttemptTimeline>();
   readonly #waits = createWaits();
   /** Start of this process's first read. The previous process may have counted attempts that ended earlier. */
@@ -179,7 +178,7 @@ export class AttemptLedger {
       if (isWait) this.#wait(message, time, dueAt, key);
       else this.#waits.end(message, time, kind === 'end');
     }
-    // A message that moves from an attempt to a wait, or back, keeps its claim without a gap.
+    // Between an attempt and a wait, the message keeps its claim.
     const has = this.#isClaiming(message);
     if (had !== has) claimed?.step(time, has ? 1 : -1);
   }
@@ -238,7 +237,7 @@ export class AttemptLedger {
     return made;
   }
 
-  /** Returns the timeline of attempts and waits, creating it at the first failed attempt of a key. */
+  /** Returns the timeline of attempts and waits, or creates it. */
   #claimsOf(key: string): AttemptTimeline | undefined {
     const claimed = this.#claims.get(key) ?? this.#timeline(key)?.copy();
     if (claimed) this.#claims.set(key, claimed);
@@ -256,7 +255,7 @@ export class AttemptLedger {
 
   #begin(message: bigint, key: string, time: number): void {
     const known = this.#running.get(message);
-    // This start is delayed: its attempt ended before the known one began.
+    // Delayed: this attempt ended before the known one began.
     if (known && time <= known.from) return;
     const end = this.#ends.get(message);
     if (end && time <= end.time) {
@@ -280,7 +279,7 @@ export class AttemptLedger {
   }
 
   #wait(message: bigint, time: number, due: number, key: string): void {
-    // A delayed event: later events of the message have been added.
+    // A later event of the message has been added.
     if (this.#running.has(message) || (this.#ends.get(message)?.time ?? 0) > time) return;
     if (time > this.settledTo || due === 0 || due > this.settledTo) this.#waits.begin(message, key, time, due);
   }
@@ -298,7 +297,7 @@ export class AttemptLedger {
     }
   }
 
-  /** Returns `time`, or the start of a silence before it. A silence is settled only together with the next event. */
+  /** Returns `time`, or the start of a silence before it: a silence is settled only together with the next event. */
   #beforeSilence(time: number): number {
     let [last, next] = [this.#lastSettledBucket ?? Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
     for (const bucket of this.#activeBuckets) {

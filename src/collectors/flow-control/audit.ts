@@ -22,7 +22,6 @@ export interface KeysRead {
   readonly attempts: Attempts | undefined;
 }
 
-/** Determines the states of an account's flow-control keys at each read. */
 export type Audit = ReturnType<typeof createAudit>;
 
 interface TrackedKey extends Evidence {
@@ -31,11 +30,11 @@ interface TrackedKey extends Evidence {
   next: { readonly state: FlowState; readonly since: number } | undefined;
 }
 
-/** A new state is shown after it has lasted this long (ms), so that keys do not flap. */
+/** Minimum duration of a state before it is shown (ms), so that keys do not flap. */
 const MIN_DURATION = 40_000;
 /** Reasons shown immediately, because they are facts or already proven. */
 const IMMEDIATE: ReadonlySet<FlowReason> = new Set(['paused', 'slots_claimed']);
-/** The log counts as late after this time without new events (ms), if keys change. */
+/** The log counts as late after this time without events (ms), if keys change. */
 const LATE = 240_000;
 /** A key change up to this long after the newest event may be an effect of that event (ms). */
 const AT_REST = 30_000;
@@ -47,7 +46,7 @@ const KEPT_FOR = 3_600_000;
 const MAX_READ_GAP = 150_000;
 const SAVE_EVERY = 60_000;
 
-/** Maximum number of keys evaluated per read. More would block the event loop for too long. */
+/** Maximum number of keys evaluated per read, to bound how long the event loop is blocked. */
 const MAX_EVALUATED = 2000;
 const UNREAD = { last: undefined, shown: undefined, next: undefined };
 
@@ -56,7 +55,7 @@ type StoredAudit = readonly (readonly [key: string, unseen: number | null, known
 
 const isIdle = ({ waitlistSize, parallelismInUse, paused }: FlowControlEntry) =>
   waitlistSize === 0 && !parallelismInUse && !paused;
-/** Returns the verdict for an idle key, which has no ghost slots. `ghosts` is undefined if the service reports no parallelism. */
+/** `ghosts`: 0, or undefined if the service reports no parallelism. */
 const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): KeyEvaluation => ({
   state: 'ok',
   reason: 'nothing_waits',
@@ -94,7 +93,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     while (reads[0] && now - reads[0].to > KEPT_FOR) reads.shift();
   }
 
-  /** Discards evidence up to the end of a silence in the log, which may have lost events, unless reads show that no key changed in it. */
+  /** Discards evidence up to the end of a silence, which may have lost events, unless no key changed during it. */
   function handleSilence({ now, attempts }: KeysRead): void {
     const { silence } = attempts ?? {};
     if (!silence || silence.to <= silentTo) return;
@@ -111,7 +110,7 @@ export function createAudit(isForced: boolean, stored?: string) {
   function contextOf({ now, attempts }: KeysRead): EvaluationContext {
     if (!attempts) return { now, attempts, settledTo: 0, isLate: false };
     const { newest, readTo, settledTo } = attempts;
-    // A log without new events is complete or delayed. If keys do not change either, it is complete.
+    // A log without new events is complete if keys do not change either, else delayed.
     const isAtRest = changedAt <= newest + AT_REST;
     const isListed = isAtRest && now - newest > LISTED;
     return {
@@ -149,7 +148,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     if (found) return found;
     const isNew = wasComplete && attempts !== undefined && readAt > attempts.since;
     const evidence = createEvidence(attempts?.since ?? 0, isNew);
-    // Earlier ends without a start do not affect this evidence.
+    // Earlier ends without a start do not matter.
     const created = { ...evidence, ...UNREAD, unseenEnds: attempts?.unseen(name) ?? 0 };
     known.set(name, created);
     return created;
@@ -182,7 +181,7 @@ export function createAudit(isForced: boolean, stored?: string) {
       [wasComplete, readAt] = [isComplete, now];
       return audited;
     },
-    /** Returns the row for the next process, at most once a minute and only if it has changed, else undefined. */
+    /** Returns the row for the next process, at most once a minute and only if changed. */
     row(): string | undefined {
       if (readAt - saved.at < SAVE_EVERY) return undefined;
       const stored: StoredAudit = [...known].map(([key, { unseen, knownFrom }]) => [key, unseen ?? null, knownFrom]);

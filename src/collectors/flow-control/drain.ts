@@ -10,7 +10,7 @@ const MIN_DECREASE = 3;
 /** Maximum standard error, relative to the pace. */
 const MAX_ERROR = 0.04;
 
-/** Estimates the time until the waitlist is empty (ms) from its trend since its maximum. Undefined unless it shrinks steadily. */
+/** Estimates the time until the waitlist is empty (ms) from its trend since the maximum; undefined unless it shrinks steadily. */
 export function timeToDrain(samples: readonly KeySample[], now: number): number | undefined {
   const within = samples.filter(({ at }) => now - at <= WINDOW);
   let [top, longest] = [0, 0];

@@ -11,7 +11,7 @@ export interface KeySample extends FlowControlEntry {
   excess?: number;
   /** Maximum number of slots in use without a logged attempt. */
   atMost?: number;
-  /** Slots in use without a logged attempt. They may belong to attempts that started before the first read of the log. */
+  /** Slots in use without a logged attempt, which may have started before the first read of the log. */
   unexplained?: number;
   /** Slots in use that messages waiting for a retry may hold. */
   waiting?: number;
@@ -32,12 +32,12 @@ export interface Evidence {
   proven: number;
 }
 
-/** Tolerated clock skew between agent and service (ms). A larger tolerance would only delay findings. */
+/** Tolerated clock skew between agent and service (ms). */
 const SKEW = 5000;
 const MAX_SAMPLES = 80;
 /** Time for which samples are kept (ms). */
 const KEPT_FOR = 900_000;
-/** Minimum time between two samples (ms). Of more frequent reads, only the newest is kept. */
+/** Minimum time between samples (ms). Of more frequent reads, only the newest is kept. */
 const MIN_DISTANCE = 9000;
 /** Maximum pause between reads with ghost slots (ms). A longer pause ends the run. */
 const MAX_PAUSE = 120_000;
@@ -66,15 +66,15 @@ export function clear(evidence: Evidence): void {
 export function addSample({ samples }: Evidence, entry: FlowControlEntry, read: { from: number; now: number }): void {
   const { from, now: at } = read;
   const before = samples.at(-2);
-  // The newest read is always the last sample. It replaces the previous sample if that one came too soon after its predecessor.
+  // The newest read is always kept. It replaces the previous sample if that came too soon after its predecessor.
   if (before && at - before.at < MIN_DISTANCE && samples.at(-1)?.excess === undefined) samples.pop();
   samples.push({ ...entry, from, at });
   while (samples.length > MAX_SAMPLES || (samples[0] && at - samples[0].at > KEPT_FOR)) samples.shift();
 }
 
 /**
- * Compares the reads of a key with the settled part of the log. The service does not document whether a message waiting for a
- * retry keeps its slot, so slots that such messages may hold never count as excess.
+ * Compares the reads of a key with the settled part of the log. Slots that messages waiting for a retry may hold never count as
+ * excess: the service does not document whether these messages keep their slots.
  */
 export function compare(evidence: Evidence, attempts: Attempts, settledTo: number): void {
   handleLoss(evidence, attempts);
@@ -93,7 +93,7 @@ export function compare(evidence: Evidence, attempts: Attempts, settledTo: numbe
     const claimed = attempts.claimed(key, from - SKEW, at + SKEW);
     // Logged and unseen attempts together never exceed the number of slots.
     sample.atMost = Math.max(0, Math.min(inUse - running.min, slots - running.max));
-    // After this long, every earlier message has had an event, unless the key is paused.
+    // After this time, every earlier message has had an event, unless the key is paused.
     const isLong = !paused && at - evidence.knownFrom > MAX_WAIT;
     evidence.unseen = isLong ? 0 : Math.min(evidence.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
     sample.unexplained = inUse - claimed.max;
@@ -136,8 +136,8 @@ export function discard(evidence: Evidence, until: number): void {
 }
 
 /**
- * Returns the number of proven ghost slots: in use without an attempt for long enough while messages waited. They stay proven
- * until a read shows fewer.
+ * Returns the number of proven ghost slots: long in use without an attempt while messages waited. They stay proven until a read
+ * shows fewer.
  */
 export function ghostSlots(evidence: Evidence, lateBy: number): number {
   evidence.proven = Math.max(evidence.proven, provenNow(evidence, lateBy));

@@ -64,7 +64,7 @@ interface Memory {
   readonly individual: ReadonlyMap<string, FlowControlEntry>;
   /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
-  /** Whether any individual read has ever found its key. Until then, the endpoint may be missing rather than the key. */
+  /** Whether an individual read has ever found its key. Until then, the endpoint may be missing. */
   readonly foundIndividually: boolean;
   /** Undefined without the audit. */
   readonly audit: Audit | undefined;
@@ -73,7 +73,6 @@ interface Memory {
 const perKey = (name: string, help: string) =>
   gauge(`delivery_flow_control_${name}`, `${help}, read in the background.`, ['flow_control_key']);
 
-/** Collects waitlists by flow-control key. The service lists all keys in one response. */
 export const flowControl = defineKind({
   name: 'flow_control',
   configKey: 'flowControl',
@@ -154,10 +153,10 @@ export const flowControl = defineKind({
   },
 });
 
-/** Returns the start of a key's state (ms since the Unix epoch), or undefined if the key is ok. */
+/** Returns the start of a key's state (ms since the Unix epoch); undefined if the key is ok. */
 export const stateSince = ({ state, since }: AuditedKey) => (state === 'ok' ? undefined : since);
 
-/** Returns the time until a key's waitlist is empty (s), or undefined unless the waitlist shrinks steadily. */
+/** Returns the time until the waitlist is empty (s); undefined unless it shrinks steadily. */
 export const secondsToDrain = ({ drainsIn }: AuditedKey) =>
   drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
 
@@ -220,7 +219,6 @@ const newest = ({ list = NO_LIST, individual }: Memory) => [
   ...individual.values(),
 ];
 
-/** Folds a new list, which replaces all earlier reads. */
 function foldList(
   memory: Memory,
   { facts: { shown, ...counts }, has, members, kept, isComplete }: ReadList,
@@ -228,7 +226,7 @@ function foldList(
   { attempts, ...read }: { from: number; now: number; attempts: FlowControlServices['attempts'] },
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set([...memory.known, ...watch.filter(has)]);
-  // The service may omit idle keys from the list. An unlisted watched key is idle, unless an unreadable row may be its own.
+  // The service may omit idle keys. An unlisted watched key is idle, unless an unreadable row may be its own.
   const unlisted = isComplete ? [...known].filter(key => !has(key)) : [];
   const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
   const entries = [...shown, ...idle];

@@ -26,7 +26,7 @@ export class AttemptTimeline {
     this.#busyAt = from;
   }
 
-  /** Adds or removes one running attempt from `time` on. Before the settled time, starts only raise maxima; ends move to that time. */
+  /** Adds or removes an attempt from `time` on. Before the settled time, starts only raise maxima, and ends move to that time. */
   step(time: number, by: 1 | -1): void {
     this.#busyAt = Math.max(this.#busyAt, time);
     if (time > this.#settledTo) {
@@ -36,13 +36,13 @@ export class AttemptTimeline {
     this.#now = Math.max(0, this.#now + by);
     if (by > 0) this.#raise(time, this.#settledTo);
     else {
-      // The end may be earlier than the settled time; counting the attempt a little longer does no harm.
+      // Counting the attempt until the settled time does no harm.
       const place = placeOf(bucketOf(this.#settledTo));
       this.#min[place] = Math.min(this.#min[place] as number, this.#now);
     }
   }
 
-  /** Adds an attempt that was listed with a delay and has ended. */
+  /** Adds an ended attempt that was listed with a delay. */
   span(from: number, to: number): void {
     if (to > this.#settledTo) {
       this.step(from, 1);
@@ -50,7 +50,7 @@ export class AttemptTimeline {
     } else this.#raise(from, to);
   }
 
-  /** Settles all steps up to `time`: all earlier events are listed. */
+  /** Settles all steps up to `time`. */
   settle(time: number): void {
     if (this.#steps.length > 0) {
       const sorted = Float64Array.from(this.#steps).sort();

@@ -19,11 +19,11 @@ export interface EvaluationContext {
   readonly attempts: Attempts | undefined;
   /** End of the settled part of the log, which reads can be compared with. */
   readonly settledTo: number;
-  /** Whether the log lists no new events although keys change. */
+  /** Whether keys change although the log lists no new events. */
   readonly isLate: boolean;
 }
 
-/** Period of the reads that determine states which do not depend on slots (ms). */
+/** Period of the reads that determine whether a key is throttled or starved (ms). */
 const WINDOW = 120_000;
 /** Minimum time between the first and the last of these reads (ms). */
 const MIN_DURATION = 45_000;
@@ -74,7 +74,6 @@ export function evaluateKey(evidence: Evidence, context: EvaluationContext): Key
 
 const lastCompared = ({ samples }: Evidence) => samples.findLast(({ excess }) => excess !== undefined);
 
-/** Whether the last conclusive sample is recent and explains all slots in use. */
 function isExplained({ samples }: Evidence, { now }: EvaluationContext): boolean {
   const conclusive = samples.findLast(
     ({ excess = 0, atMost = 1, waiting = 0 }) => excess >= 1 || atMost < 1 || waiting >= 1,
@@ -82,7 +81,7 @@ function isExplained({ samples }: Evidence, { now }: EvaluationContext): boolean
   return conclusive !== undefined && now - conclusive.at <= MAX_LAG && (conclusive.atMost ?? 1) < 1;
 }
 
-/** Determines the state of a key with waiting messages that is neither paused nor draining and has no proven ghost slots. */
+/** Determines the state of a key with waiting messages that is not paused or draining and has no proven ghost slots. */
 function stateWithWaiting(
   evidence: Evidence,
   context: EvaluationContext,
@@ -96,7 +95,7 @@ function stateWithWaiting(
   if (recent.length < MIN_READS || last.at - first.at < MIN_DURATION) return ['unknown', 'too_few_reads'];
   if (isMost(recent, isRateUsedUp)) return ['throttled', 'rate_limit'];
   const isFree = recent.every(sample => sample.waitlistSize > 0 && !isFull(sample));
-  // No log is needed: according to the service's own numbers, the key has not reached any limit.
+  // The service's numbers suffice: the key has reached no limit.
   if (isFree && last.rateLimit === undefined && last.parallelismInUse !== undefined) return ['starved', 'slots_free'];
   if (blind) return ['unknown', blind];
   const { rateLimit, ratePeriodSeconds = 1 } = last;

@@ -14,7 +14,7 @@ const DAY = 86_400_000;
 /** Maximum wait (ms): the service's longest retry delay (7 days), plus a day in which a due attempt must start. */
 export const MAX_WAIT = 7 * DAY + DAY;
 
-/** Returns when a wait expires: if no attempt starts within a day after the due time, the log has lost the end of the message. */
+/** If no attempt starts within a day after the due time, the log has lost the end of the message. */
 const expiryOf = (from: number, due: number) => (due > 0 ? due + DAY : from + MAX_WAIT);
 
 /** Tracks messages that wait for a retry, from events in any order. */
@@ -24,9 +24,9 @@ export function createWaits() {
   const finals = new Map<bigint, number>();
 
   const waits = {
-    /** Untracked messages may be waiting up to this time, because the limit was exceeded. */
+    /** Messages above the limit may be waiting up to this time. */
     droppedUntil: 0,
-    /** Adds a message after a failed attempt. Returns false if it was already waiting, has ended since, or exceeds the limit. */
+    /** Adds a message after a failed attempt. Returns false if it was waiting already, has ended since, or exceeds the limit. */
     begin(message: bigint, key: string, time: number, due: number): boolean {
       if ((finals.get(message) ?? 0) >= time) return false;
       const known = waiting.get(message);
