@@ -61,7 +61,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     callbacks,
     shownBefore: last?.shown(),
   });
-  const { plan } = collectors;
+  const plan = () => collectors.shown().account?.now;
   const states: readonly CollectorState[] = collectors.all.map(({ state }) => state);
   const problems = createProblemLog(clock.now(), before.problems);
   const known = () => ({

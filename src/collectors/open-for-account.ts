@@ -193,19 +193,14 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     attempts: () => opened.find(isEvents)?.state.visible().now?.attempts,
     now: clock.now,
   };
+  const plan = createAccountPlan(accountRecordReader(config.store, name, deps), limits);
   const opened: OpenCollector[] = [];
-  for (const collector of createCollectors(collect, services)) opened.push(await openCollector(name, collector, deps));
-  const dlq = opened.find(isDlq);
-  const plan = await openCollector(
-    name,
-    createAccountPlan(accountRecordReader(config.store, name, deps), limits),
-    deps,
-  );
-  const all = [...opened, plan];
+  for (const collector of [...createCollectors(collect, services), plan]) {
+    opened.push(await openCollector(name, collector, deps));
+  }
   return {
-    all,
-    shown: () => Object.fromEntries(all.map(({ state, shown }) => [state.collector, shown()])) as ShownFacts,
-    dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
-    plan: (): PlanFacts | undefined => plan.shown().now,
+    all: opened,
+    shown: () => Object.fromEntries(opened.map(({ state, shown }) => [state.collector, shown()])) as ShownFacts,
+    dlqFacts: (): DlqFacts | undefined => opened.find(isDlq)?.state.visible().now,
   };
 }

@@ -1,4 +1,5 @@
 import type { Predicate } from './finding.ts';
+import type { DlqEntry } from './message.ts';
 
 /** Final outcomes of an action. */
 export const FINAL_OUTCOMES = [
@@ -34,16 +35,11 @@ export type CancelResponse =
   | { readonly kind: 'not_sent'; readonly why: string };
 
 /** Identity of an entry without its content: enough to notify its owner of the failure. */
-export interface JournalTarget {
+export interface JournalTarget
+  extends Pick<DlqEntry, 'dlqId' | 'messageId' | 'workflowRunId' | 'url' | 'workflowUrl' | 'responseStatus'> {
   readonly account: string;
   /** Id sent in the cancel request. */
   readonly id: string;
-  readonly dlqId: string | undefined;
-  readonly messageId: string | undefined;
-  readonly workflowRunId: string | undefined;
-  readonly url: string | undefined;
-  readonly workflowUrl: string | undefined;
-  readonly responseStatus: number | undefined;
   readonly episode: string;
 }
 

@@ -78,15 +78,10 @@ export function startReading(
   const proofs = new Map(
     selections.filter(isFilter).map(filter => [filter, createFilterProof(filter.match, reported)]),
   );
-  let wake = () => {};
-  let changed = new Promise<void>(resolve => {
-    wake = resolve;
-  });
+  let changed = Promise.withResolvers<void>();
   function change(): void {
-    wake();
-    changed = new Promise(resolve => {
-      wake = resolve;
-    });
+    changed.resolve();
+    changed = Promise.withResolvers();
   }
 
   function count(selection: Selection, entries: number): void {
@@ -182,7 +177,7 @@ export function startReading(
         split.add(selection);
         return;
       }
-      while (pages.length >= MAX_WAITING && !isOver(task)) await changed;
+      while (pages.length >= MAX_WAITING && !isOver(task)) await changed.promise;
     }
   }
 
@@ -205,7 +200,7 @@ export function startReading(
     /** Waits for pages and returns up to `max`; none once everything is read. Returns the failure of a failed read. */
     async take(max: number): Promise<readonly Read[] | ReadFailure> {
       start();
-      while (pages.length === 0 && reading > 0 && !failure) await changed;
+      while (pages.length === 0 && reading > 0 && !failure) await changed.promise;
       if (failure) return failure;
       for (const filter of proofs.keys()) if (!failed.has(filter)) checkFilter(filter);
       const taken = pages.splice(0, max);

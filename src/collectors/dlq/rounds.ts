@@ -71,12 +71,8 @@ export function startComplete(selections: readonly Selection[], context: RoundCo
 }
 
 export function startSince(selections: readonly Selection[], from: number, context: RoundContext): Walk {
-  return start(
-    selections.map(selection => ({ selection, from })),
-    false,
-    NEW_READ_LIMIT,
-    context,
-  );
+  const tasks = selections.map(selection => ({ selection, from }));
+  return start(tasks, false, NEW_READ_LIMIT, context);
 }
 
 /** Result of one read step: pages to fold, or the error of the walk. */

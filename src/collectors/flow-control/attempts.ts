@@ -1,17 +1,10 @@
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
+import type { KeptEvent } from '../events/kept-event.ts';
 import { AttemptTimeline, BUCKET, bucketOf } from './timeline.ts';
 import { createWaits } from './waits.ts';
 
-export interface AttemptEvent {
-  readonly message: bigint;
-  /** Index in EVENT_STATES. */
-  readonly state: number;
-  /** Milliseconds since the Unix epoch. */
-  readonly time: number;
-  /** Due time of the next attempt; 0 if the event does not report it. */
-  readonly dueAt?: number | undefined;
-  readonly flowKey?: string | undefined;
-}
+export type AttemptEvent = Pick<KeptEvent, 'message' | 'state' | 'time'> &
+  Partial<Pick<KeptEvent, 'dueAt' | 'flowKey'>>;
 
 export interface RunningBounds {
   readonly max: number;

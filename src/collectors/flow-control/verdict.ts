@@ -72,8 +72,6 @@ export function evaluateKey(evidence: Evidence, context: EvaluationContext): Key
   return verdict(...stateWithWaiting(evidence, context, blind));
 }
 
-const lastCompared = ({ samples }: Evidence) => samples.findLast(({ excess }) => excess !== undefined);
-
 function isExplained({ samples }: Evidence, { now }: EvaluationContext): boolean {
   const conclusive = samples.findLast(
     ({ excess = 0, atMost = 1, waiting = 0 }) => excess >= 1 || atMost < 1 || waiting >= 1,
@@ -105,7 +103,7 @@ function stateWithWaiting(
   }
   if (isFree) return ['starved', 'slots_free'];
   if (!isMost(recent, isFull)) return ['ok', 'moving'];
-  const compared = lastCompared(evidence);
+  const compared = evidence.samples.findLast(({ excess }) => excess !== undefined);
   if (!compared || now - compared.at > MAX_LAG) return ['unknown', 'too_few_reads'];
   if ((compared.excess ?? 0) >= 1) return ['unknown', 'not_proven'];
   if ((compared.unexplained ?? 0) >= 1) return ['unknown', 'began_before'];
