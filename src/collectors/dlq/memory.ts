@@ -9,7 +9,7 @@ import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions 
 import { createEnteredLog, type EnteredLog } from './entered-log.ts';
 import { createKindHistory, isKindRow, type KindHistory } from './kind-history.ts';
 import { createRoster } from './roster.ts';
-import type { LeftReason, Selection } from './selection.ts';
+import type { Selection } from './selection.ts';
 import type { DateField } from './windows.ts';
 
 export interface DlqMemory {
@@ -45,13 +45,8 @@ interface MemoryServices {
   readonly isLogged: boolean;
 }
 
-interface StoredSelection {
-  readonly entered: number;
-  readonly left: Record<LeftReason, number>;
-  readonly isCounted: boolean;
-  readonly countedSince?: number | undefined;
-  readonly isContradicted?: boolean | undefined;
-}
+type StoredSelection = Pick<Selection, 'entered' | 'left' | 'isCounted'> &
+  Partial<Pick<Selection, 'countedSince' | 'isContradicted'>>;
 
 const QUEUE = 'queue';
 

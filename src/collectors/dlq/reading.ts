@@ -127,7 +127,7 @@ export function startReading(
 
   const isWindow = ({ selection, from, to }: Task) => split.has(selection) && (from !== undefined || to !== undefined);
 
-  /** Whether a page contains entries outside its window, so that the service ignores windows. */
+  /** Whether a page has entries outside its window, which shows that the service ignores windows. */
   function isIgnored(task: Task, bounds: DlqQuery, rows: readonly DlqEntry[]): boolean {
     if (!isWindow(task)) return false;
     const window = createFilterProof(bounds, createReportedFields([]));

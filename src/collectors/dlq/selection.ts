@@ -143,7 +143,7 @@ export function addNew(selection: Selection, entries: readonly DlqEntry[], now: 
     if (selection.isCounted) log?.entered(id, entry);
     if (!shown) continue;
     addTo(shown, entry, since);
-    // An entry from before the ambiguous read was one of its unreadable rows.
+    // An entry older than the ambiguous read is assumed to be one of its unreadable rows.
     if (!ambiguity || ambiguity.rows === 0 || (entry.enteredAt ?? entry.createdAt ?? now) > ambiguity.at) continue;
     ambiguity.rows -= 1;
     addUnreadable(shown, -1);

@@ -152,7 +152,7 @@ export function createDestinations(
       if (time > counted.heard) counted.heard = time;
       return counted;
     },
-    /** Deletes destinations without a place or events for a month. Returns the keys of their rows. */
+    /** Deletes destinations that have no place and had no events for a month. Returns the keys of their rows. */
     evict(now: number): string[] {
       const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT_FOR);
       for (const [name] of old) all.delete(name);

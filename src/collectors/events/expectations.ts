@@ -39,9 +39,6 @@ export interface Allowance {
   left: number;
 }
 
-/** Tracks the expected starts of one schedule. Methods that change the state return whether they did. */
-export type Timetable = ReturnType<typeof createTimetable>;
-
 const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
 
@@ -57,6 +54,7 @@ function outcomeOf({ at, until, startedAt, deliveredAt, unread }: Expectation, e
   return overlaps(unread, startedAt, end) ? 'unread' : 'late';
 }
 
+/** Tracks the expected starts of one schedule. Methods that change the state return whether they did. */
 export function createTimetable(
   { cron, tz, grace, endsWithin }: Pick<Schedule, 'cron' | 'tz' | 'grace' | 'endsWithin'>,
   state: ScheduleState,

@@ -9,7 +9,7 @@ import { type EventMapping, type RangeRead, startRange } from './read.ts';
 import { restoreMemory } from './rows.ts';
 import { type LogWalk, readTail } from './tail.ts';
 
-/** Times are in milliseconds since the Unix epoch. Events before `from` are not counted. */
+/** Times are in milliseconds since the Unix epoch. Events up to `from` are not counted. */
 export interface ReplayRange {
   readonly from: number;
   readonly to: number;

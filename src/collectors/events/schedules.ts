@@ -3,7 +3,7 @@ import { counter, gauge } from '../../metrics/family.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import { optionalSample, toSeconds } from '../collector.ts';
 import type { Routes } from '../routes.ts';
-import { type Allowance, createTimetable, type ScheduleState, type TimeSpan, type Timetable } from './expectations.ts';
+import { type Allowance, createTimetable, type ScheduleState, type TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { MATCH_KEYS, type MatchKey, type Schedule } from './schedule-options.ts';
 
@@ -23,15 +23,10 @@ const ROW = 'schedule/';
 /** States of events that change a schedule. */
 const RELEVANT: ReadonlySet<string> = new Set(['created', 'delivered', 'failed']);
 
-interface OpenSchedule {
-  readonly id: string;
-  readonly schedule: Schedule;
-  readonly state: ScheduleState;
-  readonly timetable: Timetable;
-}
+type OpenSchedule = ReturnType<typeof open>;
 
 /** Opens a schedule with its stored state. A changed schedule of the same name starts from scratch. */
-function open(schedule: Schedule, row: string | undefined): OpenSchedule {
+function open(schedule: Schedule, row: string | undefined) {
   const { name, match, cron, tz } = schedule;
   const id = hashedId([name, JSON.stringify(match), cron, tz], 16);
   const { id: storedId, ...stored } = JSON.parse(row ?? '{}') as ScheduleState & { readonly id?: string };

@@ -36,7 +36,7 @@ export interface LogWalk {
   span: number;
 }
 
-/** A read of the log from the end of the last one until now. */
+/** A read of the log until now, which repeats the end of the previous one. */
 export interface TailWalk extends LogWalk {
   /** Time of the newest known event at the start of the read. */
   readonly newest: number | undefined;

@@ -194,7 +194,7 @@ export class AttemptLedger {
     for (const map of [this.#running, this.#ends, this.#keys, this.#claims, this.#waits]) map.clear();
   }
 
-  /** Returns the row for the next process; undefined if the last row is less than a minute old. */
+  /** Returns the row for the next process; undefined without keys, or if the last row is less than a minute old. */
   row(): string | undefined {
     if (!this.isKeyed || this.readTo - this.#savedAt < SAVE_EVERY) return undefined;
     this.#savedAt = this.readTo;

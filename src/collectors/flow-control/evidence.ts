@@ -66,7 +66,7 @@ export function clear(evidence: Evidence): void {
 export function addSample({ samples }: Evidence, entry: FlowControlEntry, read: { from: number; now: number }): void {
   const { from, now: at } = read;
   const before = samples.at(-2);
-  // The newest read is always kept. It replaces the previous sample if that came too soon after its predecessor.
+  // The newest read is always kept. It replaces the previous sample if that came too soon after its predecessor and was not compared.
   if (before && at - before.at < MIN_DISTANCE && samples.at(-1)?.excess === undefined) samples.pop();
   samples.push({ ...entry, from, at });
   while (samples.length > MAX_SAMPLES || (samples[0] && at - samples[0].at > KEPT_FOR)) samples.shift();

@@ -242,7 +242,7 @@ function foldList(
   };
 }
 
-/** Folds individual reads of watched keys. Keys that the service returns only in the list keep the list's values. */
+/** Folds individual reads of watched keys. Missing keys keep the list's values until any read has found its key. */
 function foldIndividual(
   memory: Memory,
   read: readonly (readonly [key: string, entry: FlowControlEntry | undefined])[],
