@@ -96,17 +96,12 @@ export function createCollectorState<Facts = unknown>(
      */
     observed(
       round: string,
-      {
-        at,
-        facts: newFacts,
-        partial = false,
-        failedFilters: failed = [],
-      }: { at: number; facts: Facts; partial?: boolean; failedFilters?: readonly FailedFilter[] | undefined },
+      read: { at: number; facts: Facts; partial?: boolean; failedFilters?: readonly FailedFilter[] | undefined },
     ): void {
-      facts = newFacts;
-      failedFilters = failed;
       const now = clock.monotonic();
-      change(round, { dataAt: at, freshFrom: now, tryingFrom: now, partial });
+      facts = read.facts;
+      failedFilters = read.failedFilters ?? [];
+      change(round, { dataAt: read.at, freshFrom: now, tryingFrom: now, partial: read.partial ?? false });
     },
     committed(newFacts: Facts | undefined): void {
       committed = newFacts;

@@ -328,7 +328,7 @@ export function createEvents(
 
   async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
     const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
-    const range = await readTail(api, tail, memory, signal);
+    const range = await readTail(tail, memory);
     const isLast = range !== undefined && range.to >= tail.until;
     return {
       fold(memory) {

@@ -103,10 +103,10 @@ export async function* readInOrder(
 ): AsyncGenerator<RangeRead> {
   const oldest = (await findOldest(api, { from, to }, signal)) ?? to;
   const readBack = { skip: undefined, settles: true };
-  const first = startRange(api, oldest, to, isDetailed, signal);
-  const walk: LogWalk = { until: to, readBack, range: first, span: Number.POSITIVE_INFINITY };
+  const read = (from: number, to: number) => startRange(api, from, to, isDetailed, signal);
+  const walk: LogWalk = { until: to, readBack, read, range: read(oldest, to), span: Number.POSITIVE_INFINITY };
   for (let readTo = oldest - 1; readTo < to; ) {
-    const range = await readTail(api, walk, reading, signal);
+    const range = await readTail(walk, reading);
     signal.throwIfAborted();
     if (!range) continue;
     readTo = range.to;

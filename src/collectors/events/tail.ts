@@ -32,6 +32,7 @@ export interface LogWalk {
   /** Fixed, so that the read ends while new events arrive. */
   readonly until: number;
   readonly readBack: ReadBack;
+  readonly read: (from: number, to: number) => RangeRead;
   range: RangeRead;
   span: number;
 }
@@ -47,15 +48,11 @@ export interface TailWalk extends LogWalk {
   foundNew: boolean;
 }
 
-function rangeFrom(
-  api: Reader,
-  { until, readBack: { skip } }: Pick<LogWalk, 'until' | 'readBack'>,
-  { start, span, isDetailed }: { start: number; span: number; isDetailed: boolean },
-  signal: AbortSignal,
-): RangeRead {
+/** Starts the range at `start`, or after the skipped part. */
+function rangeFrom({ until, readBack: { skip }, read, span }: Omit<LogWalk, 'range'>, start: number): RangeRead {
   const from = skip && start >= skip.from && start <= skip.to ? skip.to + 1 : start;
   const end = skip && from < skip.from ? skip.from - 1 : until;
-  return startRange(api, from, Math.min(end, from + span - 1), isDetailed, signal);
+  return read(from, Math.min(end, from + span - 1));
 }
 
 export function startTail(
@@ -73,13 +70,12 @@ export function startTail(
   const again = attempts?.rereadFrom ?? Number.POSITIVE_INFINITY;
   const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history, again)));
   if (!recent) attempts?.open(start, until);
-  const readBack = planReadBack(memory, until, overlap);
+  const read = (from: number, to: number) => startRange(api, from, to, traces !== undefined, signal);
+  const walk = { until, readBack: planReadBack(memory, until, overlap), read, span };
   return {
-    until,
-    readBack,
+    ...walk,
     newest: checkpoint?.newest,
-    range: rangeFrom(api, { until, readBack }, { start, span, isDetailed: traces !== undefined }, signal),
-    span,
+    range: rangeFrom(walk, start),
     refill: recent ? undefined : createRecentEvents(),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
     foundNew: false,
@@ -87,24 +83,18 @@ export function startTail(
 }
 
 /** Reads the next pages. Returns the range if it is complete now, else undefined. */
-export async function readTail(
-  api: Reader,
-  walk: LogWalk,
-  reading: EventMapping,
-  signal: AbortSignal,
-): Promise<RangeRead | undefined> {
+export async function readTail(walk: LogWalk, reading: EventMapping): Promise<RangeRead | undefined> {
   const { range } = walk;
-  const { from, to, rows } = range;
-  const isDetailed = rows !== undefined;
+  const { from, to } = range;
   if (await readMore(range, PAGES_A_STEP, reading)) {
     // A range that is short only because the read ends does not show the density of the log.
     if (range.pages < MAX_RANGE_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
-    if (to < walk.until) walk.range = rangeFrom(api, walk, { start: to + 1, span: walk.span, isDetailed }, signal);
+    if (to < walk.until) walk.range = rangeFrom(walk, to + 1);
     return range;
   }
   if (range.pages >= MAX_RANGE_PAGES && to > from) {
     walk.span = shorterSpan(range);
-    walk.range = startRange(api, from, from + walk.span - 1, isDetailed, signal);
+    walk.range = walk.read(from, from + walk.span - 1);
   }
   return undefined;
 }
