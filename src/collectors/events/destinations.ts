@@ -1,3 +1,4 @@
+import { memoize } from '../../kit/memo.ts';
 import { boundText, pathAddress } from '../../kit/text.ts';
 import type { DeliveryEvent } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
@@ -10,31 +11,19 @@ export type DestinationOption = (typeof DESTINATIONS)[number];
 export const NONE = '';
 
 const MAX_LENGTH = 200;
-const MAX_INTERNED = 10_000;
-/** Matches hosts that `URL` would return unchanged. Ten times as fast as parsing. */
-const PLAIN_HOST = /^https?:\/\/([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*)(?:[/?#]|$)/;
+/** Maximum total length of the cached addresses (characters). */
+const MAX_CACHED = 2 ** 18;
 
 /** Returns a function that maps events to values of the label `destination`. */
 export function destinationReader(option: DestinationOption, routes: Routes): (event: DeliveryEvent) => string {
-  const hostOf = (url: string) => PLAIN_HOST.exec(url)?.[1] ?? URL.parse(url)?.host ?? NONE;
   if (option === 'none') return () => NONE;
-  // Events of a destination share one string: comparing and hashing it is then fast.
-  const interned = new Map<string, string>();
-  const intern = (name: string) => {
-    const first = interned.get(name);
-    if (first !== undefined) return first;
-    if (interned.size === MAX_INTERNED) interned.clear();
-    // Copied because a substring would keep the whole address in memory.
-    const copy = Buffer.from(name).toString();
-    interned.set(copy, copy);
-    return copy;
-  };
-  if (option === 'host') return ({ url }) => (url === undefined ? NONE : intern(boundText(hostOf(url), MAX_LENGTH)));
   if (option === 'route') return ({ url }) => (url === undefined ? NONE : routes.of(url));
-  if (option === 'workflowUrl') {
-    return ({ workflowUrl: url }) => (url === undefined ? NONE : intern(boundText(pathAddress(url), MAX_LENGTH)));
+  if (option === 'host' || option === 'workflowUrl') {
+    const nameOf = option === 'host' ? (url: string) => URL.parse(url)?.host ?? NONE : pathAddress;
+    const cached = memoize(url => boundText(nameOf(url), MAX_LENGTH), MAX_CACHED);
+    return ({ url, workflowUrl }) => cached((option === 'host' ? url : workflowUrl) ?? NONE);
   }
-  return event => intern(boundText(event[option] ?? NONE, MAX_LENGTH));
+  return event => boundText(event[option] ?? NONE, MAX_LENGTH);
 }
 
 /** Idle time after which a destination may lose its place to another one (ms). */
