@@ -41,7 +41,6 @@ export interface AccountRound {
 
 interface OpenCollector<Facts = unknown> {
   readonly state: CollectorState<Facts>;
-  readonly shown: () => Visible<Facts>;
   readonly rounds: readonly AccountRound[];
   readonly source: Source;
 }
@@ -90,25 +89,6 @@ export interface ShownFacts {
   readonly account?: Visible<PlanFacts>;
 }
 
-/**
- * Returns a getter of the shown facts. `before`: facts from before a reload, which gauges show until the first complete round, so
- * that a reload leaves no gap.
- */
-function createShown<Facts>(
-  { visible, isAwaited }: CollectorState<Facts>,
-  before: Facts | undefined,
-): () => Visible<Facts> {
-  let earlier = before;
-  let shown: Visible<Facts> = { now: undefined, committed: undefined };
-  return () => {
-    const { now: own, committed } = visible();
-    if (!isAwaited()) earlier = undefined;
-    const now = own ?? earlier;
-    if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
-    return shown;
-  };
-}
-
 /** Creates the source of a collector's samples. Gauges of old facts are withdrawn; counters stay. */
 function collectorSource<Facts>(
   account: string,
@@ -137,11 +117,13 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, holding, clock, log, tracer, at, before, shownBefore }: Deps,
+  { config, store, holding, clock, log, tracer, at, before: stored, shownBefore }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary } = collector;
-  const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
-  const which = { account, collector: name, auxiliary, restored };
+  const restored = fromStored(stored.freshness?.[name] ?? {}, clock.now());
+  // Options do not change the type of a collector's facts.
+  const before = shownBefore?.[name as keyof ShownFacts]?.now as Facts | undefined;
+  const which = { account, collector: name, auxiliary, restored, before };
   const state = createCollectorState<Facts>(which, rounds, config.staleness, clock);
   const run = await createRunner({
     observer: withReader(collector, at),
@@ -152,11 +134,8 @@ async function openCollector<Facts, Memory, Walk>(
     tracer,
     isStoreUnavailable: holding?.isUnavailable,
   });
-  // Options do not change the type of a collector's facts.
-  const shown = createShown(state, shownBefore?.[name as keyof ShownFacts]?.now as Facts | undefined);
   return {
     state,
-    shown,
     rounds: Object.entries(rounds).map(([round, { every, requests, perDay }]) => ({
       collector: name,
       round,
@@ -165,7 +144,7 @@ async function openCollector<Facts, Memory, Walk>(
       perDay,
       run: signal => run(round, signal),
     })),
-    source: collectorSource(account, collector, shown),
+    source: collectorSource(account, collector, state.shown),
   };
 }
 
@@ -200,7 +179,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   }
   return {
     all: opened,
-    shown: () => Object.fromEntries(opened.map(({ state, shown }) => [state.collector, shown()])) as ShownFacts,
+    shown: () => Object.fromEntries(opened.map(({ state }) => [state.collector, state.shown()])) as ShownFacts,
     dlqFacts: (): DlqFacts | undefined => opened.find(isDlq)?.state.visible().now,
   };
 }

@@ -3,7 +3,7 @@ import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } 
 import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
-/** Facts to show: the same object until they change. */
+/** Facts to show. */
 export interface Visible<Facts = unknown> {
   /** Facts for gauges; undefined before the first complete round and after withdrawal. */
   readonly now: Facts | undefined;
@@ -31,22 +31,25 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly expectedEvery: number;
 }
 
-interface StateOptions {
+interface StateOptions<Facts> {
   readonly account: string;
   readonly collector: string;
   /** Rounds that may keep failing without the facts becoming stale. */
   readonly auxiliary?: readonly string[] | undefined;
   /** Freshness stored by an earlier process, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;
+  /** Facts from before a reload, which gauges show until the first complete round, so that a reload leaves no gap. */
+  readonly before?: Facts | undefined;
 }
 
 export function createCollectorState<Facts = unknown>(
-  { account, collector, auxiliary = [], restored = {} }: StateOptions,
+  { account, collector, auxiliary = [], restored = {}, before }: StateOptions<Facts>,
   rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
 ) {
   let facts: Facts | undefined;
+  let earlier = before;
   let committed: Facts | undefined;
   let failedFilters: readonly FailedFilter[] = [];
   let shown: Visible<Facts> = { now: undefined, committed: undefined };
@@ -86,6 +89,8 @@ export function createCollectorState<Facts = unknown>(
   const shownFor = ({ freshFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, bornAt);
   const tooOld = () =>
     states.values().some(state => !auxiliary.includes(state.round) && shownFor(state) > withdrawAge(state));
+
+  const visible = (): Visible<Facts> => ({ now: tooOld() ? undefined : facts, committed });
 
   return {
     account,
@@ -136,12 +141,14 @@ export function createCollectorState<Facts = unknown>(
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
       change(round, { idle: why, freshFrom });
     },
-    visible(): Visible<Facts> {
-      const now = tooOld() ? undefined : facts;
+    visible,
+    /** Like `visible`, with the facts from before a reload. Returns the same object until they change. */
+    shown(): Visible<Facts> {
+      if (facts !== undefined || tooOld()) earlier = undefined;
+      const { now = earlier, committed } = visible();
       if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
       return shown;
     },
-    isAwaited: (): boolean => facts === undefined && !tooOld(),
     status: (): CollectorStatus => ({
       collector,
       withdrawn: facts !== undefined && tooOld(),

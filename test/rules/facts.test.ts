@@ -18,7 +18,7 @@ it('alert facts contain no series of a committed counter until this process has 
   const source = {
     account: 'a',
     families: [{ name: COUNTER, type: 'counter' as const, help: '', labels: [] }],
-    revision: () => state.visible(),
+    revision: () => state.shown(),
     samples: () => new Map([[COUNTER, [{ labels: {}, value: 7 }]]]),
   };
   const facts = createAlertFacts(account, [source]);

@@ -101,12 +101,12 @@ describe('board', () => {
   it('the board keeps counters when gauges are withdrawn, and returns the same object while they are unchanged', () => {
     const { slot, at, succeed } = slotWith(MINUTE);
     succeed();
-    const before = slot.visible();
+    const before = slot.shown();
     at(10);
-    expect(slot.visible()).toBe(before);
+    expect(slot.shown()).toBe(before);
     at(20.01);
-    expect(slot.visible()).toEqual({ now: undefined, committed: 'facts' });
-    expect(slot.visible()).toBe(slot.visible());
+    expect(slot.shown()).toEqual({ now: undefined, committed: 'facts' });
+    expect(slot.shown()).toBe(slot.shown());
   });
 
   it('the board does not withdraw data because of an auxiliary round', () => {
