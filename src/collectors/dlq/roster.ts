@@ -14,8 +14,6 @@ interface Chunk {
   count: number;
 }
 
-const NO_CHUNK: Chunk = { words: new Uint32Array(), marks: new Uint8Array(), count: 0 };
-
 const scratch = new BigUint64Array(1);
 const halves = new Uint32Array(scratch.buffer);
 
@@ -179,7 +177,9 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       let kept = 0;
       for (const number of [...fresh].slice(0, maxChunks)) {
         fresh.delete(number);
-        const { words, marks, count } = chunks.get(number) ?? NO_CHUNK;
+        const chunk = chunks.get(number);
+        if (!chunk) continue;
+        const { words, marks, count } = chunk;
         for (let at = 0; at < count; at += 1) {
           if (((marks[at] as number) & NEW) === 0) continue;
           marks[at] = SEEN;

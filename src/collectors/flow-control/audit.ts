@@ -55,13 +55,6 @@ type StoredAudit = readonly (readonly [key: string, unseen: number | null, known
 
 const isIdle = ({ waitlistSize, parallelismInUse, paused }: FlowControlEntry) =>
   waitlistSize === 0 && !parallelismInUse && !paused;
-/** `ghosts`: 0, or undefined if the service reports no parallelism. */
-const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): KeyEvaluation => ({
-  state: 'ok',
-  reason: 'nothing_waits',
-  ghosts,
-  drainsIn: undefined,
-});
 const TOO_MANY: KeyEvaluation = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
 
 /** `isForced`: evaluate keys even if the service reports no parallelism. `stored`: the row of an earlier process. */
@@ -121,10 +114,12 @@ export function createAudit(isForced: boolean, stored?: string) {
     };
   }
 
-  function evaluateIdle(key: TrackedKey, entry: FlowControlEntry, now: number): AuditedKey {
+  function evaluateIdle(key: TrackedKey, { parallelismInUse }: FlowControlEntry, now: number): AuditedKey {
     // An idle key has no unseen attempts.
     clear(key);
-    return { ...idle(entry), since: key.shown?.state === 'ok' ? key.shown.since : now };
+    const since = key.shown?.state === 'ok' ? key.shown.since : now;
+    // No ghost slots, or unknown if the service reports no parallelism.
+    return { state: 'ok', reason: 'nothing_waits', ghosts: parallelismInUse, drainsIn: undefined, since };
   }
 
   function show(key: TrackedKey, verdict: KeyEvaluation, now: number): AuditedKey {
