@@ -21,7 +21,6 @@ type Sized = readonly [name: string, size: number];
 
 const byRank = ([a, sizeOfA]: Sized, [b, sizeOfB]: Sized) => sizeOfB - sizeOfA || (a < b ? -1 : 1);
 
-/** Returns the first `count` values by rank. */
 function largest(sizes: readonly Sized[], count: number): readonly Sized[] {
   let kept: Sized[] = [];
   let last: Sized | undefined;

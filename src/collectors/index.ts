@@ -38,7 +38,6 @@ export const flowControlFamilies = flowControl.families;
 /** All sources of account data: the collectors, and the account's plan, which has no configuration section. */
 export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan];
 
-/** Returns the enabled collectors with their options, in the order of `collectors`. */
 function enabledKinds(collect: CollectOptions) {
   const sections: Readonly<Record<string, object>> = collect;
   return collectors.flatMap(kind => {
@@ -49,7 +48,6 @@ function enabledKinds(collect: CollectOptions) {
 
 type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes' | 'isAudited'>;
 
-/** Creates the enabled collectors, in the order of `collectors`. */
 export function createCollectors(collect: CollectOptions, services: Services): Collector[] {
   const isAudited = collect.flowControl.enabled && collect.flowControl.audit !== false;
   const all = { ...services, routes: createRoutes(collect.routes), isAudited };
@@ -62,7 +60,6 @@ export const isDeciding = (collector: string, round: string): boolean =>
 
 export const isAnyEnabled = (collect: CollectOptions): boolean => enabledKinds(collect).length > 0;
 
-/** Returns the rounds of the enabled collectors by collector name. */
 export const enabledRounds = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
   new Map(enabledKinds(collect).map(({ kind, options }) => [kind.name, kind.rounds(options)]));
 

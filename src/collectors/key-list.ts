@@ -6,9 +6,8 @@ export interface KeyFacts {
   /** Number of distinct keys and unreadable rows in the list; undefined before the first list. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
-  /** Number of selected keys beyond the cap. */
+  /** Number of selected keys beyond the cap, and of messages waiting on them. */
   readonly beyondCap: number;
-  /** Number of messages waiting on the keys beyond the cap. */
   readonly beyondCapWaiting: number;
 }
 

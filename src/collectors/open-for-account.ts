@@ -35,7 +35,7 @@ export interface AccountRound {
   readonly every: number;
   readonly leastRequests: number;
   readonly perDay: Cadence['perDay'];
-  /** Runs the round once; never throws. */
+  /** Never throws. */
   run(signal: AbortSignal): Promise<void>;
 }
 

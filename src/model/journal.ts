@@ -1,7 +1,6 @@
 import type { Predicate } from './finding.ts';
 import type { DlqEntry } from './message.ts';
 
-/** Final outcomes of an action. */
 export const FINAL_OUTCOMES = [
   /** Planned only: no request is ever sent. */
   'planned',

@@ -24,7 +24,6 @@ export interface TracedEvent {
 
 /** Lifecycle of one message from the event log, ready for export as a trace. */
 export interface LifecycleTrace {
-  /** See `traceIdOf`. */
   readonly traceId: string;
   readonly messageId: string;
   /** In any order, possibly with duplicates. */

@@ -52,7 +52,6 @@ export interface DeliveryEvent {
   readonly detail?: EventDetail | undefined;
 }
 
-/** Fields of an event that only traces use. */
 export interface EventDetail {
   readonly method: string | undefined;
   readonly hasFlowControlKey: boolean;

@@ -3,7 +3,6 @@ import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } 
 import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
-/** Facts to show. */
 export interface Visible<Facts = unknown> {
   /** Facts for gauges; undefined before the first complete round and after withdrawal. */
   readonly now: Facts | undefined;
@@ -34,7 +33,7 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
 interface StateOptions<Facts> {
   readonly account: string;
   readonly collector: string;
-  /** Rounds that may keep failing without the facts becoming stale. */
+  /** Rounds that may keep failing without the facts being withdrawn. */
   readonly auxiliary?: readonly string[] | undefined;
   /** Freshness stored by an earlier process, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;

@@ -21,7 +21,6 @@ export type CallbackWalk = ReturnType<CallbackTracker['begin']>;
 
 /** Maximum change of the clock offset between two walks (ms). */
 const CLOCK_STEP = 30_000;
-/** Maximum number of sightings per account. */
 export const MAX_SIGHTINGS = 10_000;
 /** Maximum total length of an account's sightings (characters). An entry usually has a few hundred. */
 const MAX_TOTAL_TEXT = 16 * 1024 * 1024;

@@ -90,7 +90,7 @@ export function createEnds() {
       lastOfLongest = (longest[MAX_SHOWN - 1] as Place).enteredAt;
       lastOfNewest = (newest[MAX_SHOWN - 1] as Place).enteredAt;
     },
-    /** Converts the kept entries and releases their rows. */
+    /** Releases the rows of the kept entries. */
     release(): void {
       for (const place of [...newest, ...longest]) letterOf(place);
     },

@@ -29,7 +29,6 @@ export interface RoutedAddress {
   readonly routes: Routes;
 }
 
-/** Maximum number of kinds. */
 export const MAX_KINDS = 2000;
 const MAX_LENGTH = 200;
 const MAX_SAMPLE = 512;

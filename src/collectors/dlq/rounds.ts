@@ -81,7 +81,6 @@ export interface WalkStep {
   readonly failure?: ReadFailure;
   /** Filters that failed without failing the walk. Their pages are dropped. */
   readonly failed: ReadonlyMap<Selection, ReadFailure>;
-  /** Whether the walk ends with this step. */
   readonly isLast: boolean;
 }
 

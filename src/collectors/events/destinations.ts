@@ -89,7 +89,6 @@ export function createDestinations(
     return counted;
   }
 
-  /** Next check for idle destinations. */
   let nextCheck = Number.NEGATIVE_INFINITY;
 
   /** Returns whether a place is free. If necessary, frees the place of the destination idle longest. */

@@ -3,9 +3,8 @@ import type { KeptEvent } from './kept-event.ts';
 /** Immutable table of events in flat arrays, at 36 bytes per event instead of 170. */
 export interface EventTable {
   readonly size: number;
-  /** Earliest event time (ms since the Unix epoch). */
+  /** Earliest and latest event time (ms since the Unix epoch). */
   readonly first: number;
-  /** Latest event time (ms since the Unix epoch). */
   readonly last: number;
   /** Identity and message of each event. */
   readonly hashes: BigUint64Array;

@@ -101,7 +101,6 @@ const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly Stat
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
-/** Returns the exposed attempt results with their counts. */
 export const shownResponses = ({ answers }: Pick<ShownTally, 'answers'>) =>
   DELIVERY_RESULTS.flatMap(result =>
     STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({

@@ -5,7 +5,6 @@ import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BUCKET_BOUNDS, type DeliveryResult, isAmongSlowest, observeAttempt, observeWait } from './tally.ts';
 
-/** Maximum number of open messages. */
 export const MAX_OPEN = 100_000;
 
 /** Times are in milliseconds. */

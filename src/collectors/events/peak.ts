@@ -1,9 +1,8 @@
 /** Maximum of a value over the last one to two windows. */
 export interface Peak {
   since: number;
-  /** Maximum in the current window. */
+  /** Maximum in the current window, and in the previous one. */
   now: number;
-  /** Maximum in the previous window. */
   before: number;
 }
 

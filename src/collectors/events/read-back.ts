@@ -37,7 +37,6 @@ const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>
   lateness ? Math.min(overlap, Math.ceil(peakOf(lateness) * 1.25) + MARGIN) : overlap;
 
 export interface ReadBack {
-  /** Part of the log that the read skips. */
   readonly skip: TimeSpan | undefined;
   /** Whether the read includes everything that has become older than the overlap. */
   readonly settles: boolean;

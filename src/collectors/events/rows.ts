@@ -174,7 +174,6 @@ function openRow(open: OpenMessage | undefined): string | null {
   return JSON.stringify(stored);
 }
 
-/** Returns the current content of all rows touched since the last call. */
 export function drainChanges(memory: Memory): Change[] {
   const { touched, touchedOpen, open } = memory;
   const changes = [...touched].map(key => ({ key, value: rowOf(memory, key) }));

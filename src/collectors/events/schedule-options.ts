@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { CronText, TimeZone } from '../../kit/cron.ts';
 import { Duration } from '../../kit/duration.ts';
 
-/** Fields that identify a schedule's messages, the most specific first. */
 export const MATCH_KEYS = ['scheduleId', 'label', 'queue', 'topic', 'route'] as const;
 export type MatchKey = (typeof MATCH_KEYS)[number];
 

@@ -20,7 +20,6 @@ const MAX_AT_ONCE = 1000;
 
 const ROW = 'schedule/';
 
-/** States of events that change a schedule. */
 const RELEVANT: ReadonlySet<string> = new Set(['created', 'delivered', 'failed']);
 
 type OpenSchedule = ReturnType<typeof open>;
@@ -102,7 +101,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
     follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
-        // No longer configured.
+        // The schedule is no longer configured.
         if (!one) continue;
         const allowance: Allowance = { left: MAX_AT_ONCE };
         change(one, one.timetable.expectFor(event.time, allowance), addEvent(one, event, createdAt));

@@ -48,7 +48,6 @@ export interface TailWalk extends LogWalk {
   foundNew: boolean;
 }
 
-/** Starts the range at `start`, or after the skipped part. */
 function rangeFrom({ until, readBack: { skip }, read, span }: Omit<LogWalk, 'range'>, start: number): RangeRead {
   const from = skip && start >= skip.from && start <= skip.to ? skip.to + 1 : start;
   const end = skip && from < skip.from ? skip.from - 1 : until;

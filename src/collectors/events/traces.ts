@@ -132,7 +132,6 @@ export function createTraceCollector(
         touched.add(message);
       }
     },
-    /** Returns the rows changed since the last call. */
     drainRows(): ReadonlyMap<string, string | null> {
       const rows = new Map<string, string | null>();
       for (const message of touched) {

@@ -11,9 +11,8 @@ export interface AuditedKey extends KeyEvaluation {
 
 /** One read of the keys. Times are in milliseconds since the Unix epoch. */
 export interface KeysRead {
-  /** Time of the request. */
+  /** Times of the request and of the response. */
   readonly from: number;
-  /** Time of the response. */
   readonly now: number;
   readonly entries: readonly FlowControlEntry[];
   /** Whether `entries` contains every key of the service. */
@@ -50,7 +49,6 @@ const SAVE_EVERY = 60_000;
 const MAX_EVALUATED = 2000;
 const UNREAD = { last: undefined, shown: undefined, next: undefined };
 
-/** One tuple per key. */
 type StoredAudit = readonly (readonly [key: string, unseen: number | null, knownFrom: number])[];
 
 const isIdle = ({ waitlistSize, parallelismInUse, paused }: FlowControlEntry) =>
@@ -72,7 +70,6 @@ export function createAudit(isForced: boolean, stored?: string) {
   /** End of the last evaluated silence. */
   let silentTo = 0;
 
-  /** Records whether any key has changed since the previous read. */
   function recordChanges({ now, entries }: KeysRead): void {
     let listed = 0;
     for (const { key, waitlistSize, parallelismInUse, rateUsed } of entries) {

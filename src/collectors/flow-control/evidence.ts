@@ -3,9 +3,8 @@ import type { Attempts } from './attempts.ts';
 import { MAX_WAIT } from './waits.ts';
 
 export interface KeySample extends FlowControlEntry {
-  /** Time of the request (ms since the Unix epoch). */
+  /** Times of the request and of the response (ms since the Unix epoch). */
   readonly from: number;
-  /** Time of the response (ms since the Unix epoch). */
   readonly at: number;
   /** Minimum number of ghost slots; below 1 if there may be none. Undefined until the log is settled up to `at`. */
   excess?: number;
@@ -17,7 +16,6 @@ export interface KeySample extends FlowControlEntry {
   waiting?: number;
 }
 
-/** Evidence about the slots of one key. */
 export interface Evidence {
   readonly samples: KeySample[];
   /** Upper bound of running attempts without a logged start. Undefined before the first comparison. */

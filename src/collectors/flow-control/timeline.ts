@@ -1,6 +1,5 @@
-/** Length of a bucket (ms). */
+/** Length (ms) and number of buckets. */
 export const BUCKET = 5000;
-/** Number of buckets (twenty minutes). */
 const BUCKETS = 240;
 
 export const bucketOf = (time: number) => Math.floor(time / BUCKET);
@@ -102,7 +101,6 @@ export class AttemptTimeline {
     return copy;
   }
 
-  /** Yields the ring positions of the settled buckets of a span. */
   *#places(from: number, to: number): Generator<number> {
     const last = bucketOf(this.#settledTo);
     const first = Math.max(bucketOf(from), last - BUCKETS + 1);

@@ -50,7 +50,6 @@ function blindness(context: EvaluationContext, { parallelismInUse }: KeySample):
   return isLate || now - settledTo > MAX_LAG ? 'log_late' : undefined;
 }
 
-/** Determines the state of a key at its last read. */
 export function evaluateKey(evidence: Evidence, context: EvaluationContext): KeyEvaluation {
   const { samples } = evidence;
   const last = samples.at(-1);
