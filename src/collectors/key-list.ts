@@ -77,16 +77,11 @@ export function createKeyList(selection: Selection, before: Before) {
       const ranked = wanted.filter(({ key }) => key !== OTHER && !watched.has(key));
       const sizes = ranked.map(({ key, waitlistSize }) => [key, waitlistSize] as const);
       const members = chooseMembers(sizes, before.members, cap);
-      const shown = wanted.filter(({ key }) => members.has(key) || (watched.has(key) && key !== OTHER));
-      const waiting = (entries: readonly FlowControlEntry[]) =>
-        entries.reduce((sum, each) => sum + each.waitlistSize, 0);
+      const isShown = ({ key }: FlowControlEntry) => members.has(key) || (watched.has(key) && key !== OTHER);
+      const shown = wanted.filter(isShown);
+      const beyondCapWaiting = wanted.reduce((sum, each) => (isShown(each) ? sum : sum + each.waitlistSize), 0);
       return {
-        facts: {
-          keys,
-          shown,
-          beyondCap: wanted.length - shown.length,
-          beyondCapWaiting: waiting(wanted) - waiting(shown),
-        },
+        facts: { keys, shown, beyondCap: wanted.length - shown.length, beyondCapWaiting },
         members,
         kept: new Map(staying.map(({ key }) => [key, before.timesKept(key) + 1])),
         has: key => rows.has(key),

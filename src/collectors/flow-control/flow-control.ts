@@ -57,7 +57,7 @@ export interface FlowControlFacts extends KeyFacts {
 
 interface Memory {
   readonly members: Members;
-  readonly list: FlowControlFacts | undefined;
+  readonly list: FlowControlFacts;
   /** Unlisted keys that keep their values, each with the number of consecutive lists without it. */
   readonly kept: ReadonlyMap<string, number>;
   /** Watched keys read individually since the last list, so these values are newer. */
@@ -187,7 +187,7 @@ export function createFlowControl(
     rounds: flowControl.rounds(options),
     restore: rows => ({
       members: new Map(),
-      list: undefined,
+      list: NO_LIST,
       kept: new Map(),
       individual: new Map(),
       known: new Set(),
@@ -214,7 +214,7 @@ export function createFlowControl(
   };
 }
 
-const newest = ({ list = NO_LIST, individual }: Memory) => [
+const newest = ({ list, individual }: Memory) => [
   ...list.shown.filter(({ key }) => !individual.has(key)),
   ...individual.values(),
 ];
@@ -255,7 +255,7 @@ function foldIndividual(
     foundIndividually && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
   );
   const individual = new Map([...memory.individual, ...found, ...missing]);
-  const facts = { ...(memory.list ?? NO_LIST), shown: newest({ ...memory, individual }) };
+  const facts = { ...memory.list, shown: newest({ ...memory, individual }) };
   return { facts, memory: { ...memory, individual, known, foundIndividually }, changes: [] };
 }
 
