@@ -40,22 +40,11 @@ type Services = Pick<EventsServices, 'onTimeWithin' | 'routes' | 'schedules'>;
 export function createReplay(
   api: Reader,
   options: EventsOptions,
-  services: Services,
-  range: ReplayRange,
-  signal: AbortSignal,
-): Replay {
-  const found: ReplayFound = { readTo: range.from, events: 0, oldest: undefined, rejected: 0 };
-  return { found, steps: replay(api, options, services, range, found, signal) };
-}
-
-async function* replay(
-  api: Reader,
-  options: EventsOptions,
   { onTimeWithin = 300_000, routes = NO_ROUTES, schedules }: Services,
   { from, to }: ReplayRange,
-  found: ReplayFound,
   signal: AbortSignal,
-): AsyncGenerator<ReplayStep> {
+): Replay {
+  const found: ReplayFound = { readTo: from, events: 0, oldest: undefined, rejected: 0 };
   const memory = restoreMemory(new Map(), options, { routes, schedules });
   const limits = { ...options, maxOpen: MAX_OPEN, onTimeWithin };
   // Events before the range only determine which messages are in flight.
@@ -81,16 +70,20 @@ async function* replay(
     return { at, facts: factsOf(memory, options) };
   }
 
-  let at = from;
-  for await (const range of readInOrder(api, memory, { from: start, to }, signal)) {
-    noteRange(found, range);
-    for (const event of [...range.events.values()].sort(byTime)) {
-      for (; event.time > at; at += MINUTE) yield stepAt(at);
-      fold(event);
+  async function* steps(): AsyncGenerator<ReplayStep> {
+    let at = from;
+    for await (const range of readInOrder(api, memory, { from: start, to }, signal)) {
+      noteRange(found, range);
+      for (const event of [...range.events.values()].sort(byTime)) {
+        for (; event.time > at; at += MINUTE) yield stepAt(at);
+        fold(event);
+      }
+      for (; at <= range.to; at += MINUTE) yield stepAt(at);
     }
-    for (; at <= range.to; at += MINUTE) yield stepAt(at);
+    if (at - MINUTE < to) yield stepAt(to);
   }
-  if (at - MINUTE < to) yield stepAt(to);
+
+  return { found, steps: steps() };
 }
 
 /** Reads a part of the log as consecutive ranges, starting with the oldest event. Rejects with the reader's error. */
