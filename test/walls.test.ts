@@ -18,7 +18,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['replicas', 390, 'kit upstream store metrics scheduler'],
   ['history', 660, 'kit model store metrics'],
   ['push', 740, 'kit metrics upstream'],
-  ['collectors', 7120, 'kit model upstream store metrics scheduler'],
+  ['collectors', 7110, 'kit model upstream store metrics scheduler'],
   ['rotation', 650, 'kit model upstream'],
   ['notify', 1930, 'kit model upstream store replicas collectors'],
   ['rules', 3360, 'kit model upstream store metrics scheduler replicas history collectors notify'],
