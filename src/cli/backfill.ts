@@ -1,12 +1,13 @@
-import { once } from 'node:events';
 import { createWriteStream, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
-import { printable } from '../kit/text.ts';
+import { plural, printable } from '../kit/text.ts';
 import { type Backfilled, type BackfillProgress, backfill } from './backfill/run.ts';
 import { repeated, timeOption } from './option-values.ts';
+import { loadAccounts, realDeps, type SelectionOptions } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -24,7 +25,6 @@ function labelOption(text: string, before: Labels = {}): Labels {
 }
 
 const seconds = (time: number) => new Date(time).toISOString().replace(/\.000Z$/, 'Z');
-const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
 function progressLine({ account, from, readTo, to, events, requests }: BackfillProgress): string {
   const done = Math.floor((100 * Math.max(0, Math.min(readTo, to) - from)) / Math.max(1, to - from));
@@ -39,53 +39,34 @@ function resultLines({ account, written, events, requests, leastRequests, notes,
   return [what, ...notes].map(line => printable(`${account}: ${line}`));
 }
 
-async function writeTo(out: NodeJS.WritableStream, pieces: Iterable<string>): Promise<void> {
-  for (const piece of pieces) if (!out.write(piece)) await once(out, 'drain');
-}
-
-interface Options {
-  readonly config: string;
+interface Options extends SelectionOptions {
   readonly from: number;
   readonly to?: number;
-  readonly account?: readonly string[];
   readonly label?: Labels;
   readonly out?: string;
 }
 
-async function write(out: string | undefined, pieces: Iterable<string>): Promise<void> {
-  if (out === undefined) return writeTo(process.stdout, pieces);
-  const file = createWriteStream(out);
-  await once(file, 'open');
-  await writeTo(file, pieces);
-  file.end();
-  await once(file, 'close');
-}
+const write = (out: string | undefined, pieces: Iterable<string>): Promise<void> =>
+  out === undefined ? pipeline(pieces, process.stdout, { end: false }) : pipeline(pieces, createWriteStream(out));
 
-function errorOf({ config: path, from, to, account, out }: Options, { config }: LoadedConfig): string | undefined {
+function errorOf({ from, to, out }: Options): string | undefined {
   const now = systemClock.now();
   if (from >= Math.min(to ?? now, now)) return '--from must be before --to, and before now';
-  const unknown = account?.find(name => !config.accounts.some(each => each.name === name));
-  if (unknown !== undefined) return `${path} has no account ${unknown}`;
   if (out !== undefined && !existsSync(dirname(out))) return `--out: there is no folder ${dirname(out)}`;
   return undefined;
 }
 
-async function run(options: Options, loaded: LoadedConfig): Promise<void> {
-  const { from, to, account, label, out } = options;
-  const accounts = loaded.config.accounts.filter(({ name }) => account?.includes(name) ?? true);
-  const config = { ...loaded.config, accounts, log: { ...loaded.config.log, level: 'silent' as const } };
+async function run({ from, to, label, out }: Options, loaded: LoadedConfig): Promise<void> {
   const isTerminal = process.stderr.isTTY;
   const results = await backfill(
-    { ...loaded, config },
+    loaded,
     {
       from,
       to,
       labels: name => ({ job: 'delivery-watch', instance: `delivery-watch/${name}`, ...label }),
     },
     {
-      env: process.env,
-      clock: systemClock,
-      random: Math.random,
+      ...realDeps,
       signal: stopSignal(),
       onProgress: progress => {
         if (isTerminal) process.stderr.write(progressLine(progress));
@@ -125,8 +106,8 @@ export function backfillCommand(): Command {
     )
     .option('--out <file>', 'write to this file; default: standard output')
     .action(async (options: Options) => {
-      const loaded = loadConfig(options.config, process.env);
-      const error = errorOf(options, loaded);
+      const loaded = loadAccounts(command, options);
+      const error = errorOf(options);
       if (error !== undefined) return command.error(error);
       await run(options, loaded);
     });

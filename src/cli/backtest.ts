@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander';
-import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { plural, printable } from '../kit/text.ts';
 import { durationText } from '../rules/checks/words.ts';
 import { type AccountResult, type AlertChange, backtest, type RuleResult } from './backtest/run.ts';
 import { repeated, timeOption } from './option-values.ts';
+import { loadAccounts, realDeps, type SelectionOptions } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 const WEEK = 7 * 86_400_000;
@@ -36,12 +36,6 @@ function resultLines({ account, range, events, rejected, requests, rules }: Acco
   return [`${evaluated}; ${cost}`, ...unread, ...known, ...unknown].map(line => `${account}: ${line}`);
 }
 
-interface Options {
-  readonly config: string;
-  readonly since?: number;
-  readonly account?: readonly string[];
-}
-
 export function backtestCommand(): Command {
   const command = new Command('backtest');
   return command
@@ -55,32 +49,28 @@ export function backtestCommand(): Command {
       ),
     )
     .option('--account <name>', 'only this account; may be repeated', repeated)
-    .action(async ({ config: file, since = systemClock.now() - WEEK, account: names }: Options) => {
-      const loaded = loadConfig(file, process.env);
-      const unknown = names?.find(name => !loaded.config.accounts.some(each => each.name === name));
-      if (unknown !== undefined) return command.error(`there is no account called ${unknown} in ${file}`);
-      if (since >= systemClock.now()) return command.error('--since must be before now');
-      const accounts = loaded.config.accounts.filter(({ name }) => names?.includes(name) ?? true);
-      const config = { ...loaded.config, accounts, log: { ...loaded.config.log, level: 'silent' as const } };
-      const isTerminal = process.stderr.isTTY;
-      const clear = isTerminal ? '\r\u001b[K' : '';
-      let shownAt = Number.NEGATIVE_INFINITY;
-      const print = (line: string) => {
-        process.stderr.write(clear);
-        process.stdout.write(`${printable(line)}\n`);
-      };
-      const results = await backtest({ ...loaded, config }, since, {
-        env: process.env,
-        clock: systemClock,
-        random: Math.random,
-        signal: stopSignal(),
-        onChange: change => print(changeLine(change)),
-        onProgress({ account, at, requests }) {
-          if (!isTerminal || systemClock.monotonic() - shownAt < 200) return;
-          shownAt = systemClock.monotonic();
-          process.stderr.write(`${clear}${printable(`${account}: ${seconds(at)}, ${plural(requests, 'request')}`)}`);
-        },
-      });
-      for (const line of results.flatMap(resultLines)) print(line);
-    });
+    .action(
+      async ({ since = systemClock.now() - WEEK, ...options }: SelectionOptions & { readonly since?: number }) => {
+        const loaded = loadAccounts(command, options);
+        if (since >= systemClock.now()) return command.error('--since must be before now');
+        const isTerminal = process.stderr.isTTY;
+        const clear = isTerminal ? '\r\u001b[K' : '';
+        let shownAt = Number.NEGATIVE_INFINITY;
+        const print = (line: string) => {
+          process.stderr.write(clear);
+          process.stdout.write(`${printable(line)}\n`);
+        };
+        const results = await backtest(loaded, since, {
+          ...realDeps,
+          signal: stopSignal(),
+          onChange: change => print(changeLine(change)),
+          onProgress({ account, at, requests }) {
+            if (!isTerminal || systemClock.monotonic() - shownAt < 200) return;
+            shownAt = systemClock.monotonic();
+            process.stderr.write(`${clear}${printable(`${account}: ${seconds(at)}, ${plural(requests, 'request')}`)}`);
+          },
+        });
+        for (const line of results.flatMap(resultLines)) print(line);
+      },
+    );
 }

@@ -1,13 +1,11 @@
 import { Command } from 'commander';
-import { ConfigError, formatError, type LoadedConfig, loadConfig } from '../config/load.ts';
+import { ConfigError, loadConfig } from '../config/load.ts';
+import { plural } from '../kit/text.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
+import { printWarnings } from './option-values.ts';
 import { environmentErrors } from './otlp-environment.ts';
 
 const NOT_CHECKED = '; not checked: environment variables, secrets, certificates';
-
-function warn(warnings: LoadedConfig['warnings']): void {
-  for (const warning of warnings) process.stderr.write(`warning: ${formatError(warning)}\n`);
-}
 
 export function checkConfigCommand(): Command {
   const command = new Command('check-config');
@@ -18,16 +16,16 @@ export function checkConfigCommand(): Command {
     .action(async (file: string, { secrets }: { secrets: boolean }) => {
       try {
         const { config, warnings } = loadConfig(file, secrets ? process.env : undefined);
-        warn(warnings);
+        printWarnings(warnings);
         await warnOfBlindAlerts(config);
         const errors = secrets ? environmentErrors(config, process.env) : [];
         if (errors.length > 0) command.error(errors.join('\n'));
         const names = config.accounts.map(({ name }) => name);
         process.stdout.write(
-          `${file} is valid: ${names.length} account${names.length === 1 ? '' : 's'} (${names.join(', ')})${secrets ? '' : NOT_CHECKED}\n`,
+          `${file} is valid: ${plural(names.length, 'account')} (${names.join(', ')})${secrets ? '' : NOT_CHECKED}\n`,
         );
       } catch (error) {
-        if (error instanceof ConfigError) warn(error.warnings);
+        if (error instanceof ConfigError) printWarnings(error.warnings);
         throw error;
       }
     });

@@ -1,9 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { formatError, loadConfig } from '../config/load.ts';
 import { createFolder } from '../kit/new-file.ts';
-import { commandGroup, servedRunbooks } from './option-values.ts';
+import { commandGroup, loadOptional, servedRunbooks } from './option-values.ts';
 import { DEFAULT_OBJECTIVES, shippedDashboards } from './shipped.ts';
 
 interface Options {
@@ -13,12 +12,6 @@ interface Options {
   readonly runbooks?: string;
   readonly grafana?: string;
   readonly traces?: string;
-}
-
-function configIn(file: string) {
-  const { config, warnings } = loadConfig(file);
-  for (const warning of warnings) process.stderr.write(`warning: ${formatError(warning)}\n`);
-  return config;
 }
 
 const withoutSlash = (url: string | undefined) => url?.replace(/\/+$/, '');
@@ -49,7 +42,7 @@ function printCommand(): Command {
     .option('--grafana <url>', 'address of Grafana (default: the Grafana that shows the dashboard)')
     .option('--traces <url>', 'address where traces are searched (default: /explore of that Grafana)')
     .action(({ dir, config, runbooks, grafana, ...places }: Options) => {
-      const own = config === undefined ? undefined : configIn(config);
+      const own = loadOptional(config)?.config;
       const files = shippedDashboards({
         ...places,
         runbooks: withoutSlash(runbooks ?? (own && servedRunbooks(own))) || undefined,

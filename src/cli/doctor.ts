@@ -1,7 +1,9 @@
 import { Command } from 'commander';
-import { endWithin, systemClock } from '../kit/clock.ts';
-import { printable } from '../kit/text.ts';
-import { type CheckLine, examine } from './doctor/doctor.ts';
+import { endWithin } from '../kit/clock.ts';
+import { printable, someOf } from '../kit/text.ts';
+import type { CheckLine } from './doctor/checklist.ts';
+import { examine } from './doctor/doctor.ts';
+import { realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -15,14 +17,6 @@ function toText(lines: readonly CheckLine[]): string {
   return toTable(['', 'check', 'found → what to do'], rows);
 }
 
-/** Maximum number of checks named in a line. */
-const MAX_NAMED = 5;
-
-function summaryOf(names: readonly string[]): string {
-  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
-  return printable(`failed: ${names.slice(0, MAX_NAMED).join(', ')}${more}`);
-}
-
 export function doctorCommand(): Command {
   const command = new Command('doctor')
     .description(
@@ -31,17 +25,12 @@ export function doctorCommand(): Command {
     .requiredOption('--config <file>', 'configuration file')
     .option('--json', 'print JSON')
     .action(async ({ config: file, json }: { config: string; json?: boolean }) => {
-      const { lines, isConfigValid } = await examine(file, {
-        env: process.env,
-        clock: systemClock,
-        random: Math.random,
-        signal: stopSignal(),
-      });
+      const { lines, isConfigValid } = await examine(file, { ...realDeps, signal: stopSignal() });
       endWithin(LINGER);
       process.stdout.write(`${json ? JSON.stringify({ checks: lines }, null, 2) : toText(lines)}\n`);
       const failed = lines.filter(({ status }) => status === 'fail');
       if (failed.length === 0) return;
-      const message = summaryOf([...new Set(failed.map(nameOf))]);
+      const message = printable(`failed: ${someOf([...new Set(failed.map(nameOf))])}`);
       if (!isConfigValid) command.error(message, { exitCode: 2 });
       throw new Error(message);
     });

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { formatError, type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { systemClock } from '../kit/clock.ts';
 import { Duration, parseDuration, parseInstant } from '../kit/duration.ts';
@@ -11,6 +12,17 @@ export function commandGroup(name: string, description: string, commands: readon
   // Subcommands must inherit from the group before it inherits from the program.
   for (const each of commands) group.addCommand(each.copyInheritedSettings(group));
   return group;
+}
+
+export function printWarnings(warnings: LoadedConfig['warnings']): void {
+  for (const warning of warnings) process.stderr.write(`warning: ${formatError(warning)}\n`);
+}
+
+/** Loads an optional configuration file without its secrets, and prints the warnings. */
+export function loadOptional(file: string | undefined): LoadedConfig | undefined {
+  const loaded = file === undefined ? undefined : loadConfig(file);
+  printWarnings(loaded?.warnings ?? []);
+  return loaded;
 }
 
 /** Parses a duration such as `6h` to milliseconds. */

@@ -1,15 +1,15 @@
 import { Command } from 'commander';
 import type { Account } from '../agent/account.ts';
 import type { AccountSettings } from '../agent/account-client.ts';
-import { openAccounts, type PartsDeps } from '../agent/parts.ts';
-import { type LoadedConfig, loadConfig } from '../config/load.ts';
-import { systemClock } from '../kit/clock.ts';
+import type { PartsDeps } from '../agent/parts.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import { withClosing } from '../kit/closing.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { maxForReading } from '../upstream/options.ts';
+import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -68,12 +68,12 @@ async function learn(account: Account, signal: AbortSignal): Promise<string | un
   return undefined;
 }
 
-async function planAccount(account: Account, settings: AccountSettings, deps: PlanDeps, signal: AbortSignal) {
+async function planAccount(account: Account, settings: AccountSettings, deps: PartsDeps, signal: AbortSignal) {
   const { budget } = settings;
   const refused = await learn(account, signal);
   const rounds: Awaited<ReturnType<typeof measure>>[] = [];
-  if (refused !== undefined) deps.onRefused(account.name, refused);
-  else for (const round of account.rounds) rounds.push(await measure(account, round, deps, signal));
+  if (refused === undefined)
+    for (const round of account.rounds) rounds.push(await measure(account, round, deps, signal));
   signal.throwIfAborted();
   const failed = refused === undefined ? failuresOf(account) : [];
   const isFailed = ({ collector, round }: (typeof rounds)[number]) =>
@@ -92,19 +92,13 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pl
   };
 }
 
-interface PlanDeps extends PartsDeps {
-  /** Called for an account with a rejected token, which is not measured. */
-  onRefused(account: string, message: string): void;
-}
-
 /** Measures the cost of a configuration by the second run of each round, which finds no new data. Stores nothing. */
-export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSignal) {
+export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal) {
   return withClosing(async closing => {
-    const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
-    const accounts = await openAccounts({ ...loaded, config }, deps, closing);
+    const accounts = await openInMemory(loaded, deps, closing);
     return Promise.all(
       accounts.map((account, index) =>
-        planAccount(account, config.accounts[index] as (typeof config.accounts)[number], deps, signal),
+        planAccount(account, loaded.config.accounts[index] as AccountSettings, deps, signal),
       ),
     );
   });
@@ -158,19 +152,8 @@ export function planCommand(): Command {
       'run every round twice and print requests, bytes and series per account while there is no new data; exit 1 if an account fails',
     )
     .requiredOption('--config <file>', 'configuration file')
-    .action(async ({ config: file }: { config: string }) => {
-      const loaded = loadConfig(file, process.env);
-      const log = { ...loaded.config.log, level: 'silent' as const };
-      const plans = await planCosts(
-        { ...loaded, config: { ...loaded.config, log } },
-        {
-          env: process.env,
-          clock: systemClock,
-          random: Math.random,
-          onRefused: (account, message) => process.stderr.write(`${printable(`${account}: ${message}`)}\n`),
-        },
-        stopSignal(),
-      );
+    .action(async (options: { config: string }, command: Command) => {
+      const plans = await planCosts(loadAccounts(command, options), realDeps, stopSignal());
       process.stdout.write(`${plans.map(toText).join('\n\n')}\n`);
       const failed = plans.filter(({ failures }) => failures.length > 0).map(({ account }) => account);
       if (failed.length > 0) throw new Error(`not complete: ${failed.join(', ')}`);

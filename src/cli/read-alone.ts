@@ -35,7 +35,16 @@ async function ownStore(accounts: readonly AccountSettings[], store: Store | und
   return own;
 }
 
-type ReadingDeps = Pick<PartsDeps, 'env' | 'clock' | 'random'>;
+/** Environment, clock and randomness of a command. */
+export const realDeps = { env: process.env, clock: systemClock, random: Math.random };
+
+/** Opens all accounts with an in-memory store, because a running agent may have locked the configured one. */
+export const openInMemory = (loaded: LoadedConfig, deps: PartsDeps, closing: Closing) =>
+  openAccounts(
+    { ...loaded, config: { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' } } },
+    deps,
+    closing,
+  );
 
 /**
  * Opens an in-memory store with the remaining daily budget of the agent. `onStoreError`: called if the agent's store is
@@ -43,7 +52,7 @@ type ReadingDeps = Pick<PartsDeps, 'env' | 'clock' | 'random'>;
  */
 export async function openOwnStore(
   loaded: LoadedConfig,
-  { env, clock, random }: ReadingDeps,
+  { env, clock, random }: Pick<PartsDeps, 'env' | 'clock' | 'random'>,
   closing: Closing,
   onStoreError?: (error: unknown) => undefined,
 ) {
@@ -58,10 +67,8 @@ export async function openOwnStore(
 
 /** Opens the accounts for reading. See `openOwnStore`. */
 export async function openForReading(...[loaded, deps, closing, onStoreError]: Parameters<typeof openOwnStore>) {
-  const { config } = loaded;
   const { store, parts } = await openOwnStore(loaded, deps, closing, onStoreError);
-  const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
-  return { accounts: await openAccounts({ ...loaded, config: alone }, parts, closing), store };
+  return { accounts: await openInMemory(loaded, parts, closing), store };
 }
 
 /** Disables everything in a configuration that sends, stores or cancels. */
@@ -122,8 +129,7 @@ export function readAccounts(
   read: (account: Account, settings: AccountSettings) => Promise<void>,
 ): Promise<readonly string[]> {
   return withClosing(async closing => {
-    const deps = { env: process.env, clock: systemClock, random: Math.random };
-    const { accounts } = await openForReading(loaded, deps, closing, error => {
+    const { accounts } = await openForReading(loaded, realDeps, closing, error => {
       report(`The agent's requests of today are unknown: ${error instanceof Error ? error.message : error}`);
       return undefined;
     });

@@ -4,14 +4,13 @@ import { createServing } from '../agent/served.ts';
 import { Supervisor } from '../agent/supervisor.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { type Peer, reportOfPeer } from '../http/peer.ts';
-import { systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
 import { printableJson } from '../kit/text.ts';
 import { type AccountReport, type HealthVerdict, Report } from '../status/api/report.ts';
 import { askAgent } from './ask-agent.ts';
 import { ExitStatus } from './exit-status.ts';
 import { repeated } from './option-values.ts';
-import { loadAccounts, report as note, openOwnStore, passive, type SelectionOptions } from './read-alone.ts';
+import { loadAccounts, report as note, openOwnStore, passive, realDeps, type SelectionOptions } from './read-alone.ts';
 import { markdownReport, textReport } from './report/text.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -40,8 +39,7 @@ function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1]
 /** Returns the report of a running agent. If none responds, reads every account once. Rejects with StoreError. */
 function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> {
   return withClosing(async closing => {
-    const deps = { env: process.env, clock: systemClock, random: Math.random };
-    const { store, parts } = await openOwnStore(loaded, deps, closing);
+    const { store, parts } = await openOwnStore(loaded, realDeps, closing);
     // The address may now belong to another program or version.
     const ask = async (peer: Peer) => Report.parse(await reportOfPeer(peer, signal));
     const found = store && (await askAgent(store, loaded.config.store.kind, signal, ask));

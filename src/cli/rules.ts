@@ -1,12 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { formatError, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { backtestCommand } from './backtest.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
-import { commandGroup, jobOption, linkOption, servedRunbooks } from './option-values.ts';
+import { commandGroup, jobOption, linkOption, loadOptional, servedRunbooks } from './option-values.ts';
 import {
   ALERT_SETS,
   type AlertSet,
@@ -53,8 +52,7 @@ function testCommand(): Command {
     .argument('<file...>', 'test case files')
     .option('--config <file>', 'configuration whose rules are tested if a case has none; needs no secrets')
     .action((files: string[], { config: file }: { config?: string }) => {
-      const loaded = file === undefined ? undefined : loadConfig(file);
-      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatError(warning)}\n`);
+      const loaded = loadOptional(file);
       const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), loaded?.config) }));
       const checks = cases.flatMap(({ checks }) => checks);
       const lines = [
@@ -112,8 +110,7 @@ function printCommand(): Command {
     )
     .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards (default: no link)', linkOption)
     .action(async ({ config: file, set: sets, ...places }: PrintOptions) => {
-      const loaded = file === undefined ? undefined : loadConfig(file);
-      for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatError(warning)}\n`);
+      const loaded = loadOptional(file);
       if (loaded) await warnOfBlindAlerts(loaded.config, sets);
       const runbooks = loaded && servedRunbooks(loaded.config);
       const objectives = loaded?.config.objectives ?? DEFAULT_OBJECTIVES;

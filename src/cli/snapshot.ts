@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
-import { openAccounts, type PartsDeps } from '../agent/parts.ts';
-import { type LoadedConfig, loadConfig } from '../config/load.ts';
-import { systemClock } from '../kit/clock.ts';
+import type { PartsDeps } from '../agent/parts.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import { withClosing } from '../kit/closing.ts';
 import { printable } from '../kit/text.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
+import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -26,9 +26,7 @@ export function collectOnce(
   options: { readonly signal: AbortSignal; readonly onProgress: (progress: Progress) => void },
 ) {
   return withClosing(async closing => {
-    // A running agent may have locked the configured store.
-    const store = { ...loaded.config.store, kind: 'memory' as const };
-    const opened = await openAccounts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
+    const opened = await openInMemory(loaded, deps, closing);
     // Omit counters: all of them start at zero.
     const accounts = opened.map(account => ({
       ...account,
@@ -126,26 +124,26 @@ function toText({ samples, groups, accounts }: Snapshot): string {
   );
 }
 
+interface Options {
+  readonly config: string;
+  readonly json?: boolean;
+  readonly prometheus?: boolean;
+}
+
 export function snapshotCommand(): Command {
   return new Command('snapshot')
     .description('read everything once and print it; exit 1 if an account fails')
     .requiredOption('--config <file>', 'configuration file')
     .addOption(new Option('--json', 'print JSON').conflicts('prometheus'))
     .addOption(new Option('--prometheus', 'print Prometheus text format').conflicts('json'))
-    .action(async ({ config: file, json, prometheus }: { config: string; json?: boolean; prometheus?: boolean }) => {
-      const loaded = loadConfig(file, process.env);
+    .action(async ({ json, prometheus, ...options }: Options, command: Command) => {
       const terminal = process.stderr.isTTY;
-      const snapshot = await collectOnce(
-        // The result already contains the failures.
-        { ...loaded, config: { ...loaded.config, log: { ...loaded.config.log, level: 'silent' } } },
-        { env: process.env, clock: systemClock, random: Math.random },
-        {
-          signal: stopSignal(),
-          onProgress: progress => {
-            if (terminal) process.stderr.write(progressLine(progress));
-          },
+      const snapshot = await collectOnce(loadAccounts(command, options), realDeps, {
+        signal: stopSignal(),
+        onProgress: progress => {
+          if (terminal) process.stderr.write(progressLine(progress));
         },
-      );
+      });
       if (terminal) process.stderr.write('\r\u001b[K');
       if (prometheus) process.stdout.write(snapshot.text);
       else if (json)

@@ -7,7 +7,7 @@ import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const { signal } = new AbortController();
-const deps = { env: {}, clock: systemClock, random: () => 0, onRefused: () => undefined };
+const deps = { env: {}, clock: systemClock, random: () => 0 };
 
 /** Starts a service with one key and returns the configuration of an account that excludes these families. */
 async function setUp(exclude: string[]) {

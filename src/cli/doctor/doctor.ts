@@ -3,6 +3,7 @@ import { createSecretValues } from '../../config/secrets.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { type Closing, withClosing } from '../../kit/closing.ts';
 import { inParallel } from '../../kit/in-parallel.ts';
+import { plural, someOf } from '../../kit/text.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { createDispatcher, createDispatchers } from '../../upstream/dispatcher.ts';
 import { environmentErrors } from '../otlp-environment.ts';
@@ -12,8 +13,6 @@ import { checkPort } from './ports.ts';
 import { checkReceivers } from './receivers.ts';
 import { checkService } from './service.ts';
 import { checkDisk, checkStore, holderOf } from './store.ts';
-
-export type { CheckLine } from './checklist.ts';
 
 export interface DoctorDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -53,10 +52,7 @@ async function withoutConfig(
 
 async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: DoctorDeps, list: Checklist) {
   const names = config.accounts.map(({ name }) => name);
-  const shown = names.length > 5 ? `${names.slice(0, 5).join(', ')} …` : names.join(', ');
-  await list.check('configuration', () =>
-    ok(`${file}, ${names.length} account${names.length === 1 ? '' : 's'}: ${shown}`),
-  );
+  await list.check('configuration', () => ok(`${file}, ${plural(names.length, 'account')}: ${someOf(names)}`));
   for (const each of warnings) await list.check('configuration', () => warn(formatError(each), 'see docs/config.md'));
   for (const error of environmentErrors(config, deps.env)) {
     await list.check('environment', () => fail(error, 'an agent would not start: change the variable'));

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Env } from '../../kit/secret.ts';
+import { plural } from '../../kit/text.ts';
 import { attachDatabase } from '../../store/database.ts';
 import { PROBLEMS, StoreError } from '../../store/errors.ts';
 import type { StoreOptions } from '../../store/options.ts';
@@ -54,7 +55,7 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<D
       return ok(`${subject} has no tables in schema ${schema} yet; the agent creates them when it starts`);
     const named = replicas
       .slice(0, MAX_REPLICAS)
-      .map(replica => `${replica.url} holds ${replica.accounts} account${replica.accounts === 1 ? '' : 's'}`);
+      .map(replica => `${replica.url} holds ${plural(replica.accounts, 'account')}`);
     const more = replicas.length > MAX_REPLICAS ? `; ${replicas.length - MAX_REPLICAS} more replicas` : '';
     return ok(`${subject}, schema ${version}; ${named.join('; ') || 'no replica runs'}${more}`);
   } catch (error) {
