@@ -1,16 +1,13 @@
 interface Item {
   readonly due: number;
-  readonly order: number;
   readonly run: () => void;
 }
-
-const isBefore = (a: Item, b: Item) => a.due < b.due || (a.due === b.due && a.order < b.order);
 
 /** Runs actions in emulated time. Actions of the same millisecond run in the order added. */
 export class Agenda {
   #now: number;
-  #heap: Item[] = [];
-  #added = 0;
+  /** Latest first. */
+  #items: Item[] = [];
 
   constructor(now: number) {
     this.#now = now;
@@ -23,20 +20,19 @@ export class Agenda {
 
   /** Schedules `run`. Overdue actions run at the current time. */
   at(due: number, run: () => void): void {
-    const item = { due: Math.max(due, this.#now), order: this.#added++, run };
-    let index = this.#heap.push(item) - 1;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (!isBefore(item, this.#heap[parent] as Item)) break;
-      this.#heap[index] = this.#heap[parent] as Item;
-      index = parent;
+    const item = { due: Math.max(due, this.#now), run };
+    let [low, high] = [0, this.#items.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#items[middle] as Item).due > item.due) low = middle + 1;
+      else high = middle;
     }
-    this.#heap[index] = item;
+    this.#items.splice(low, 0, item);
   }
 
   runUntil(now: number): void {
-    for (let next = this.#heap[0]; next && next.due <= now; next = this.#heap[0]) {
-      this.#removeFirst();
+    for (let next = this.#items.at(-1); next && next.due <= now; next = this.#items.at(-1)) {
+      this.#items.pop();
       this.#now = next.due;
       next.run();
     }
@@ -44,22 +40,7 @@ export class Agenda {
   }
 
   restart(now: number): void {
-    this.#heap = [];
+    this.#items = [];
     this.#now = now;
-  }
-
-  #removeFirst(): void {
-    const last = this.#heap.pop() as Item;
-    const length = this.#heap.length;
-    if (length === 0) return;
-    let index = 0;
-    for (let child = 1; child < length; child = 2 * index + 1) {
-      const right = this.#heap[child + 1];
-      if (right && isBefore(right, this.#heap[child] as Item)) child++;
-      if (!isBefore(this.#heap[child] as Item, last)) break;
-      this.#heap[index] = this.#heap[child] as Item;
-      index = child;
-    }
-    this.#heap[index] = last;
   }
 }

@@ -6,6 +6,7 @@ interface Key {
   readonly again: (() => void)[];
   fields: Fields;
   running: number;
+  /** Number of slots that are in use without a delivery. */
   ghosts: number;
   /** Number of deliveries that will still leak their slot. */
   leaksLeft: number;
@@ -13,7 +14,7 @@ interface Key {
   /** Whether no delivery starts, although the key's fields do not show why. */
   starved: boolean;
   /** Limits by an operator, which override those of messages. */
-  pinned: FlowLimits;
+  pinned: Pick<Fields, 'parallelism' | 'rate' | 'period'>;
   nextStart: number;
   planned: boolean;
   usedAt: number;
@@ -21,8 +22,6 @@ interface Key {
   started: number;
   periodStart: number;
 }
-
-export type FlowLimits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
 
 export interface KeyDetail {
   readonly waiting: number;
@@ -59,17 +58,8 @@ export class FlowControl {
     this.#leaks = leaks;
   }
 
-  /** Calls `start` when the flow-control key permits it, or immediately without a key. */
-  enter(fields: Fields, start: () => void): void {
-    this.#enter(fields, start, 'waiting');
-  }
-
-  /** Like `enter`, for a retry that has kept its slot. */
-  enterAgain(fields: Fields, start: () => void): void {
-    this.#enter(fields, start, 'again');
-  }
-
-  #enter(fields: Fields, start: () => void, line: 'waiting' | 'again'): void {
+  /** Calls `start` when the flow-control key permits it, or immediately without a key. `again`: a retry that has kept its slot. */
+  enter(fields: Fields, start: () => void, line: 'waiting' | 'again' = 'waiting'): void {
     if (fields.flowControlKey === undefined) {
       start();
       return;
@@ -97,29 +87,11 @@ export class FlowControl {
     this.#admit(key);
   }
 
-  /** Returns false for an unknown key. */
-  pause(name: string, paused: boolean): boolean {
-    return this.#change(name, { paused });
-  }
-
-  /** Occupies slots without a delivery. Returns false for an unknown key. */
-  occupySlots(name: string, ghosts: number): boolean {
-    return this.#change(name, { ghosts });
-  }
-
-  /** Blocks or unblocks a key without reporting it as paused. Returns false for an unknown key. */
-  starve(name: string, starved: boolean): boolean {
-    return this.#change(name, { starved });
-  }
-
-  /** Returns false for an unknown key. */
-  pin(name: string, pinned: FlowLimits): boolean {
-    return this.#change(name, { pinned });
-  }
-
-  /** Makes the next `leaksLeft` deliveries leak their slot. Returns false for an unknown key. */
-  leak(name: string, leaksLeft: number): boolean {
-    return this.#change(name, { leaksLeft });
+  /** Changes a key's state. Returns false for an unknown key. */
+  change(name: string, change: Partial<Pick<Key, 'paused' | 'starved' | 'ghosts' | 'leaksLeft' | 'pinned'>>): boolean {
+    const key = this.#keys.get(name);
+    if (key) this.#admit(Object.assign(key, change));
+    return key !== undefined;
   }
 
   clear(): void {
@@ -133,12 +105,6 @@ export class FlowControl {
     }
     const sorted = [...this.#keys].sort(([a], [b]) => (a < b ? -1 : 1));
     return new Map(sorted.map(([name, key]) => [name, this.#detail(key)]));
-  }
-
-  #change(name: string, change: Partial<Pick<Key, 'paused' | 'starved' | 'ghosts' | 'leaksLeft' | 'pinned'>>): boolean {
-    const key = this.#keys.get(name);
-    if (key) this.#admit(Object.assign(key, change));
-    return key !== undefined;
   }
 
   #detail(key: Key): KeyDetail {

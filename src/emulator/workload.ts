@@ -173,8 +173,7 @@ function createDelivery(
         if (!keepsSlot) flow.leave(message.fields);
       });
     };
-    if (hasSlot) flow.enterAgain(message.fields, enter);
-    else flow.enter(message.fields, enter);
+    flow.enter(message.fields, enter, hasSlot ? 'again' : 'waiting');
   }
 
   function afterError(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): boolean {

@@ -166,7 +166,7 @@ describe('flow control', () => {
     const headers = { authorization: `Bearer ${emulated.token}` };
     const post = async (path: string) => (await ask(emulated, path, { method: 'POST', headers })).status;
     expect(await post('/v2/flowControl/mail%2Fsend/pause')).toBe(200);
-    expect(emulated.state.flow.occupySlots('llm', 2)).toBe(true);
+    expect(emulated.state.flow.change('llm', { ghosts: 2 })).toBe(true);
     emulated.clock.advance(3_600_000);
     const read = async (key: string) => (await ask(emulated, `/v2/flowControl/${encodeURIComponent(key)}`)).body;
     expect(await read('mail/send')).toMatchObject({ isPaused: true, parallelismCount: 0 });
@@ -174,7 +174,7 @@ describe('flow control', () => {
     const waiting = emulated.state.waitlists();
     for (const key of ['mail/send', 'llm']) expect(waiting.get(key)).toBeGreaterThan(100);
     expect(await post('/v2/flowControl/mail%2Fsend/resume')).toBe(200);
-    expect(emulated.state.flow.occupySlots('llm', 0)).toBe(true);
+    expect(emulated.state.flow.change('llm', { ghosts: 0 })).toBe(true);
     emulated.clock.advance(2 * 3_600_000);
     for (const key of ['mail/send', 'llm'])
       expect(emulated.state.waitlists().get(key)).toBeLessThan(waiting.get(key) as number);

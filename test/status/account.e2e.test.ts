@@ -184,7 +184,7 @@ it('the account view shows a paused key and a schedule that does not start', asy
   const { flow } = scene.emulator.state;
   const message = { url: 'https://a.example.com/', method: 'POST', header: {}, maxRetries: 0, topicId: '' };
   flow.enter({ ...message, flowControlKey: 'held' }, () => undefined);
-  flow.pause('held', true);
+  flow.change('held', { paused: true });
   scene.start();
   await scene.until(isRead);
   await scene.until(({ schedules }) => expect(schedules[0]?.missed).toBeGreaterThan(0), 30);

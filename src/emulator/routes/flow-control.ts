@@ -45,7 +45,7 @@ export const getFlowControlKey: Handler = (state, _request, response, name) => {
 export const pauseFlowControlKey: Handler = (state, _request, response, path) => {
   const [, name = '', action] = /^(.+)\/(pause|resume)$/s.exec(path) ?? [];
   if (action === undefined) response.status(404).json({ error: `not found: ${path}` });
-  else if (state.flow.pause(name, action === 'pause')) response.status(200).end();
+  else if (state.flow.change(name, { paused: action === 'pause' })) response.status(200).end();
   else response.status(400).json({ error: 'Flow Control key not found' });
 };
 

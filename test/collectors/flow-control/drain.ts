@@ -15,9 +15,9 @@ export async function drainCourse(seed: number): Promise<number[]> {
   const destinations = [keyed('draining', { parallelism }, { everyMs, takesMs })];
   const service = createAuditedService({ seed, scenario: 'neglected', destinations });
   await service.advance(5 * MINUTE);
-  service.state.flow.pause('draining', true);
+  service.state.flow.change('draining', { paused: true });
   await service.advance(random.between(5, 20) * MINUTE);
-  service.state.flow.pause('draining', false);
+  service.state.flow.change('draining', { paused: false });
   const predictions: { readonly at: number; readonly drainsIn: number }[] = [];
   const waiting = () => service.state.keys().get('draining')?.waiting ?? 0;
   for (let left = 1000; left > 0 && waiting() > 0; left -= 1) {

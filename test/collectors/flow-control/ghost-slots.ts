@@ -51,7 +51,7 @@ export async function leakCourse(
     },
   });
   await service.advance(random.between(30, 80) * 15_000);
-  service.state.flow.leak('leaking', leaked);
+  service.state.flow.change('leaking', { leaksLeft: leaked });
   return watchLeak(service, leaked);
 }
 

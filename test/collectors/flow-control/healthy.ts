@@ -42,9 +42,9 @@ async function disturb(service: AuditedService, random: Random): Promise<void> {
   const what = random.between(0, 9);
   if (what === 0) await service.restart(random.pick([0, 30_000, 4 * MINUTE, 20 * MINUTE]));
   else if (what === 1) service.failUntil(service.now() + random.between(1, 12) * MINUTE);
-  else if (what === 2) state.flow.pause(key, random.chance(0.5));
-  else if (what === 3) state.flow.pin(key, { parallelism: random.between(1, 12) });
-  else if (what === 4) state.flow.pin(key, { rate: random.between(2, 30), period: 60 });
+  else if (what === 2) state.flow.change(key, { paused: random.chance(0.5) });
+  else if (what === 3) state.flow.change(key, { pinned: { parallelism: random.between(1, 12) } });
+  else if (what === 4) state.flow.change(key, { pinned: { rate: random.between(2, 30), period: 60 } });
   else if (what === 5) state.dialect.logLagMs = random.pick([0, 5000, 30_000, 120_000, 480_000]);
   else if (what === 6)
     Object.assign(state.dialect, { logLateShare: random.pick([0, 0.2, 1]), logLateMs: random.between(0, 55_000) });

@@ -140,7 +140,7 @@ describe('keys with waiting retries', () => {
     });
     const shown = new Set<string>();
     for (let step = 0; step < 480; step += 1) {
-      if (step === 420) service.state.flow.leak('leaking', 2);
+      if (step === 420) service.state.flow.change('leaking', { leaksLeft: 2 });
       await service.advance(15_000);
       const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
       expect(ghosts).toBe(0);
@@ -158,7 +158,7 @@ describe('keys with waiting retries', () => {
     );
     const service = createAuditedService({ seed: 13, scenario: 'neglected', destinations: [key] });
     await service.advance(20 * MINUTE);
-    service.state.flow.leak('key', 2);
+    service.state.flow.change('key', { leaksLeft: 2 });
     await service.advance(10 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'unknown', reason: 'retries_may_hold' });
     Object.assign(key, { flaky: 0 });

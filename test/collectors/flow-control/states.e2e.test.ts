@@ -40,10 +40,10 @@ describe('key states', () => {
   test('a key is paused immediately, and returns to its previous state after it is resumed', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
-    service.state.flow.pause('key', true);
+    service.state.flow.change('key', { paused: true });
     await service.advance(15_000);
     expect(await stateOf(service)).toEqual(['paused', 'paused']);
-    service.state.flow.pause('key', false);
+    service.state.flow.change('key', { paused: false });
     await service.advance(3 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
   });
@@ -51,7 +51,7 @@ describe('key states', () => {
   test('a key is starved if no limit is reached and no delivery starts', async () => {
     const service = start(keyed('key', { parallelism: 3 }, { everyMs: 4000, takesMs: 2000 }));
     await service.advance(5 * MINUTE);
-    service.state.flow.starve('key', true);
+    service.state.flow.change('key', { starved: true });
     await service.advance(4 * MINUTE);
     expect(await stateOf(service)).toEqual(['starved', 'slots_free']);
   });
@@ -59,10 +59,10 @@ describe('key states', () => {
   test('shows the number of leaked slots of a key until they are released', async () => {
     const service = start(keyed('key', { parallelism: 6 }, { everyMs: 1000, takesMs: 8000 }));
     await service.advance(8 * MINUTE);
-    service.state.flow.leak('key', 4);
+    service.state.flow.change('key', { leaksLeft: 4 });
     await service.advance(9 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 4 });
-    service.state.flow.occupySlots('key', 0);
+    service.state.flow.change('key', { ghosts: 0 });
     await service.advance(5 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'throttled', ghosts: 0 });
   });
@@ -70,7 +70,7 @@ describe('key states', () => {
   test('a key has ghost slots if all slots leak and the log is silent', async () => {
     const service = start(full, { destinations: [keyed('key', { parallelism: 2 }, { everyMs: 6000, takesMs: 8000 })] });
     await service.advance(8 * MINUTE);
-    service.state.flow.leak('key', 2);
+    service.state.flow.change('key', { leaksLeft: 2 });
     await service.advance(9 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
   });
@@ -87,7 +87,7 @@ describe('unknown key state', () => {
     const service = start();
     service.failUntil(service.now() + 20 * MINUTE);
     await service.advance(5 * MINUTE);
-    service.state.flow.leak('key', 2);
+    service.state.flow.change('key', { leaksLeft: 2 });
     await service.advance(35 * MINUTE);
     expect(await stateOf(service)).toEqual(['unknown', 'began_before']);
     expect(service.audited('key')?.ghosts).toBeUndefined();
@@ -136,7 +136,7 @@ describe('unknown key state', () => {
 test('ghost slots that leaked before a restart are detected after it', async () => {
   const service = start();
   await service.advance(10 * MINUTE);
-  service.state.flow.leak('key', 1);
+  service.state.flow.change('key', { leaksLeft: 1 });
   await service.advance(2 * MINUTE);
   await service.restart(3 * MINUTE);
   expect((await stateOf(service))?.[0]).toBe('unknown');
