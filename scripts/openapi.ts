@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ApprovalBody, ReasonBody } from '../src/http/commands.ts';
+import { ApprovalBody, ReasonBody } from '../src/http/routes/lifecycle.ts';
 import { AccountView, AnyAccountView, DeadLetterView, ReducedAccountView } from '../src/status/api/account.ts';
 import { AgentView, ReloadErrorView } from '../src/status/api/agent.ts';
 import { AutoCancelQuery, AutoCancelView, Candidate, RuleFindingView } from '../src/status/api/auto-cancel.ts';

@@ -4,10 +4,10 @@ import { pipeline } from 'node:stream/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { LoadedConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
-import { plural, printable } from '../kit/text.ts';
+import { plural } from '../kit/text.ts';
 import { type Backfilled, type BackfillProgress, backfill } from './backfill/run.ts';
 import { repeated, timeOption } from './option-values.ts';
-import { loadAccounts, realDeps, type SelectionOptions } from './read-alone.ts';
+import { loadAccounts, realDeps, report, type SelectionOptions, showProgress } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -20,7 +20,7 @@ function labelOption(text: string, before: Labels = {}): Labels {
       'must be NAME=VALUE; a name has letters, digits and _, and does not begin with a digit.',
     );
   if (name === 'account' || name === 'le')
-    throw new InvalidArgumentError(`${name} is a label of the series themselves.`);
+    throw new InvalidArgumentError(`${name} is a label that the series already have.`);
   return { ...before, [name]: value };
 }
 
@@ -28,7 +28,7 @@ const seconds = (time: number) => new Date(time).toISOString().replace(/\.000Z$/
 
 function progressLine({ account, from, readTo, to, events, requests }: BackfillProgress): string {
   const done = Math.floor((100 * Math.max(0, Math.min(readTo, to) - from)) / Math.max(1, to - from));
-  return `\r\u001b[K${account}: ${done} % read, ${plural(events, 'event')}, ${plural(requests, 'request')}`;
+  return `${account}: ${done} % read, ${plural(events, 'event')}, ${plural(requests, 'request')}`;
 }
 
 function resultLines({ account, written, events, requests, leastRequests, notes, refusal }: Backfilled): string[] {
@@ -36,7 +36,7 @@ function resultLines({ account, written, events, requests, leastRequests, notes,
   const what = written
     ? `${seconds(written.from)} to ${seconds(written.to)}, ${plural(written.points, 'point')} in time; ${cost}`
     : (refusal ?? `nothing to write; ${cost}`);
-  return [what, ...notes].map(line => printable(`${account}: ${line}`));
+  return [what, ...notes].map(line => `${account}: ${line}`);
 }
 
 interface Options extends SelectionOptions {
@@ -57,7 +57,6 @@ function errorOf({ from, to, out }: Options): string | undefined {
 }
 
 async function run({ from, to, label, out }: Options, loaded: LoadedConfig): Promise<void> {
-  const isTerminal = process.stderr.isTTY;
   const results = await backfill(
     loaded,
     {
@@ -68,14 +67,11 @@ async function run({ from, to, label, out }: Options, loaded: LoadedConfig): Pro
     {
       ...realDeps,
       signal: stopSignal(),
-      onProgress: progress => {
-        if (isTerminal) process.stderr.write(progressLine(progress));
-      },
+      onProgress: progress => showProgress(progressLine(progress)),
       write: pieces => write(out, pieces),
     },
   );
-  if (isTerminal) process.stderr.write('\r\u001b[K');
-  for (const line of results.flatMap(resultLines)) process.stderr.write(`${line}\n`);
+  for (const line of results.flatMap(resultLines)) report(line);
   const refused = results.filter(({ refusal }) => refusal !== undefined);
   if (refused.length > 0) throw new Error(`not written: ${plural(refused.length, 'account')}`);
 }

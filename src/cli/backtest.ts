@@ -4,7 +4,7 @@ import { plural, printable } from '../kit/text.ts';
 import { durationText } from '../rules/checks/words.ts';
 import { type AccountResult, type AlertChange, backtest, type RuleResult } from './backtest/run.ts';
 import { repeated, timeOption } from './option-values.ts';
-import { loadAccounts, realDeps, type SelectionOptions } from './read-alone.ts';
+import { loadAccounts, realDeps, type SelectionOptions, showProgress } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 const WEEK = 7 * 86_400_000;
@@ -53,11 +53,9 @@ export function backtestCommand(): Command {
       async ({ since = systemClock.now() - WEEK, ...options }: SelectionOptions & { readonly since?: number }) => {
         const loaded = loadAccounts(command, options);
         if (since >= systemClock.now()) return command.error('--since must be before now');
-        const isTerminal = process.stderr.isTTY;
-        const clear = isTerminal ? '\r\u001b[K' : '';
         let shownAt = Number.NEGATIVE_INFINITY;
         const print = (line: string) => {
-          process.stderr.write(clear);
+          showProgress('');
           process.stdout.write(`${printable(line)}\n`);
         };
         const results = await backtest(loaded, since, {
@@ -65,9 +63,9 @@ export function backtestCommand(): Command {
           signal: stopSignal(),
           onChange: change => print(changeLine(change)),
           onProgress({ account, at, requests }) {
-            if (!isTerminal || systemClock.monotonic() - shownAt < 200) return;
+            if (systemClock.monotonic() - shownAt < 200) return;
             shownAt = systemClock.monotonic();
-            process.stderr.write(`${clear}${printable(`${account}: ${seconds(at)}, ${plural(requests, 'request')}`)}`);
+            showProgress(printable(`${account}: ${seconds(at)}, ${plural(requests, 'request')}`));
           },
         });
         for (const line of results.flatMap(resultLines)) print(line);

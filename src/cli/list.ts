@@ -19,7 +19,7 @@ import { type Quality, readAll, readNewest } from '../lookup/read.ts';
 import { describeQuality } from '../lookup/words.ts';
 import { createPrinter, lineWidth, type PrintedRow } from './list/print.ts';
 import { commandGroup, integerOption, repeated, timeOption } from './option-values.ts';
-import { loadAccounts, readAccounts, report, type SelectionOptions } from './read-alone.ts';
+import { loadAccounts, readAccounts, report, type SelectionOptions, showProgress } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 const DEFAULT_LIMIT = 50;
@@ -57,16 +57,16 @@ async function printList<Row>(
   listOf: (settings: AccountSettings) => List<Row>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { stdout, stderr } = process;
+  const { stdout } = process;
   const format = json ? 'json' : ids ? 'ids' : 'table';
   const width = wide ? undefined : lineWidth(stdout.columns, process.env.COLUMNS);
   const print = createPrinter(name, { format, width, withAccount: loaded.config.accounts.length > 1 }, stdout);
   // Rows on the same terminal show the progress already.
-  const hasProgress = stderr.isTTY && !(all && stdout.isTTY);
+  const hasProgress = !(all && stdout.isTTY);
   let count = 0;
   const onPage = (rows: number) => {
     count += rows;
-    if (hasProgress) stderr.write(`\r${count} rows`);
+    if (hasProgress) showProgress(`${count} rows`);
   };
   const found: (PrintedRow & { readonly rank: number })[] = [];
   let hasMore = false;
@@ -93,7 +93,7 @@ async function printList<Row>(
   }
 
   const failed = await readAccounts(loaded, signal, readAccount);
-  if (hasProgress) stderr.write('\r\u001b[K');
+  if (hasProgress) showProgress('');
   found.sort((a, b) => b.rank - a.rank);
   await print(found.slice(0, limit));
   if (hasMore || found.length > limit) report('More rows exist: raise --limit, or use --all.');

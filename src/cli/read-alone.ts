@@ -83,9 +83,16 @@ export const passive = (config: Config): Config => ({
   autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
 });
 
+/** Replaces the progress line on a terminal. An empty text removes it. */
+export function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
+}
+
 /** Prints a line on standard error, replacing a progress line. */
-export const report = (line: string) =>
-  void process.stderr.write(`${process.stderr.isTTY ? '\r\u001b[K' : ''}${printable(line)}\n`);
+export function report(line: string): void {
+  showProgress('');
+  process.stderr.write(`${printable(line)}\n`);
+}
 
 /** Shortest wait for the budget to report (ms). */
 const NOTICEABLE = 2000;

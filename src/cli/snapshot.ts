@@ -6,7 +6,7 @@ import { printable } from '../kit/text.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
-import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
+import { loadAccounts, openInMemory, realDeps, showProgress } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -84,7 +84,7 @@ const BAR = 24;
 
 function progressLine({ roundsDone, rounds, requests }: Progress): string {
   const done = rounds === 0 ? BAR : Math.floor((roundsDone / rounds) * BAR);
-  return `\r[${'#'.repeat(done)}${'.'.repeat(BAR - done)}] ${roundsDone}/${rounds} rounds, ${requests} requests`;
+  return `[${'#'.repeat(done)}${'.'.repeat(BAR - done)}] ${roundsDone}/${rounds} rounds, ${requests} requests`;
 }
 
 function formatValue(metric: string, value: number): string {
@@ -137,14 +137,11 @@ export function snapshotCommand(): Command {
     .addOption(new Option('--json', 'print JSON').conflicts('prometheus'))
     .addOption(new Option('--prometheus', 'print Prometheus text format').conflicts('json'))
     .action(async ({ json, prometheus, ...options }: Options, command: Command) => {
-      const terminal = process.stderr.isTTY;
       const snapshot = await collectOnce(loadAccounts(command, options), realDeps, {
         signal: stopSignal(),
-        onProgress: progress => {
-          if (terminal) process.stderr.write(progressLine(progress));
-        },
+        onProgress: progress => showProgress(progressLine(progress)),
       });
-      if (terminal) process.stderr.write('\r\u001b[K');
+      showProgress('');
       if (prometheus) process.stdout.write(snapshot.text);
       else if (json)
         process.stdout.write(

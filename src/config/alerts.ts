@@ -5,11 +5,9 @@ import { HEARTBEAT } from '../notify/options.ts';
 import { BUILTIN_ALERTS } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
-import { type DeclaredNames, noSuchName, type Reporter } from './errors.ts';
+import { type DeclaredNames, noSuchName, type Path, type Reporter } from './errors.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
-
-type Path = readonly PropertyKey[];
 
 interface Checking {
   readonly config: Config;
@@ -67,7 +65,7 @@ function checkSelector(
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
   { config, declared, report }: Checking,
-  path: readonly PropertyKey[],
+  path: Path,
 ): void {
   const { metric, labels } = selector;
   const { accounts } = config;
@@ -117,7 +115,7 @@ function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config,
   }
 }
 
-function checkCondition({ when, labels }: AlertRule, checking: Checking, path: readonly PropertyKey[]): void {
+function checkCondition({ when, labels }: AlertRule, checking: Checking, path: Path): void {
   const { config, report } = checking;
   if (when.kind === 'stale') {
     const { collector, round } = when;

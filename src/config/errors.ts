@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import { printable, someOf } from '../kit/text.ts';
 
-type Path = readonly PropertyKey[];
+/** Keys and indexes of a setting. */
+export type Path = readonly PropertyKey[];
 
 /** A place in a file. Lines and columns start at 1. */
 export interface FileLocation {
@@ -22,7 +23,7 @@ export function formatError({ file, line, column, path, message }: LocatedError)
   return printable(`${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`);
 }
 
-export function formatPath(path: readonly PropertyKey[]): string {
+export function formatPath(path: Path): string {
   return path
     .map(step => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
     .join('')
@@ -49,11 +50,11 @@ export class ConfigError extends Error {
 
 /** Collects errors and warnings by path. */
 export interface Reporter {
-  error(path: readonly PropertyKey[], message: string): void;
+  error(path: Path, message: string): void;
   /** Reports a valid setting that is probably a mistake. */
-  warn(path: readonly PropertyKey[], message: string): void;
+  warn(path: Path, message: string): void;
   /** Whether the file sets the path. Inherited values and defaults do not count. */
-  isGiven(path: readonly PropertyKey[]): boolean;
+  isGiven(path: Path): boolean;
 }
 
 /** Names that other settings refer to. */

@@ -1,11 +1,10 @@
 import { collectors, dataSources, enabledRounds } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { accountFamilyNames } from '../metrics/account-families.ts';
-import type { Reporter } from './errors.ts';
+import type { Path, Reporter } from './errors.ts';
 import { neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
-type Path = readonly PropertyKey[];
 type Accounts = Config['accounts'];
 
 /** Without this family, dashboards would show the agent as down. */

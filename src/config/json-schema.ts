@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Path } from './errors.ts';
 import { ConfigInput } from './schema.ts';
 
 export interface JsonSchema {
@@ -26,7 +27,7 @@ export function withoutNull(schema: JsonSchema): JsonSchema {
 }
 
 /** Returns undefined for unknown paths. */
-function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema | undefined {
+function schemaAt(path: Path, schema: JsonSchema): JsonSchema | undefined {
   let at: JsonSchema | undefined = schema;
   for (const step of path) {
     const next: JsonSchema | undefined = typeof step === 'number' ? at?.items : at?.properties?.[String(step)];
@@ -38,7 +39,7 @@ function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema 
 /** Returns a function that lists the keys allowed at a path, in documented order. */
 export function createAllowedKeys(schema: z.ZodType = ConfigInput) {
   let created: JsonSchema | undefined;
-  return (path: readonly PropertyKey[]): readonly string[] => {
+  return (path: Path): readonly string[] => {
     created ??= inputSchema(schema);
     const at = schemaAt(path, created);
     return Object.keys(at?.properties ?? {}).concat((at?.propertyNames?.enum ?? []).map(String));

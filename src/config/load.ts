@@ -6,7 +6,6 @@ import type { Env } from '../kit/secret.ts';
 import { sentAlerts } from '../rules/checks/alerts.ts';
 import { type StoreOptions, storeOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
-import { checkAutoCancel } from './auto-cancel.ts';
 import {
   byLocation,
   ConfigError,
@@ -14,6 +13,7 @@ import {
   formatError,
   formatPath,
   type LocatedError,
+  type Path,
   type Reporter,
   readErrorText,
   toErrors,
@@ -24,7 +24,7 @@ import { parseAll, valueAt } from './parse-all.ts';
 import { checkSchedules } from './schedules.ts';
 import { Config } from './schema.ts';
 import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
-import { checkSettings } from './settings.ts';
+import { checkAutoCancel, checkSettings } from './settings.ts';
 import { readWebConfig } from './web-config.ts';
 import { readYaml, type YamlFile } from './yaml-file.ts';
 
@@ -40,8 +40,6 @@ export interface LoadedConfig {
   /** Returns the place of a setting. Undefined if the configuration has no file. */
   readonly place?: (path: Path) => FileLocation;
 }
-
-type Path = readonly PropertyKey[];
 
 /** Throws ConfigError if the file cannot be read. */
 export function readText(file: string): string {

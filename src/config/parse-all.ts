@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-
-type Path = readonly PropertyKey[];
+import type { Path } from './errors.ts';
 
 const nameless = (kind: string) => (number: PropertyKey) => `${kind}-${String(number)}-without-a-name`;
 const NAMELESS = /^(account|rule|notifier|schedule)-\d+-without-a-name$/;

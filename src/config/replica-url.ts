@@ -1,10 +1,8 @@
 import { isIPv6 } from 'node:net';
-import { parseListen } from '../http/options.ts';
+import { ANY_HOST, parseListen } from '../http/options.ts';
 import type { Env } from '../kit/secret.ts';
 import type { Config } from './schema.ts';
 import { readWebConfig } from './web-config.ts';
-
-const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
 type ServerOptions = Config['server'];
 

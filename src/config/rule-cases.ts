@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
 import { timeWithZone } from '../kit/cron.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
-import { ConfigError, type LocatedError, toErrors } from './errors.ts';
+import { ConfigError, type LocatedError, type Path, toErrors } from './errors.ts';
 import { createAllowedKeys } from './json-schema.ts';
 import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
@@ -75,7 +75,7 @@ export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events
   /** Undefined if the event log is not read. */
   readonly events: readonly { readonly messageId: string; readonly at: number }[] | undefined;
   readonly expect: readonly (Omit<CaseFile['expect'][number], 'at'> & { readonly at: number })[];
-  error(path: readonly PropertyKey[], message: string): LocatedError;
+  error(path: Path, message: string): LocatedError;
 }
 
 /** Maximum number of walks per case: half a year at one every three minutes. */
@@ -85,11 +85,11 @@ const MAX_WALKS = 100_000;
 export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
-  const error = (path: readonly PropertyKey[], message: string): LocatedError => ({ ...yaml.locate(path), message });
+  const error = (path: Path, message: string): LocatedError => ({ ...yaml.locate(path), message });
   const parsed = caseFile.safeParse(yaml.content ?? {});
   if (!parsed.success) {
     const allowed = createAllowedKeys(caseFile);
-    const given = (path: readonly PropertyKey[]) => valueAt(yaml.content, path);
+    const given = (path: Path) => valueAt(yaml.content, path);
     throw new ConfigError(parsed.error.issues.flatMap(issue => toErrors(issue, yaml.locate, allowed, given)));
   }
   const { start, ...rest } = parsed.data;

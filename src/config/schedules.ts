@@ -1,7 +1,7 @@
 import { type Schedule, schedulesOf } from '../collectors/index.ts';
 import { createOccurrences } from '../kit/cron.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { checkNames, type DeclaredNames, type Reporter } from './errors.ts';
+import { checkNames, type DeclaredNames, type Path, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
 /** Maximum number of expected starts that are open concurrently. */
@@ -23,7 +23,7 @@ function shortestInterval({ cron, tz }: Schedule): number {
   return shortest;
 }
 
-function checkTimes(schedule: Schedule, path: readonly PropertyKey[], report: Reporter): void {
+function checkTimes(schedule: Schedule, path: Path, report: Reporter): void {
   const { grace, endsWithin } = schedule;
   const interval = shortestInterval(schedule);
   if ((grace + endsWithin) / interval > MAX_OPEN) {
@@ -36,12 +36,7 @@ function checkTimes(schedule: Schedule, path: readonly PropertyKey[], report: Re
   }
 }
 
-function checkRoute(
-  schedule: Schedule,
-  accounts: Config['accounts'],
-  path: readonly PropertyKey[],
-  report: Reporter,
-): void {
+function checkRoute(schedule: Schedule, accounts: Config['accounts'], path: Path, report: Reporter): void {
   const { route } = schedule.match;
   if (route === undefined) return;
   const without = accounts.find(

@@ -7,10 +7,9 @@ import { type Env, Secret, type SecretSetting, secret, secretError } from '../ki
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
-import type { Reporter } from './errors.ts';
+import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
-type Path = readonly PropertyKey[];
 type Account = Config['accounts'][number];
 
 /** Maximum size of a secret's file (bytes). Guards against endless devices such as /dev/zero. */
@@ -306,7 +305,7 @@ const FREE_TEXT_KEYS: readonly string[] = [
   'watch',
   'reason',
 ];
-const SECRET_KEYS: readonly PropertyKey[] = [
+const SECRET_KEYS: Path = [
   'token',
   'actionToken',
   'password',

@@ -5,13 +5,11 @@ import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { byLocation, ConfigError, type LocatedError, readErrorText, toErrors } from './errors.ts';
+import { byLocation, ConfigError, type LocatedError, type Path, readErrorText, toErrors } from './errors.ts';
 import { createAllowedKeys } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { CIPHERS, CURVES, readTls, VERSIONS } from './web-tls.ts';
 import { readYaml } from './yaml-file.ts';
-
-type Path = readonly PropertyKey[];
 
 const text = z.string().min(1);
 const version = z.enum(VERSIONS, { error: 'must be TLS12 or TLS13; older versions are not supported' });

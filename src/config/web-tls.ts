@@ -2,8 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { contextOf, type WebTls } from '../http/options.ts';
 import { Secret } from '../kit/secret.ts';
-
-type Path = readonly PropertyKey[];
+import type { Path } from './errors.ts';
 
 /** OpenSSL's names of cipher suites by their names in Go. */
 export const CIPHERS: Readonly<Record<string, string>> = {

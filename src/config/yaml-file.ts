@@ -12,7 +12,7 @@ import {
   stringify,
   visit,
 } from 'yaml';
-import { type FileLocation, formatPath, type LocatedError } from './errors.ts';
+import { type FileLocation, formatPath, type LocatedError, type Path } from './errors.ts';
 
 export interface YamlFile {
   readonly content: unknown;
@@ -21,9 +21,9 @@ export interface YamlFile {
   /** Whether an error makes later parts of the file unreliable. */
   readonly isBroken: boolean;
   /** Returns the place of the deepest existing node on `path`, or of its key `key`. */
-  locate(path: readonly PropertyKey[], key?: string): FileLocation;
+  locate(path: Path, key?: string): FileLocation;
   /** Whether the node that `locate` finds was parsed without errors and ends before unreliable parts. */
-  isSure(path: readonly PropertyKey[], key?: string): boolean;
+  isSure(path: Path, key?: string): boolean;
 }
 
 /** Formats a value as YAML without folding long lines. */
@@ -158,7 +158,7 @@ export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
   // Pretty errors would quote the line, which may contain a secret.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const at = (offset: number, path: readonly PropertyKey[] = []): FileLocation => {
+  const at = (offset: number, path: Path = []): FileLocation => {
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line), column: Math.max(1, col), path: formatPath(path) };
   };
@@ -197,7 +197,7 @@ export function readYaml(text: string, file: string): YamlFile {
     },
   });
 
-  function nodeAt(path: readonly PropertyKey[], key?: string): Node | null {
+  function nodeAt(path: Path, key?: string): Node | null {
     let node: Node | null = document.contents;
     for (const step of path) {
       const next: unknown = isCollection(node) ? node.get(step, true) : undefined;

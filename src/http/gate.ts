@@ -6,6 +6,7 @@ import type { Bounds, LogBound } from './bounds.ts';
 import type { Admission } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
 import { type ResponseLimiter, whenOver } from './response-limiter.ts';
+import { hasBody } from './routes/methods.ts';
 
 /** Logs a disconnected client with the path of its request, without the query. */
 export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage): void {
@@ -129,8 +130,7 @@ export function createGate(
     whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
     response.setHeader('X-Content-Type-Options', 'nosniff');
     // Routes may leave the body unread, so do not reuse the connection.
-    const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
-    if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
+    if (hasBody(request)) response.setHeader('Connection', 'close');
     sendBounded(request, response);
     admit(request, response).catch(() => {
       if (!response.headersSent) refuse(response, 503, 'passwords cannot be checked');

@@ -160,7 +160,7 @@ export interface WebConfig {
 }
 
 /** Hosts that stand for all addresses of the machine. */
-const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
+export const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
 /** Whether a process can listen on only one of two addresses. */
 export function isSamePort(one: string, other: string): boolean {

@@ -58,18 +58,15 @@ export interface PeerRequest extends Peer {
   readonly isSentOn: boolean;
 }
 
-function read(response: IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    response.on('data', (chunk: Buffer) => {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > MAX_BODY_BYTES) response.destroy(new Error(`more than ${MAX_BODY_BYTES} bytes`));
-    });
-    response.on('end', () => resolve(Buffer.concat(chunks).toString()));
-    response.on('error', reject);
-  });
+async function read(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > MAX_BODY_BYTES) throw new Error(`more than ${MAX_BODY_BYTES} bytes`);
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 /** Requests JSON from an agent; undefined after a 404. Rejects without a valid response. `target`: path and query. */

@@ -1,4 +1,5 @@
-import { unlessAborted, withDeadline } from '../../kit/clock.ts';
+import { type Clock, unlessAborted, withDeadline } from '../../kit/clock.ts';
+import type { Env } from '../../kit/secret.ts';
 import { boundText } from '../../kit/text.ts';
 
 export interface Diagnosis {
@@ -6,6 +7,14 @@ export interface Diagnosis {
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly detail: string;
   readonly todo?: string;
+}
+
+export interface DoctorDeps {
+  readonly env: Env;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+  readonly timeout?: number | undefined;
 }
 
 export interface CheckLine extends Diagnosis {
@@ -33,15 +42,10 @@ export function wordOf(error: unknown): string {
 /** Runs checks sequentially. A failed check skips only its dependents. */
 export type Checklist = ReturnType<typeof createChecklist>;
 
-export function createChecklist({
-  account,
-  signal,
-  timeout = CHECK_TIMEOUT,
-}: {
-  readonly account?: string;
-  readonly signal: AbortSignal;
-  readonly timeout?: number | undefined;
-}) {
+export function createChecklist(
+  { signal, timeout = CHECK_TIMEOUT }: Pick<DoctorDeps, 'signal' | 'timeout'>,
+  account?: string,
+) {
   const lines: CheckLine[] = [];
 
   async function find(run: (signal: AbortSignal) => Promise<Diagnosis> | Diagnosis): Promise<Diagnosis> {

@@ -1,26 +1,27 @@
 import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
 import { createSecretValues } from '../../config/secrets.ts';
-import type { Clock } from '../../kit/clock.ts';
 import { type Closing, withClosing } from '../../kit/closing.ts';
 import { inParallel } from '../../kit/in-parallel.ts';
 import { plural, someOf } from '../../kit/text.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { createDispatcher, createDispatchers } from '../../upstream/dispatcher.ts';
 import { environmentErrors } from '../otlp-environment.ts';
-import { CHECK_TIMEOUT, type CheckLine, type Checklist, createChecklist, fail, ok, skip, warn } from './checklist.ts';
+import {
+  CHECK_TIMEOUT,
+  type CheckLine,
+  type Checklist,
+  createChecklist,
+  type DoctorDeps,
+  fail,
+  ok,
+  skip,
+  warn,
+} from './checklist.ts';
 import { checkPermissions, checkStopFile } from './files.ts';
 import { checkPort } from './ports.ts';
 import { checkReceivers } from './receivers.ts';
 import { checkService } from './service.ts';
 import { checkDisk, checkStore, holderOf } from './store.ts';
-
-export interface DoctorDeps {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly signal: AbortSignal;
-  readonly timeout?: number | undefined;
-}
 
 const AT_A_TIME = 8;
 

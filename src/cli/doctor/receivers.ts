@@ -1,22 +1,15 @@
 import type { Config } from '../../config/schema.ts';
-import type { Clock } from '../../kit/clock.ts';
 import { withClosing } from '../../kit/closing.ts';
 import { otlpAddress } from '../../kit/otlp-receiver.ts';
+import type { Env } from '../../kit/secret.ts';
 import { isPushed, targetOf } from '../../push/target.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../../upstream/token.ts';
-import { CHECK_TIMEOUT, type CheckLine, createChecklist, fail, skip } from './checklist.ts';
+import { CHECK_TIMEOUT, type CheckLine, createChecklist, type DoctorDeps, fail, skip } from './checklist.ts';
 import { checkConnection, checkDns } from './connection.ts';
 
-interface ReceiverDeps {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly timeout?: number | undefined;
-}
-
 /** Returns undefined if a variable is invalid, which another check reports. */
-function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undefined {
+function pushAddress({ push }: Config, env: Env): string | undefined {
   try {
     return targetOf(push.metrics, env).url;
   } catch {
@@ -27,7 +20,7 @@ function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undef
 /** Returns the addresses of alerts, heartbeats, spans and metrics by name. An address may be a secret. */
 function receiversOf(
   config: Config,
-  env: ReceiverDeps['env'],
+  env: Env,
 ): readonly (readonly [name: string, address: () => Promise<string> | string | undefined])[] {
   const { alerts, heartbeat, tracing, push } = config;
   return [
@@ -42,13 +35,13 @@ function receiversOf(
 }
 
 /** Connects to each receiver and sends nothing. Results contain only scheme, host and port. */
-export async function checkReceivers(config: Config, deps: ReceiverDeps): Promise<readonly CheckLine[]> {
-  const { signal, timeout = CHECK_TIMEOUT, clock } = deps;
+export async function checkReceivers(config: Config, deps: DoctorDeps): Promise<readonly CheckLine[]> {
+  const { timeout = CHECK_TIMEOUT, clock } = deps;
   return withClosing(async closing => {
     const dispatcher = createDispatcher({ connectTimeout: timeout });
     closing.add('connections', () => dispatcher.destroy());
     const all = receiversOf(config, deps.env).map(async ([name, address]) => {
-      const list = createChecklist({ signal, timeout });
+      const list = createChecklist(deps);
       await list.check(name, async () => {
         const found = await Promise.resolve(address()).catch(() => '');
         if (found === undefined) return skip('needs environment');

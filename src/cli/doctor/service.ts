@@ -43,7 +43,7 @@ async function checkWays(list: Checklist, settings: AccountSettings, deps: Servi
 async function checkLists(list: Checklist, settings: AccountSettings, deps: ServiceDeps, base: CheckLine) {
   const reads = openReads(settings, deps);
   const attempts = new Map<string, ReadAttempt>();
-  const lists = createChecklist({ ...deps, account: settings.name });
+  const lists = createChecklist(deps, settings.name);
   for (const [check, name] of LISTS) {
     const run = async (signal: AbortSignal): Promise<Diagnosis> => {
       if (!settings.collect[name].enabled) return skip(`collect.${name}.enabled is false`);
@@ -82,7 +82,7 @@ async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal:
 
 /** Checks the connection to the service and the reads of one account, within its budget. */
 export async function checkService(settings: AccountSettings, deps: ServiceDeps): Promise<readonly CheckLine[]> {
-  const list = createChecklist({ ...deps, account: settings.name });
+  const list = createChecklist(deps, settings.name);
   let dispatcher: Dispatcher;
   try {
     dispatcher = deps.dispatchers.for(settings.upstream);

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
-import { ApprovalBody, ReasonBody } from '../commands.ts';
+import { z } from 'zod';
 import { whenOver } from '../response-limiter.ts';
 import type { HttpServed } from '../served.ts';
-import { onlyAllow } from './methods.ts';
+import { hasBody, onlyAllow } from './methods.ts';
 
 export interface Lifecycle {
   /** `server.lifecycle`. */
@@ -25,6 +25,21 @@ export function isCrossSite({
 const RELOAD = '/-/reload';
 const MAX_BODY = '16kb';
 
+const text = z
+  .string({ error: 'must be text' })
+  .regex(/\S/, { error: 'must not be blank' })
+  .max(1000, { error: 'must have at most 1000 characters' });
+
+export const ReasonBody = z.strictObject(
+  { reason: text.describe('For the journal.') },
+  { error: 'must be an object with reason alone' },
+);
+
+export const ApprovalBody = z.strictObject(
+  { action: text.describe('Id of an action that waits, at least its first 6 characters, or the dlqId.') },
+  { error: 'must be an object with action alone' },
+);
+
 /** Bodies by path, without the operator. */
 const COMMANDS = {
   '/api/v1/auto-cancel/approve': ApprovalBody.transform(body => ({ kind: 'approve' as const, ...body })),
@@ -35,9 +50,6 @@ type Order = (typeof COMMANDS)[keyof typeof COMMANDS];
 const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
 const WAITING = 'no replica holds the account now: the next one to hold it executes the order';
-
-const hasBody = ({ headers: { 'transfer-encoding': chunked, 'content-length': length = '0' } }: Request) =>
-  chunked !== undefined || length !== '0';
 
 /** Errors of the body parser by status. Its own messages quote the body. */
 const UNREADABLE = new Map<unknown, string>([
