@@ -74,7 +74,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
     return { faults: faults.map(toReloadError) };
   }
 
-  /** Loads the files again if they changed during the load. */
+  /** Loads the configuration. Repeats a failed load if the files changed during it. */
   async function load(): Promise<LoadedConfig> {
     for (;;) {
       tried = await readState(supervisor.loaded);

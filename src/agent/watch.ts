@@ -25,7 +25,7 @@ async function accountFiles(file: string, patterns: readonly string[]): Promise<
 
 export interface FilesState {
   readonly hash: string;
-  /** Hash of other named files, except secrets and the web-config file, which are read when needed. */
+  /** Hash of the CA files. Secrets and the web-config file are read again when needed. */
   readonly others: string;
 }
 

@@ -63,7 +63,6 @@ export const numberOption =
     return value;
   };
 
-/** Parses a whole number from `least` to `most`. */
 export const integerOption =
   (least: number, most: number) =>
   (text: string): number => {

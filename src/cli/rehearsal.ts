@@ -9,7 +9,7 @@ type Rule = Config['autoCancel']['rules'][number];
 type Filter = Config['collect']['dlq']['filters'][number];
 type FailedRun = Parameters<EmulatedAccount['state']['addFailedRun']>[0];
 
-/** Number of stuck callbacks per rule, and of dead letters per filter, in each account. */
+/** Number of entries in each account: stuck callbacks for each rule, dead letters for each filter. */
 const ENTRIES = 3;
 
 /** Returns a matching value; undefined for a regular expression. `number` makes values with a prefix distinct. */

@@ -83,7 +83,7 @@ export interface RuleGroup {
   readonly rules: readonly ShippedRule[];
 }
 
-/** Removes recording rules that nothing reads, except those of the first group: configured alerts read them. */
+/** Removes unused recording rules, except those of the first group, which configured alerts read. */
 function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGroup[] {
   const wordsIn = (text: string): string[] => text.match(/[\w:]+/g) ?? [];
   const read = new Set(wordsIn(dashboards));

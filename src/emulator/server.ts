@@ -82,19 +82,12 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
   const { logRetention, dlqRetention, destinations } = options;
-  const world = { clock: emulated, scenario, history, dlqEntries, maxEvents, logRetention, dlqRetention, workload };
-  const common = {
-    ...world,
-    destinations,
-    dialect,
-    faults,
-    realClock: clock,
-    closing: closing.signal,
-    accounts: count,
-  };
+  const world = { scenario, history, dlqEntries, maxEvents, logRetention, dlqRetention, workload, destinations };
+  const common = { ...world, clock: emulated, realClock: clock, dialect, faults, closing: closing.signal };
   const account = (number: number) =>
     createAccount({
       ...common,
+      accounts: count,
       seed: number === 1 ? seed : Math.floor(fractionOf(seed, `account ${number}`) * 2 ** 31),
       credentials:
         number === 1

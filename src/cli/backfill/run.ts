@@ -93,10 +93,10 @@ function partOf(
   const settled = now - collect.events.overlap;
   const until = Math.min(to ?? floor ?? settled, settled);
   if (floor !== undefined && until > floor) {
-    throw new Refusal(`the agent counts events since ${iso(floor)}: give that or less as --to`);
+    throw new Refusal(`the agent has counted events since ${iso(floor)}: use this time or an earlier one as --to`);
   }
   const kept = retention.events === null ? Number.NEGATIVE_INFINITY : now - retention.events;
-  const notes = kept > from ? [`begins at ${iso(kept)}: the log is kept for no longer (retention.events)`] : [];
+  const notes = kept > from ? [`starts at ${iso(kept)}: older events have expired (retention.events)`] : [];
   const first = nextMark(Math.max(from, kept));
   if (first > until) throw new Refusal(`no minute begins between ${iso(Math.max(from, kept))} and ${iso(until)}`);
   // `isKept`: whether the log is certain to contain the complete range.

@@ -14,7 +14,7 @@ interface Series {
   readonly values: Float64Array;
 }
 
-/** Points of one account, from `first` on. */
+/** Flushed points of one account: `series` series, the first with the index `first`. */
 interface Block {
   readonly offset: number;
   readonly first: number;
@@ -23,7 +23,7 @@ interface Block {
 }
 
 /**
- * Series that are written by time and read by series, as OpenMetrics requires. A temporary file holds the values, so memory
+ * Stores points by time and returns them by series, as OpenMetrics requires. A temporary file holds the values, so memory
  * does not grow with time.
  */
 export type SeriesFile = ReturnType<typeof createSeriesFile>;

@@ -20,7 +20,7 @@ function indexFrom(rows: readonly DeliveryEvent[], time: number): number {
   return low;
 }
 
-/** Serves the event log as it was at a simulated time. Reads the log once, in order of time, and keeps only recent events. */
+/** Serves the event log up to a simulated time. Reads the log once, in order of time, and keeps only recent events. */
 export class PastLog {
   readonly found: ReplayFound;
   failure: unknown;

@@ -60,7 +60,7 @@ export async function checkPort(listen: string, deps: PortDeps, signal: AbortSig
   } catch (error) {
     const word = wordOf(error);
     if (word === 'EACCES') {
-      return fail(`${listen} may not be opened by this user`, 'take a port above 1023, or give CAP_NET_BIND_SERVICE');
+      return fail(`${listen} may not be opened by this user`, 'use a port above 1023, or grant CAP_NET_BIND_SERVICE');
     }
     if (word !== 'EADDRINUSE')
       return fail(`${listen} can't be opened: ${word}`, 'listen on an address of this machine');

@@ -44,7 +44,7 @@ const SPACING = 250;
 
 /**
  * Shares one run of `work` between calls with the same key. A run starts after its calls arrive, so results are fresh. While
- * `isCrowded`, starts at most four runs a second.
+ * `isCrowded`, starts at most four runs per second and key.
  */
 function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const waiting = new Map<string, Promise<T>>();

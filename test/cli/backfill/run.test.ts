@@ -137,7 +137,7 @@ it('backfill rejects a range in which the agent was already counting events, and
   const refused = await fill({ from: floor - 2 * HOUR, to: floor + MINUTE });
   expect(refused.text).toBe('');
   expect(refused.results.map(({ refusal }) => refusal)).toEqual([
-    expect.stringContaining(`the agent counts events since ${new Date(floor).toISOString()}`),
+    expect.stringContaining(`the agent has counted events since ${new Date(floor).toISOString()}`),
   ]);
   // The range ends at the exact millisecond.
   expect((await fill({ from: floor - 2 * HOUR, to: undefined })).results).toMatchObject([{ written: { to: floor } }]);
