@@ -3,15 +3,11 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { createFolder } from '../kit/new-file.ts';
 import { commandGroup, loadOptional, servedRunbooks } from './option-values.ts';
-import { DEFAULT_OBJECTIVES, shippedDashboards } from './shipped.ts';
+import { DEFAULT_OBJECTIVES, type Settings, shippedDashboards } from './shipped.ts';
 
-interface Options {
+interface Options extends Omit<Settings, 'objectives'> {
   readonly dir?: string;
   readonly config?: string;
-  readonly job?: string;
-  readonly runbooks?: string;
-  readonly grafana?: string;
-  readonly traces?: string;
 }
 
 const withoutSlash = (url: string | undefined) => url?.replace(/\/+$/, '');

@@ -66,11 +66,6 @@ async function start(config: Config, { clock, closing }: Pick<Running, 'clock' |
   return agent;
 }
 
-function clockOf(loaded: LoadedConfig | undefined, speed: number): Clock {
-  if (loaded) return rehearsalClock(systemClock, speed, loaded.config);
-  return speed === 1 ? systemClock : acceleratedClock(systemClock, speed);
-}
-
 function emulatedConfig(
   names: readonly string[],
   more: { readonly log: object; readonly config?: object; readonly account?: object },
@@ -154,7 +149,7 @@ export function demoCommand(): Command {
       // A rehearsal needs no secrets.
       const loaded = file === undefined ? undefined : loadConfig(file);
       const speed = given ?? (loaded ? REHEARSAL_SPEED : demoSpeed(scenario));
-      const clock = clockOf(loaded, speed);
+      const clock = loaded ? rehearsalClock(systemClock, speed, loaded.config) : acceleratedClock(systemClock, speed);
       await withClosing(async closing => {
         const emulator = await startEmulatorFor(command, {
           scenario,

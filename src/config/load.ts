@@ -63,7 +63,7 @@ function namesAt(raw: unknown, path: Path): string[] {
 }
 
 /** Returns the files that match a pattern, relative to the folder of `file`. */
-const filesOf = (pattern: string, file: string) =>
+export const filesOf = (pattern: string, file: string) =>
   globSync(pattern, { cwd: dirname(file) })
     .sort()
     .map(name => (isAbsolute(name) ? name : join(dirname(file), name)));

@@ -7,8 +7,17 @@ import { checkNames, type DeclaredNames, type Path, type Reporter } from './erro
 import type { Config } from './schema.ts';
 
 type Account = Config['accounts'][number];
-type Objectives = Config['objectives'];
 type Rule = Config['autoCancel']['rules'][number];
+
+type At = (...keys: PropertyKey[]) => Path;
+
+/** Returns a function that locates a setting of an account: in its own section if set there, else in the global one. */
+const inheritedAt =
+  (section: 'collect' | 'objectives', index: number, report: Reporter): At =>
+  (...keys) => {
+    const own = ['accounts', index, section, ...keys];
+    return report.isGiven(own) ? own : [section, ...keys];
+  };
 
 /** Minimum interval (ms). */
 const MIN_INTERVAL = 10;
@@ -25,7 +34,7 @@ function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Pa
     report.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
 }
 
-function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) => Path, report: Reporter): void {
+function checkCollect(collect: Config['collect'], at: At, report: Reporter): void {
   const { dlq, events } = collect;
   // In every section, keys that end in `every` are intervals.
   for (const [section, options] of Object.entries(collect)) {
@@ -147,11 +156,7 @@ const DAY = 86_400_000;
 /** How long an unfinished message is tracked after its due time (ms). */
 const TRACKED = 14 * DAY;
 
-function checkTarget(
-  { onTimeWithin, window }: Objectives,
-  at: (key: keyof Objectives) => Path,
-  report: Reporter,
-): void {
+function checkTarget({ onTimeWithin, window }: Config['objectives'], at: At, report: Reporter): void {
   if (onTimeWithin > window) {
     report.error(
       at('onTimeWithin'),
@@ -166,12 +171,10 @@ function checkTarget(
 }
 
 function checkObjectives({ objectives, accounts }: Config, report: Reporter): void {
-  checkTarget(objectives, key => ['objectives', key], report);
+  checkTarget(objectives, (...keys) => ['objectives', ...keys], report);
   for (const [index, account] of accounts.entries()) {
-    const own = ['accounts', index, 'objectives'];
-    // Report inherited values only where they are set.
-    const at = (key: keyof Objectives) => (report.isGiven([...own, key]) ? [...own, key] : ['objectives', key]);
-    if (report.isGiven(own)) checkTarget(account.objectives, at, report);
+    const at = inheritedAt('objectives', index, report);
+    if (report.isGiven(['accounts', index, 'objectives'])) checkTarget(account.objectives, at, report);
     const { dlqMaxAge } = account.objectives;
     const { dlq } = account.retention;
     if (dlq === null || dlqMaxAge < dlq) continue;
@@ -250,11 +253,9 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
   }
   checkCollect(config.collect, (...keys) => ['collect', ...keys], report);
   for (const [index, account] of config.accounts.entries()) {
-    const own = ['accounts', index, 'collect'];
-    // Report inherited values only where they are set.
-    const at = (...keys: PropertyKey[]) =>
-      report.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys];
-    if (report.isGiven(own)) checkCollect(account.collect, at, report);
+    if (report.isGiven(['accounts', index, 'collect'])) {
+      checkCollect(account.collect, inheritedAt('collect', index, report), report);
+    }
     const warning = overBudget(account);
     if (warning) report.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
     checkPlan(account, ['accounts', index], report);

@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { contextOf, type WebTls } from '../http/options.ts';
+import { contextOf, REQUIRES_CERT, type WebTls } from '../http/options.ts';
 import { Secret } from '../kit/secret.ts';
 import type { Path } from './errors.ts';
 
@@ -97,11 +97,6 @@ function checkDates({ validFromDate, validToDate }: X509Certificate, path: Path,
 }
 
 const VERIFIES: readonly WebTls['clientAuth'][] = ['VerifyClientCertIfGiven', 'RequireAndVerifyClientCert'];
-const REQUIRES: readonly WebTls['clientAuth'][] = [
-  'RequireAnyClientCert',
-  'RequireClientCert',
-  'RequireAndVerifyClientCert',
-];
 
 function checkClientAuth(section: TlsSection, hasCa: boolean, { error, warn }: TlsDeps): void {
   const { client_auth_type: type, client_allowed_sans: sans } = section;
@@ -114,7 +109,7 @@ function checkClientAuth(section: TlsSection, hasCa: boolean, { error, warn }: T
       'needs a client_auth_type, such as RequireAndVerifyClientCert',
     );
   }
-  if (sans && !REQUIRES.includes(type)) {
+  if (sans && !REQUIRES_CERT.includes(type)) {
     error(at('client_allowed_sans'), 'needs client_auth_type RequireAndVerifyClientCert or RequireAnyClientCert');
   }
   if (type !== 'NoClientCert' && !VERIFIES.includes(type)) {

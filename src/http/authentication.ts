@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Clock } from '../kit/clock.ts';
 import { clientName } from './client-certs.ts';
 import type { WebConfig } from './options.ts';
@@ -53,9 +52,6 @@ function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>
   };
 }
 
-/** Returns the client's address: password checks are queued by it. */
-const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
-
 export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {
   const consumeToken = createBucket(clock);
   return ({ headers, socket }, { rateLimit, users }) => {
@@ -65,7 +61,7 @@ export function createAuthentication(passwords: Passwords, clock: Clock): Authen
     if (!given) return UNAUTHORIZED;
     const toOutcome = (verdict: PasswordResult): Authenticated =>
       verdict === 'right' ? { isRefused: false, caller: given.user } : REFUSALS[verdict];
-    const verdict = passwords.check(users, given, addressOf(socket));
+    const verdict = passwords.check(users, given, socket.remoteAddress ?? '');
     return typeof verdict === 'string' ? toOutcome(verdict) : verdict.then(toOutcome);
   };
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { hostOf, type WebTls } from './options.ts';
+import { hostOf, REQUIRES_CERT, type WebTls } from './options.ts';
 
 /** Returns an IP address in its shortest form, as in the web-config file. */
 const shortAddress = (address: string) =>
@@ -17,17 +17,11 @@ export function sansOf(text: string | undefined): string[] {
   return found;
 }
 
-const REQUIRED: readonly WebTls['clientAuth'][] = [
-  'RequireAnyClientCert',
-  'RequireClientCert',
-  'RequireAndVerifyClientCert',
-];
-
 /** Returns why a client is refused after its handshake, or undefined. */
 export function refusalOf(socket: TLSSocket, { clientAuth, allowedSans }: WebTls): string | undefined {
   if (clientAuth === 'NoClientCert') return undefined;
   const certificate = socket.getPeerX509Certificate();
-  if (!certificate) return REQUIRED.includes(clientAuth) ? 'no client certificate' : undefined;
+  if (!certificate) return REQUIRES_CERT.includes(clientAuth) ? 'no client certificate' : undefined;
   if (clientAuth.includes('Verify') && !socket.authorized) {
     return `client certificate not verified: ${socket.authorizationError}`;
   }

@@ -118,6 +118,13 @@ export const CLIENT_AUTH = [
   'RequireAndVerifyClientCert',
 ] as const;
 
+/** Types that require a client certificate. */
+export const REQUIRES_CERT: readonly (typeof CLIENT_AUTH)[number][] = [
+  'RequireAnyClientCert',
+  'RequireClientCert',
+  'RequireAndVerifyClientCert',
+];
+
 /** TLS settings. Certificates and keys are in PEM. */
 export interface WebTls {
   readonly cert: string;

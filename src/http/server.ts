@@ -16,8 +16,6 @@ import { probeRoutes, sendProbe } from './routes/probes.ts';
 import { createStreams, type Streams, streamRoutes } from './routes/stream.ts';
 import type { HttpServed } from './served.ts';
 
-export type { ReadWebConfig } from './access.ts';
-
 export interface ServerSettings extends Partial<Bounds>, Address {
   readonly allowedHosts?: readonly string[];
   /** Additional port with only the probes, without the gate. */

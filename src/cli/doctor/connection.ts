@@ -3,14 +3,22 @@ import { lookup } from 'node:dns/promises';
 import { TLSSocket } from 'node:tls';
 import { type Dispatcher, request } from 'undici';
 import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
+import type { Closing } from '../../kit/closing.ts';
+import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { provenSkew } from '../../upstream/service-clock.ts';
-import { type Diagnosis, fail, ok, warn, wordOf } from './checklist.ts';
+import { CHECK_TIMEOUT, type Diagnosis, type DoctorDeps, fail, ok, warn, wordOf } from './checklist.ts';
 
 const DAY = 86_400_000;
 /** How long before expiry to renew a certificate (ms). */
 const RENEW_BEFORE = 14 * DAY;
 /** Clock skew (ms) above which TLS may fail. */
 const CLOCK_FAILS = 60_000;
+
+export function openDispatcher(closing: Closing, { timeout = CHECK_TIMEOUT }: Pick<DoctorDeps, 'timeout'>): Dispatcher {
+  const dispatcher = createDispatcher({ connectTimeout: timeout });
+  closing.add('connections', () => dispatcher.destroy());
+  return dispatcher;
+}
 
 /** Returns the TLS version and the certificate's expiry (ms since the Unix epoch); undefined without TLS. */
 function tlsOf(socket: unknown) {

@@ -1,22 +1,13 @@
 import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
 import { createSecretValues } from '../../config/secrets.ts';
-import { type Closing, withClosing } from '../../kit/closing.ts';
+import { withClosing } from '../../kit/closing.ts';
 import { inParallel } from '../../kit/in-parallel.ts';
 import { plural, someOf } from '../../kit/text.ts';
 import type { StoreOptions } from '../../store/options.ts';
-import { createDispatcher, createDispatchers } from '../../upstream/dispatcher.ts';
+import { createDispatchers } from '../../upstream/dispatcher.ts';
 import { environmentErrors } from '../otlp-environment.ts';
-import {
-  CHECK_TIMEOUT,
-  type CheckLine,
-  type Checklist,
-  createChecklist,
-  type DoctorDeps,
-  fail,
-  ok,
-  skip,
-  warn,
-} from './checklist.ts';
+import { type CheckLine, type Checklist, createChecklist, type DoctorDeps, fail, ok, skip, warn } from './checklist.ts';
+import { openDispatcher } from './connection.ts';
 import { checkPermissions, checkStopFile } from './files.ts';
 import { checkPort } from './ports.ts';
 import { checkReceivers } from './receivers.ts';
@@ -70,12 +61,6 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
     if (probesListen === null) return;
     await list.check('port for probes', signal => checkPort(probesListen, { ...port, isGuarded: true }, signal));
   });
-}
-
-function openDispatcher(closing: Closing, { timeout = CHECK_TIMEOUT }: DoctorDeps) {
-  const dispatcher = createDispatcher({ connectTimeout: timeout });
-  closing.add('connections', () => dispatcher.destroy());
-  return dispatcher;
 }
 
 async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise<CheckLine[]> {

@@ -1,6 +1,7 @@
-import { globSync, readFileSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { mayExist } from '../../auto-cancel/context.ts';
+import { filesOf } from '../../config/load.ts';
 import type { Config } from '../../config/schema.ts';
 import { secretsOf, writtenSecrets } from '../../config/secrets.ts';
 import { readWebConfig } from '../../config/web-config.ts';
@@ -23,16 +24,12 @@ function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
   }
 }
 
-function filesOf(file: string, { accountFiles }: Config): string[] {
-  const cwd = dirname(file);
-  return [file, ...accountFiles.flatMap(pattern => globSync(pattern, { cwd }).map(name => resolve(cwd, name)))];
-}
-
 /** Checks the permissions of files with secrets. Dedicated secret files may be group-readable, as in containers. */
 export function checkPermissions(file: string, config: Config): readonly Diagnosis[] {
   if (process.platform === 'win32') return [skip('Windows has no file modes')];
+  const written = [file, ...config.accountFiles.flatMap(pattern => filesOf(pattern, file))];
   const isWritten = writtenSecrets(config).length > 0;
-  const own = isWritten ? filesOf(file, config).filter(each => isOpen(each, 0o044)) : [];
+  const own = isWritten ? written.filter(each => isOpen(each, 0o044)) : [];
   const files = new Set([
     ...secretsOf(config).flatMap(({ setting }) => ('file' in setting ? [setting.file] : [])),
     ...filesOfPort(config),

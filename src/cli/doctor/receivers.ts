@@ -3,10 +3,9 @@ import { withClosing } from '../../kit/closing.ts';
 import { otlpAddress } from '../../kit/otlp-receiver.ts';
 import type { Env } from '../../kit/secret.ts';
 import { isPushed, targetOf } from '../../push/target.ts';
-import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../../upstream/token.ts';
-import { CHECK_TIMEOUT, type CheckLine, createChecklist, type DoctorDeps, fail, skip } from './checklist.ts';
-import { checkConnection, checkDns } from './connection.ts';
+import { type CheckLine, createChecklist, type DoctorDeps, fail, skip } from './checklist.ts';
+import { checkConnection, checkDns, openDispatcher } from './connection.ts';
 
 /** Returns undefined if a variable is invalid, which another check reports. */
 function pushAddress({ push }: Config, env: Env): string | undefined {
@@ -36,10 +35,8 @@ function receiversOf(
 
 /** Connects to each receiver and sends nothing. Results contain only scheme, host and port. */
 export async function checkReceivers(config: Config, deps: DoctorDeps): Promise<readonly CheckLine[]> {
-  const { timeout = CHECK_TIMEOUT, clock } = deps;
   return withClosing(async closing => {
-    const dispatcher = createDispatcher({ connectTimeout: timeout });
-    closing.add('connections', () => dispatcher.destroy());
+    const dispatcher = openDispatcher(closing, deps);
     const all = receiversOf(config, deps.env).map(async ([name, address]) => {
       const list = createChecklist(deps);
       await list.check(name, async () => {
@@ -48,7 +45,7 @@ export async function checkReceivers(config: Config, deps: DoctorDeps): Promise<
         const url = URL.parse(found);
         if (!url) return fail('its address is missing or invalid', 'check the file or variable that holds it');
         const dns = await checkDns(url.hostname);
-        return dns.status === 'ok' ? checkConnection({ dispatcher, now: clock.now }, url) : dns;
+        return dns.status === 'ok' ? checkConnection({ dispatcher, now: deps.clock.now }, url) : dns;
       });
       return list.lines;
     });
