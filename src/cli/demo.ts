@@ -36,7 +36,7 @@ interface Options {
   readonly listen: string;
 }
 
-/** Starts the emulated service of a rehearsal. Without a scenario, it has no workload. */
+/** Returns the emulator's options for a rehearsal. Without a scenario, it has no workload. */
 function rehearsalService({ config }: LoadedConfig, scenario: string | undefined) {
   const retention = dlqRetention(config);
   const quiet = { workload: false, history: 0, dlqEntries: 0, logRetention: retention };

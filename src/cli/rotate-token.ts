@@ -100,7 +100,7 @@ function ask(question: string): Promise<boolean> {
   });
 }
 
-/** Ignores Ctrl-C and a closed terminal during `work`, to avoid losing the response. */
+/** Ignores SIGHUP, SIGINT and SIGTERM during `work`, to avoid losing the response. */
 async function uninterrupted<T>(work: () => Promise<T>): Promise<T> {
   const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
   const ignore = () => undefined;

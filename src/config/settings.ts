@@ -239,7 +239,7 @@ function checkPush({ push }: Config, report: Reporter): void {
   }
 }
 
-/** Warns of valid combinations that are probably mistakes. */
+/** Reports settings that contradict each other, and warns of combinations that are probably mistakes. */
 export function checkSettings(config: Config, now: number, report: Reporter): void {
   const { listen, probesListen, replicaUrl } = config.server;
   if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {

@@ -174,7 +174,7 @@ export function readYaml(text: string, file: string): YamlFile {
   };
   for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
     if (pos[0] >= brokenAt) continue;
-    // The parser reports a missing quote at the end of the file.
+    // The parser reports a missing closing quote at the end of the file, not where the string starts.
     const start = message.includes('closing') ? openQuote(document, pos[0]) : pos[0];
     const explained = explainYamlError(code, message, text, [start, pos[1]]);
     addError(explained.at, explained.message);

@@ -12,7 +12,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 /** Errors before TLS is established, when no response is possible. */
 const IN_HANDSHAKE = /^ERR_(SSL|TLS)_/;
 
-/** Limits the number of connections and the duration of requests. */
+/** Limits the number of connections, and disconnects clients with invalid or incomplete requests. */
 export function guardConnections(server: Server, bounds: Bounds, logBound: LogBound): void {
   server.maxConnections = bounds.maxConnections;
   server.keepAliveTimeout = bounds.keepAliveFor;
