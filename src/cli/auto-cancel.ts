@@ -8,7 +8,7 @@ import { orderApproval, orderReset, resultOf } from '../auto-cancel/orders.ts';
 import { type PendingAction, pendingActions } from '../auto-cancel/waits.ts';
 import { detailOf } from '../auto-cancel/words.ts';
 import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
-import { requestPeer } from '../http/peer.ts';
+import { type Peer, requestPeer } from '../http/peer.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
@@ -116,21 +116,17 @@ const stopping = (name: string, description: string) =>
     .requiredOption('--reason <text>', 'reason for the journal', operatorTextOption)
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
-/** Requests the explanation from a running agent. Rejects with StoreError. */
-const explanations = (settings: StoreSettings, id: string, account: string | undefined, signal: AbortSignal) =>
-  withStore(settings, store =>
-    askAgent(store, settings.store.kind, signal, async peer => {
-      return (await requestPeer({ ...peer, id, account, isSentOn: false }, signal)) as Explanation[];
-    }),
-  );
-
 const explainCommand = () =>
   sub('explain', 'show how every rule evaluates one entry and what prevents its cancel; exit 1 if it is not tracked')
     .argument('<dlqId>', 'dlqId or messageId of the entry')
     .option('--account <name>', 'only this account')
     .option('--json', 'as JSON')
     .action(async (dlqId: string, { config, account, json }: Options) => {
-      const found = await explanations(loadStoreSettings(config), dlqId, account, stopSignal());
+      const settings = loadStoreSettings(config);
+      const signal = stopSignal();
+      const ask = (peer: Peer) => requestPeer({ ...peer, id: dlqId, account, isSentOn: false }, signal);
+      const response = await withStore(settings, store => askAgent(store, settings.store.kind, signal, ask));
+      const found = response as readonly Explanation[] | undefined;
       if (!found) throw new Error('no agent responded: is one running with this store, and autoCancel.mode not off?');
       if (found.length === 0) {
         throw new Error(

@@ -85,7 +85,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'ghost-slots': {
     description:
-      'from one minute after the start, flow-control keys lose all slots but one: they stay in use although nothing runs in them',
+      'from one minute after the start, all slots but one of each flow-control key stay in use although nothing runs in them',
     fires: ['DeliveryFlowControlGhostSlots', 'DeliveryScheduleLate'],
     ...HEALTHY,
     dialect: { flowControlFields: 'all' },
