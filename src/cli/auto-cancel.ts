@@ -10,7 +10,7 @@ import { detailOf } from '../auto-cancel/words.ts';
 import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
 import { type Peer, requestPeer } from '../http/peer.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
-import { formatDuration } from '../kit/duration.ts';
+import { durationText } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
 import { BREAKERS } from '../model/journal.ts';
 import { attachStore } from '../store/open.ts';
@@ -66,7 +66,7 @@ const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
 function explanationText(found: Explanation): string {
   const { firstSeenAt, lastSeenAt, findings, held, paused, attempts, outcome } = found;
-  const seen = formatDuration(Math.floor((lastSeenAt - firstSeenAt) / 1000) * 1000);
+  const seen = durationText((lastSeenAt - firstSeenAt) / 1000);
   const lines = [
     `${found.account}: entry ${printable(found.dlqId ?? found.messageId ?? '(without an id)')}, action ${found.action ?? '-'}`,
     `seen in ${found.snapshots} complete walks over ${seen}: ${iso(firstSeenAt)} to ${iso(lastSeenAt)}`,

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { systemClock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
@@ -11,8 +11,8 @@ import { type Address, type Listener, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
 import { createResponseLimiter, type ResponseLimiter } from './response-limiter.ts';
 import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
+import { READ } from './routes/methods.ts';
 import { metricsRoutes } from './routes/metrics.ts';
-import { probeRoutes, sendProbe } from './routes/probes.ts';
 import { createStreams, type Streams, streamRoutes } from './routes/stream.ts';
 import type { HttpServed } from './served.ts';
 
@@ -34,6 +34,24 @@ interface AppDeps {
   readonly log: Log;
 }
 
+/** Probes always succeed. Readiness does not depend on the service, because an unready sidecar stops traffic to its application. */
+const PROBES: Readonly<Record<string, string>> = {
+  '/-/healthy': 'delivery-watch is healthy\n',
+  '/-/ready': 'delivery-watch is ready\n',
+};
+
+/** Responds to probes, and with 404 to other paths. The probe port, which has no gate, serves only this. */
+function sendProbe(request: IncomingMessage, response: ServerResponse): void {
+  const text = PROBES[request.url?.split('?', 1)[0] ?? ''];
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  response.writeHead(text === undefined ? 404 : isRead ? 200 : 405, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'X-Content-Type-Options': 'nosniff',
+    ...(isRead ? {} : { Allow: READ, Connection: 'close' }),
+  });
+  response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
+}
+
 /** Routes of other modules, tried last. */
 export type RouterFactory = (lifecycle: Lifecycle) => readonly Router[];
 
@@ -44,7 +62,7 @@ function createApp(served: HttpServed, { responses, streams, lifecycle, routes, 
   app.use(metricsRoutes(served, responses));
   app.use(lifecycleRoutes(served, lifecycle));
   app.use(streamRoutes(streams));
-  app.use(probeRoutes());
+  app.all(Object.keys(PROBES), sendProbe);
   for (const router of routes(lifecycle)) app.use(router);
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
