@@ -23,7 +23,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['notify', 1930, 'kit model upstream store replicas collectors'],
   ['rules', 3360, 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 3960, 'kit model upstream store metrics scheduler collectors notify'],
-  ['http', 1860, 'kit model'],
+  ['http', 1850, 'kit model'],
   [
     'status',
     6880,
@@ -32,13 +32,13 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['config', 2770, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],
   [
     'agent',
-    1900,
+    1890,
     'kit model upstream lookup store metrics telemetry scheduler replicas history push collectors notify rules auto-cancel http status config',
   ],
-  ['emulator', 3690, 'kit'],
+  ['emulator', 3670, 'kit'],
   [
     'cli',
-    5100,
+    5090,
     'kit model upstream lookup store metrics telemetry scheduler push collectors rotation rules notify auto-cancel http status config agent emulator',
   ],
   ['mixin', 4000, 'kit metrics collectors rules cli'],

@@ -25,13 +25,7 @@ import { type Account, openAccount } from './account.ts';
 import { createStoredKey } from './peer-key.ts';
 
 /** Intervals (ms). */
-const INTERVALS = {
-  save: 15_000,
-  act: 1000,
-  orders: 1000,
-  sample: SAMPLE_EVERY,
-  retry: 1000,
-};
+const INTERVALS = { save: 15_000, act: 1000, orders: 1000, sample: SAMPLE_EVERY, retry: 1000 };
 
 export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;

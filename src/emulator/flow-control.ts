@@ -29,9 +29,9 @@ export interface KeyDetail {
   readonly running: number;
   readonly ghosts: number;
   readonly paused: boolean;
-  readonly parallelism: number | undefined;
-  readonly rate: number | undefined;
-  readonly period: number | undefined;
+  readonly parallelism?: number | undefined;
+  readonly rate?: number | undefined;
+  readonly period?: number | undefined;
   readonly started: number;
   readonly periodStart: number;
 }
@@ -119,17 +119,8 @@ export class FlowControl {
     const now = this.#agenda.now;
     const times = { nextStart: 0, usedAt: now, periodStart: now };
     const counts = { running: 0, ghosts: 0, leaksLeft: 0, started: 0 };
-    return {
-      waiting: [],
-      again: [],
-      fields,
-      pinned: {},
-      paused: false,
-      starved: false,
-      planned: false,
-      ...counts,
-      ...times,
-    };
+    const switches = { paused: false, starved: false, planned: false, pinned: {} };
+    return { waiting: [], again: [], fields, ...switches, ...counts, ...times };
   }
 
   #countPeriod(key: Key): void {

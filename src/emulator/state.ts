@@ -11,16 +11,8 @@ import { type CancelResult, Tally } from './tally.ts';
 import type { Position, RowTimeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
-const SET_KEY = {
-  running: 0,
-  ghosts: 0,
-  paused: false,
-  parallelism: undefined,
-  rate: undefined,
-  period: undefined,
-  started: 0,
-  periodStart: 0,
-} as const;
+/** A key that only `setWaitlist` has added. */
+const SET_KEY = { running: 0, ghosts: 0, paused: false, started: 0, periodStart: 0 };
 
 type Place = readonly [entry: FailedMessage, position: Position];
 

@@ -88,10 +88,7 @@ export const retryEntry: Handler = (state, _request, response, dlqId) => {
 
 export const retryEntries: Handler = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
-  const responses = rows.map(row => ({
-    messageId: state.republish([row.value, row]),
-    url: row.value.fields.url,
-  }));
+  const responses = rows.map(row => ({ messageId: state.republish([row.value, row]), url: row.value.fields.url }));
   response.status(201).json({ cursor, responses });
 };
 
