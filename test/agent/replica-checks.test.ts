@@ -23,9 +23,9 @@ describe('checks of requests by replicas', () => {
     ['a@0-10 a@5-20 b@30-40 b@50-60', 2, []],
     ['a@0-10 b@9-20', 2, ['x: b asked 1 ms before the last request of a ended']],
     // The replicas never poll simultaneously, but the poller changes more often than the lease was gained.
-    ['a@0-10 b@20-30 a@40-50', 2, ['x: gained 2 times, polled in turns by a,b,a']],
+    ['a@0-10 b@20-30 a@40-50', 2, ['x: gained 2 times, polled alternately by a,b,a']],
     ['a@0-10 b@20-30 a@40-50', 3, []],
-    ['a@0-10', 0, ['x: gained 0 times, polled in turns by a']],
+    ['a@0-10', 0, ['x: gained 0 times, polled alternately by a']],
   ])('the check for concurrent polling, given %s and %i gains, reports %j', (text, gained, faults) => {
     expect(checkOneAtATime(polls(text), epochs(gained), []).faults).toEqual(faults);
   });
