@@ -3,14 +3,13 @@ import { type Secret, toToken } from '../kit/secret.ts';
 import { boundText } from '../kit/text.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
 
-/** Parses the account record in the response of a token reset. Its field names occur only in this file. */
-
 /** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
 
 /** Maximum length of texts (characters), which appear in every scrape. */
 const MAX_TEXT_LENGTH = 64;
 
+/** Fields of the account record in the response of a token reset. Only this file contains its field names. */
 const FIELDS: Readonly<Record<AccountLimit, string>> = {
   message_size_bytes: 'max_message_size',
   requests_per_day: 'max_requests_per_day',
@@ -35,7 +34,6 @@ export interface ResetResponse {
   readonly token: Secret;
   /** Later versions of the record have no password. */
   readonly password: Secret | undefined;
-  /** Whether the record contains a second, read-only token. */
   readonly hasReadOnlyToken: boolean;
   readonly record: AccountRecord;
 }
@@ -52,7 +50,7 @@ function stateOf({ state, active }: Readonly<Record<string, unknown>>): string |
   return word(state) ?? (active ? 'active' : 'passive');
 }
 
-/** Parses the response; undefined if it has no token. */
+/** Returns undefined if the response has no token. */
 export function parseResetResponse(bytes: Buffer): ResetResponse | undefined {
   let body: unknown;
   try {

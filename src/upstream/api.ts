@@ -22,10 +22,10 @@ export {
 export type { ListPage } from './paginate.ts';
 export type { Writer } from './writer.ts';
 
-/** `source: workflow` requests only failed workflow runs. Few services support it, and some list those runs nowhere else. */
+/** `source: workflow` lists only failed workflow runs. Few services support it, and some list those runs nowhere else. */
 export type DlqListQuery = DlqQuery & { readonly source?: 'workflow'; readonly order?: Order };
 
-/** Order of a list. Default: dead letters earliest first, events latest first. A service may ignore the order. */
+/** Default: dead letters earliest first, events latest first. A service may ignore the order. */
 type Order = 'earliestFirst' | 'latestFirst';
 
 export interface EventQuery {
@@ -42,10 +42,7 @@ export interface EventQuery {
   readonly order?: Order;
 }
 
-/**
- * Read access to the service. Lists are returned page by page, so that callers need not keep them in memory. All methods
- * throw UpstreamError.
- */
+/** Read access to the service. Lists are read page by page to bound memory. Methods throw UpstreamError or the signal's reason. */
 export interface Reader {
   dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
   /** `isDetailed`: includes the fields that message traces need. */
@@ -56,7 +53,7 @@ export interface Reader {
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
-/** Number of pages after which a reduced page size is doubled, so that a few large rows do not slow down the rest of a walk. */
+/** Pages after which a reduced page size is doubled, so that a few large rows do not slow down the rest of a walk. */
 const PAGES_TO_GROW = 16;
 
 /** Page size that every service accepts; some reject larger ones. */
@@ -70,7 +67,6 @@ const MAX_KEY_BYTES = 1024 * 1024;
 /** A page with more than this multiple of the requested rows is invalid. */
 const MAX_EXCESS = 10;
 
-/** Lists, named after the collectors that read them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
@@ -80,10 +76,9 @@ export function isUnanswerable(error: unknown): boolean {
   return error instanceof UpstreamError && (error.reason === 'not_found' || wasRefused(error));
 }
 
-/** Number of rows to request per page of a list. */
 class PageSize {
   rows: number;
-  /** Maximum: the documented limit, or less if the service rejects it. */
+  /** The documented limit, or less if the service rejects it. */
   #max: number;
   /** Pages read since `rows` last changed. */
   #pages = 0;
@@ -135,9 +130,8 @@ interface ReaderDeps {
   readonly call: Call;
   readonly priority: Priority;
   readonly eventsPath?: ListPath;
-  /** Path of a single flow-control key, containing `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
-  /** Called with the number of rows that were skipped in a list. */
+  /** Called with the number of unreadable rows, which are skipped. */
   readonly onRejected: (list: List, rows: number) => void;
   /** Called for a response without a usable list, which is discarded. */
   readonly onMissing: (list: List) => void;
@@ -183,7 +177,6 @@ export function createReader(deps: ReaderDeps): Reader {
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
       } catch (error) {
-        // The key does not exist, or the service does not support single keys.
         if (isUnanswerable(error)) return undefined;
         throw error;
       }
@@ -206,7 +199,6 @@ function countRejected({ onRejected }: ReaderDeps, list: List, rejected: number,
   if (rejected > 0) onRejected(list, rejected);
 }
 
-/** Counts a response that is not a list. Other errors, such as timeouts, are not counted. */
 function countMissing({ onMissing }: ReaderDeps, list: List, error: unknown): void {
   if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
 }

@@ -22,7 +22,7 @@ const MAX_PIECE_VALUES = 100_000;
 /** Maximum depth of nesting. JSON.parse is slow for deeper texts: 4 s for 32 MiB of brackets. */
 const MAX_DEPTH = 200;
 
-/** Yields the chunks of a body and calls `onBytes` for each. Throws UpstreamError (`tooLarge`) above `largest` bytes. */
+/** Limits the size of a body. Throws UpstreamError (`tooLarge`) above `largest` bytes. */
 export async function* bounded(
   chunks: AsyncIterable<Buffer>,
   { what, largest }: BodyBounds,
@@ -40,7 +40,7 @@ export async function* bounded(
   }
 }
 
-/** Size of a decompressed chunk (bytes). Each chunk waits for a turn of the event loop, so small chunks are slow in a busy process. */
+/** Size (bytes). Each chunk waits for a turn of the event loop, so small chunks are slow in a busy process. */
 const DECOMPRESSED_CHUNK = 128 * 1024;
 
 async function* decompressed(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
@@ -65,7 +65,7 @@ function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBo
 }
 
 const BACKSLASH = 0x5c;
-/** Shared by all accounts, so that several large responses do not add up to one long block of the event loop. */
+/** Shared by all accounts, so that large responses do not add up to one long block of the event loop. */
 const turns = createYielder();
 
 /** Returns the position of the quote that ends the string starting at `from`; the text's length if it is unterminated. */
@@ -163,7 +163,6 @@ function releaseSlot(): void {
   } else free += 1;
 }
 
-/** Waits until fewer than `MAX_LARGE` large bodies are being read. Rejects with the signal's reason. */
 async function acquireSlot(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (free > 0) {
@@ -206,7 +205,7 @@ export async function readBody(
   }
 }
 
-/** Maps each row, and yields to the event loop between slices of a long list. */
+/** Maps rows, and yields to the event loop between slices of a long list. */
 export async function mapInSlices<Row, To>(rows: readonly Row[], map: (row: Row) => To): Promise<To[]> {
   const mapped: To[] = [];
   for (const row of rows) {

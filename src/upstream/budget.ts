@@ -5,8 +5,8 @@ import { type BudgetOptions, maxForReading } from './options.ts';
 
 export type Budget = ReturnType<typeof createBudget>;
 
-/** Requests of one UTC day; `day` is the number of days since the Unix epoch. */
 export interface DailyUsage {
+  /** UTC days since the Unix epoch. */
   readonly day: number;
   readonly requests: number;
 }
@@ -14,7 +14,7 @@ export interface DailyUsage {
 const DAY = 86_400_000;
 /** Maximum wait that the service can request (ms). */
 export const MAX_PAUSE = 900_000;
-/** Longest remaining pause requested by the service that a request waits for (ms). During a longer one, requests fail at once. */
+/** Longest remaining pause that a request waits for (ms). During a longer one, requests fail at once. */
 const MAX_DELAY = 30_000;
 /** A request runs before one of the next lower priority, unless the latter has waited this much longer (ms). */
 const AGING_MS = 5000;
@@ -26,7 +26,7 @@ interface Waiter {
   refuse(error: UpstreamError): void;
 }
 
-/** Creates a queue of requests that wait for the budget. `onEmpty` is called when the last waiting request is aborted. */
+/** Queues requests that wait for the budget. `onEmpty` is called when the last waiting request is aborted. */
 function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: () => void) {
   const waiting: Waiter[] = [];
 
@@ -49,7 +49,6 @@ function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: (
     refuseAll(error: UpstreamError): void {
       for (const waiter of waiting.splice(0)) waiter.refuse(error);
     },
-    /** Resolves when the request may start. Rejects with the signal's reason. */
     add: (priority: Priority, signal: AbortSignal): Promise<void> =>
       new Promise((resolve, reject) => {
         const onAbort = () => {
@@ -76,7 +75,7 @@ function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: (
   };
 }
 
-/** Counts the requests of the current UTC day. `before` is the count of an earlier process, used if its day is today or later. */
+/** Counts the requests of the current UTC day. */
 function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: Clock, before?: DailyUsage) {
   const forReading = maxForReading({ requestsPerDay });
   // The earlier process's clock may have been ahead: continue its day, as if this clock had been set back.
@@ -92,7 +91,6 @@ function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: 
     },
     /** Returns the refill rate (tokens per ms): below the configured rate if the day's requests would run out early. */
     rate: () => Math.min(requestsPerSecond / 1000, Math.max(1, forReading - used) / (DAY - (clock.now() % DAY))),
-    /** Uses one of the day's requests. Throws UpstreamError `refused` if none is left. */
     take(priority: Priority): void {
       const max = priority === 'action' ? requestsPerDay : forReading;
       if (used >= max) {
@@ -108,7 +106,7 @@ function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: 
   };
 }
 
-/** Creates the request budget of an account. `before`: requests counted by an earlier process. */
+/** Creates the request budget of an account. `before`: usage counted by an earlier process. */
 export function createBudget(
   options: BudgetOptions,
   clock: Clock,
@@ -120,7 +118,7 @@ export function createBudget(
   let refilledAt = clock.monotonic();
   let inFlight = 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
-  /** Cancels the wait for the next token when the queue is empty, so that it does not keep the process alive. */
+  /** Aborted when the queue is empty, because a wait for the next token would keep the process alive. */
   let refilling: AbortController | undefined;
   const queue = createQueue(clock, onWait, () => {
     refilling?.abort();
@@ -136,7 +134,6 @@ export function createBudget(
 
   const pauseLeft = () => Math.max(0, pausedUntil - clock.monotonic());
 
-  /** Returns the error for a pause that is too long to wait for; undefined if requests may wait. */
   function longPause(): UpstreamError | undefined {
     const left = pauseLeft();
     if (left <= MAX_DELAY) return undefined;
@@ -170,9 +167,8 @@ export function createBudget(
 
   return {
     /**
-     * Runs `work` when it is its turn: by priority with aging, then first come, first served. Throws UpstreamError
-     * `refused` if the daily requests are used up (a tenth is reserved for `action`), `rate_limited` during a long wait
-     * requested by the service, or the signal's reason.
+     * Runs `work` in its turn: by priority with aging, then first come, first served. Throws UpstreamError `refused` if the
+     * day's requests are used up (a tenth is reserved for `action`), `rate_limited` during a long pause, or the signal's reason.
      */
     async run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       refill();
@@ -195,13 +191,13 @@ export function createBudget(
         startNext();
       }
     },
-    /** Stops starting requests for `ms` milliseconds, at most 15 minutes, because the service requested it. */
+    /** Starts no requests for `ms` milliseconds, at most `MAX_PAUSE`, because the service requested it. */
     pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, MAX_PAUSE));
       const tooLong = longPause();
       if (tooLong) queue.refuseAll(tooLong);
     },
-    /** Returns the time until a waiting request may start, or the remainder of a pause requested by the service (ms); else 0. */
+    /** Returns the time until a waiting request may start, or the remainder of a pause (ms); else 0. */
     wait(): number {
       refill();
       return queue.isEmpty() ? pauseLeft() : Math.max(0, untilNextToken());
@@ -218,10 +214,7 @@ export function createBudget(
   };
 }
 
-/**
- * Makes each request wait for the budget. A pause requested by one response applies to all requests. A retry waits at most for
- * the remaining time of its request.
- */
+/** Makes each request wait for the budget. A retry waits at most for the remaining time of its request. */
 export const withBudget =
   (budget: Budget) =>
   (call: Call): Call =>

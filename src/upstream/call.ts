@@ -21,9 +21,8 @@ export const isSaneId = (id: string) => SANE_ID.test(id);
 export interface Request {
   readonly endpoint: Endpoint;
   readonly method: 'GET';
-  /** Base address of the operation: most use the account's base address, some the regional one. */
   readonly address: 'base' | 'regional';
-  /** Path below that address, already encoded. */
+  /** Encoded path below the address. */
   readonly path: string;
   /** The path with placeholders instead of values, for traces. */
   readonly template: string;
@@ -70,10 +69,7 @@ function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number): Re
   };
 }
 
-/**
- * Retries reads after transient errors: at most 4 attempts with increasing delays within `timeout` (ms). If a retry would
- * start too late, the request fails with the last error immediately.
- */
+/** Retries after transient errors, with increasing delays within `timeout` (ms). */
 export const withRetry =
   (clock: Clock, random: () => number, timeout: number) =>
   (call: Call): Call =>

@@ -13,9 +13,9 @@ import { type TokenSource, withBearer } from './token.ts';
 
 export interface UpstreamClientDeps {
   readonly addresses: Addresses;
-  /** Path of the event log, or `auto`, the default. */
+  /** Default: `auto`. */
   readonly eventsPath?: string;
-  /** Path of a single flow-control key, containing `{flowControlKey}`. */
+  /** Contains `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
   readonly token: TokenSource;
   readonly budget: Budget;

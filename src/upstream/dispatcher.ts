@@ -7,15 +7,14 @@ import type { UpstreamOptions } from './options.ts';
 export interface DispatcherOptions {
   /** Connection timeout (ms). */
   readonly connectTimeout: number;
-  /** URL of a proxy, possibly with user and password; undefined for none. HTTP_PROXY and HTTPS_PROXY are ignored. */
+  /** URL, possibly with user and password. HTTP_PROXY and HTTPS_PROXY are ignored. */
   readonly proxy?: Secret | undefined;
-  /** Hosts connected to directly: `host`, `.domain`, `host:port` or `*`. */
   readonly noProxy?: readonly string[];
   /** CA certificates (PEM) to trust in addition to the defaults of Node.js. */
   readonly ca?: string | undefined;
 }
 
-/** Timeout of idle connections (ms): longer than the usual 15 s between rounds. A Keep-Alive header of the service may shorten it. */
+/** Timeout of idle connections (ms): longer than the default 15 s between rounds. A Keep-Alive header may shorten it. */
 const KEEP_ALIVE = 30_000;
 
 export function createDispatcher({ connectTimeout, proxy, noProxy = [], ca }: DispatcherOptions): Dispatcher {

@@ -20,12 +20,11 @@ type Time = 'fromDate' | 'toDate';
 
 export type DlqQuery = Readonly<Partial<Record<DlqFilter, string | number>>>;
 
-/** The fields of a row that filters are compared with. */
 export type Filterable = Partial<DlqEntry>;
 
 const listOf = (value: string | undefined) => (value === undefined ? [] : [value]);
 
-/** Values of an entry that a parameter is compared with; none if the row does not report the field. */
+/** Values of an entry by parameter; none if the row does not report the field. */
 const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: Filterable) => readonly string[]>> = {
   messageId: ({ messageId }) => listOf(messageId),
   url: ({ url }) => listOf(url),
@@ -45,12 +44,12 @@ const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
   callerIp: text => URL.parse(`http://[${text}]`)?.hostname ?? text,
 };
 
-/** Result of comparing an entry with one parameter. `unreported`: the row lacks the field. The last three are contradictions. */
+/** `unreported`: the row lacks the field. The last three are contradictions. */
 type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs';
 
 type Compare = (entry: Filterable) => Comparison;
 
-/** Compares dates. The documentation does not define whether they filter by creation or by entry into the queue: either may match. */
+/** The documentation does not define whether dates filter by creation or by entry into the queue: either may match. */
 function compareTime(parameter: Time, bound: number): Compare {
   const isWithin = (time: number | undefined) =>
     time !== undefined && (parameter === 'fromDate' ? time >= bound : time <= bound);
@@ -61,7 +60,7 @@ function compareTime(parameter: Time, bound: number): Compare {
   };
 }
 
-/** Compares a field with the values of a parameter. The service accepts several values separated by commas. */
+/** The service accepts several values separated by commas. */
 function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): Compare {
   const normal = NORMAL[parameter] ?? ((text: string) => text);
   const wanted = new Set([wantedText, ...wantedText.split(',')].flatMap(text => [text, normal(text.trim())]));
@@ -83,10 +82,9 @@ const isTime = (parameter: DlqFilter): parameter is Time => parameter === 'fromD
 
 const parametersOf = (match: DlqQuery) => Object.keys(match) as DlqFilter[];
 
-/** Fields found in an account's rows, by the parameter that is compared with them. */
 export type ReportedFields = ReturnType<typeof createReportedFields>;
 
-/** `matches`: the queries of all filters. Only fields that these queries use are recorded. */
+/** Records which fields of filters occur in an account's rows. `matches`: the queries of all filters. */
 export function createReportedFields(matches: readonly DlqQuery[]) {
   const parameters = matches.flatMap(parametersOf).filter(parameter => !isTime(parameter));
   const missing = new Set<Exclude<DlqFilter, Time>>(parameters);
@@ -116,8 +114,8 @@ const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter:
 };
 
 /**
- * Creates a check of the rows that a service lists for a filter. Services omit unset fields: a row without a field contradicts
- * the filter only if another row of the account has the field (`reported`).
+ * Checks the rows that a service lists for a filter. Services omit unset fields: a row without a field contradicts the filter
+ * only if another row of the account has the field (`reported`).
  */
 export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
   const checks = parametersOf(match).map(parameter => ({
@@ -158,7 +156,7 @@ const IpAddress = z.union([z.ipv4(), z.ipv6()]);
 const LATEST = 8.64e15;
 const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
 
-/** Describes the allowed values if the service cannot accept this one; undefined if it can. */
+/** Describes the allowed values if the service cannot accept this one. */
 export function filterValueError(parameter: DlqFilter, value: string | number): string | undefined {
   if (String(value).trim() === '') return 'must not be empty';
   if (isTime(parameter)) {

@@ -2,7 +2,7 @@ import { hash64 } from '../kit/hash.ts';
 
 /** Maximum length of the text that is classified (characters). */
 const MAX_READ = 2048;
-/** Maximum number of words. Later words, such as a stack trace, rarely describe the error. */
+/** Later words, such as a stack trace, rarely describe the error. */
 const MAX_WORDS = 40;
 const MAX_WORD = 40;
 
@@ -24,11 +24,9 @@ const BINARY = /[\0-\x08\x0e-\x1a]/;
 /** Replaces one or more adjacent variable parts. */
 const ANY = '#';
 
-/** Whether a word varies between messages: it has a digit, is hexadecimal, or is too long for a word. */
 const isVariable = (word: string) =>
   /\d/.test(word) || word.length > MAX_WORD || (word.length >= 8 && /^[a-f-]+$/i.test(word));
 
-/** Returns the lower-case words of a text. Quotations, addresses and variable words become `ANY`. */
 function wordsOf(text: string): string[] {
   if (BINARY.test(text)) return ['binary'];
   return text
@@ -41,7 +39,6 @@ function wordsOf(text: string): string[] {
     });
 }
 
-/** Returns the strings that explain the error in a JSON response, which may be truncated. */
 const explanationsIn = (text: string) =>
   [...text.matchAll(JSON_STRING)].flatMap(([, name = '', value]) =>
     value !== undefined && EXPLAINING.has(name.toLowerCase())

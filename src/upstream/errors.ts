@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Outcomes of a request to the service. The set is closed: these are the values of the metric label `outcome`. */
+/** Values of the metric label `outcome`. */
 export const REQUEST_OUTCOMES = [
   'ok',
   'not_found',
@@ -65,7 +65,7 @@ export const statusText = (status: number, serviceError: string | undefined) =>
 /** Extracts the service's explanation from a message that ends with `statusText`. */
 export const serviceErrorIn = (message: string): string | undefined => /: status \d{3}: (.+)$/.exec(message)?.[1];
 
-/** Returns the failure reason for an HTTP status; undefined for success. Redirects are never followed, so they count as failures. */
+/** Returns undefined for success. Redirects are failures, because they are never followed. */
 export function reasonOfStatus(status: number): Reason | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (status < 400) return 'invalid_response';
@@ -81,7 +81,7 @@ export function outcomeOf(error: unknown): Reason {
   return error instanceof UpstreamError ? error.reason : 'bug';
 }
 
-/** Wait after a 429 without a specified wait, and if the burst limit should already have been reset (ms). */
+/** Wait (ms) after a 429 without a specified wait, and if the burst limit should already have been reset. */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');
@@ -94,7 +94,7 @@ function retryAfter(headers: IncomingHttpHeaders): number | undefined {
   return Number.isFinite(ms) && ms >= 0 ? ms : undefined;
 }
 
-/** Returns the time until the burst limit resets (ms). `Burst-RateLimit-Reset` is a Unix time in seconds or milliseconds. */
+/** Returns the time until the burst limit resets (ms). The header is a Unix time in seconds or milliseconds. */
 function burstReset(headers: IncomingHttpHeaders, now: number): number | undefined {
   const value = Number(text(headers['burst-ratelimit-reset']) || Number.NaN);
   if (!Number.isFinite(value)) return undefined;
@@ -103,11 +103,7 @@ function burstReset(headers: IncomingHttpHeaders, now: number): number | undefin
   return ms > 0 ? Math.min(ms, 60_000) : DEFAULT_WAIT;
 }
 
-/**
- * Returns how long a response asks the agent to pause all requests (ms). After a 429: until Retry-After, else until the burst limit
- * resets, else one second. After a 5xx: until Retry-After. After other statuses: until an exhausted burst limit resets. Otherwise
- * undefined. `now` is wall time (ms).
- */
+/** Returns how long a response asks the agent to pause all requests (ms). `now` is wall time (ms). */
 export function requestedWait(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
   if (status === 429) return retryAfter(headers) ?? burstReset(headers, now) ?? DEFAULT_WAIT;
   if (status >= 500) return retryAfter(headers);

@@ -18,7 +18,7 @@ export interface Observing {
   readonly tracer: Tracer;
 }
 
-/** Creates a span for one request. The request is counted and timed when `work` reports its outcome, at most once. */
+/** Traces one request. It is counted and timed when `work` reports its outcome, at most once. */
 export function observeRequest<T>(
   { clock, meter, tracer }: Observing,
   request: {
@@ -47,7 +47,7 @@ export function observeRequest<T>(
   return tracer.span(`${method} ${template}`, attributes, observed, 'client');
 }
 
-/** Counts, times and traces every request that is sent. Requests that the agent aborts are not counted. */
+/** Counts, times and traces requests. Aborted ones are only traced. */
 export const withObservation =
   (observing: Observing, addresses: Addresses) =>
   (call: Call): Call =>

@@ -62,7 +62,6 @@ export type UpstreamOptions = z.output<typeof upstreamOptions>;
 /** Share of a day's requests that only actions may use. */
 const KEPT_FOR_ACTIONS = 0.1;
 
-/** Returns how many requests of a UTC day may be used for reading. */
 export function maxForReading({ requestsPerDay }: { readonly requestsPerDay: number }): number {
   return Math.max(1, Math.floor(requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
 }
@@ -143,7 +142,7 @@ const retentionOptions = z.strictObject({
     .describe('Retention of the event log, which limits `backfill` and `rules backtest`.'),
 });
 
-/** Limits by configuration key: the metric names in camel case. */
+/** Limits by configuration key: the label values in camel case. */
 const LIMITS: ReadonlyMap<string, AccountLimit> = new Map(
   ACCOUNT_LIMITS.map(limit => [limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), limit]),
 );

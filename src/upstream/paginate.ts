@@ -12,7 +12,7 @@ export interface ListPage<Row> extends Page<Row> {
 }
 
 export interface CursorPage<Row> extends Page<Row> {
-  /** Start of the next page; undefined on the last one. */
+  /** Undefined on the last page. */
   readonly cursor: string | undefined;
 }
 
@@ -20,10 +20,10 @@ export interface CursorPage<Row> extends Page<Row> {
 export const MAX_PAGES = 20_000;
 /** Maximum cursor length: cursors are part of a URL, and `CACHED_CURSORS` of them are cached. */
 const MAX_CURSOR_LENGTH = 4096;
-/** Number of cached cursors. A repetition within this many pages is detected; a longer cycle ends at `MAX_PAGES`. */
+/** A repetition within this many pages is detected; a longer cycle ends at `MAX_PAGES`. */
 const CACHED_CURSORS = 1000;
 
-/** Yields pages up to the first without a cursor. Throws UpstreamError `invalid_response` if cursors repeat or never end. */
+/** Throws UpstreamError `invalid_response` if cursors repeat or never end. */
 export async function* paginate<Row>(
   what: string,
   readPage: (cursor: string | undefined) => Promise<CursorPage<Row>>,
@@ -59,7 +59,7 @@ const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 const isNoSuchPath = (error: unknown) =>
   error instanceof UpstreamError && (error.status === 404 || error.status === 405);
 
-/** Creates the path of the event log. `setting`: the path, or `auto` to detect it. Detection is repeated after a restart. */
+/** `setting`: the path of the event log, or `auto` to detect it. */
 export function eventsPath(setting: string): ListPath {
   if (setting !== 'auto') return listPath(setting);
   let paths: readonly string[] = EVENT_PATHS;

@@ -11,10 +11,9 @@ export interface Reply {
 
 /** Timeout of a request, including connecting (ms). */
 const TIMEOUT = 10_000;
-/** Maximum bytes read from a response so that its connection can be reused; a longer response closes the connection. */
+/** Maximum bytes read from a response, so that its connection can be reused. */
 const MAX_READ = 64 * 1024;
-
-/** Maximum number of characters that are kept of a response: enough for a receiver's error message. */
+/** Maximum characters kept of a response: enough for a receiver's error message. */
 const MAX_KEPT = 1024;
 
 /** Returns the start of a body, even if reading it fails, because the status of the response is still valid. */
@@ -57,9 +56,7 @@ export function createPost(timeout = TIMEOUT) {
       };
     });
   return {
-    /** Sends one POST. Rejects if there is no response in time. */
     post: (url: string, request: PostRequest) => send(url, { ...request, method: 'POST' }),
-    /** Sends one GET. Rejects if there is no response in time. */
     get: (url: string, signal: AbortSignal) => send(url, { method: 'GET', signal }),
     close: (): Promise<void> => dispatcher.destroy(),
   };

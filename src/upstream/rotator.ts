@@ -15,7 +15,7 @@ export { resetMark } from './token.ts';
 /** Maximum bytes of a response that are kept. A record has about 1,000. */
 export const MAX_RECORD_BYTES = 1024 * 1024;
 
-/** Result of a token reset. Errors contain only the status of the response. */
+/** Errors contain only the status of the response. */
 export type ResetOutcome =
   /** The service confirmed the reset, and the complete response was passed on. */
   | { readonly end: 'answered' }
@@ -37,9 +37,7 @@ export interface Connection {
 }
 
 export interface RotatorDeps extends Connection {
-  /** Base URL of the account management API. */
   readonly baseUrl: string;
-  /** Path of the token reset below that URL. */
   readonly path: string;
   readonly username: string;
   readonly password: Secret;

@@ -8,7 +8,6 @@ import { reasonOfStatus, requestedWait, statusText, UpstreamError } from './erro
 import { rotatesKeys } from './options.ts';
 import type { ServiceClock } from './service-clock.ts';
 
-/** Base addresses of one account, keyed by `Request.address`. */
 export type Addresses = Readonly<Record<Request['address'], string>>;
 
 export interface SendDeps {
@@ -16,9 +15,7 @@ export interface SendDeps {
   readonly dispatcher: Dispatcher;
   /** Timeout of a request without `time`, including connecting (ms). */
   readonly timeout: number;
-  /** Wall time (ms since the Unix epoch). */
   readonly now: () => number;
-  /** Measures the clock skew from every response, including failed ones. */
   readonly serviceClock?: ServiceClock | undefined;
   /** Called with the bytes of bodies as they arrive, even if the request fails. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
@@ -26,10 +23,7 @@ export interface SendDeps {
   readonly secrets?: (() => readonly string[]) | undefined;
 }
 
-/**
- * Stops waiting for a request when the signal is aborted, because undici ignores the signal while connecting. Discards a later
- * response.
- */
+/** Rejects when the signal is aborted, because undici ignores it while connecting. Discards a later response. */
 export async function untilAborted(
   request: Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,
@@ -73,8 +67,8 @@ const MAX_SHOWN = 200;
 const ErrorBody = z.object({ error: z.string() });
 
 /**
- * Reads the documented body `{error}` of an error response; undefined for any other body or a long or delayed one. Never throws.
- * Without `secrets` the body is only drained, so that the connection can be reused.
+ * Reads the body `{error}` of an error response; undefined for any other body or a long or delayed one. Never throws. Without
+ * `secrets` the body is only drained, so that the connection can be reused.
  */
 async function readErrorText(
   packed: AsyncIterable<Buffer>,

@@ -3,13 +3,9 @@ import type { Clock } from '../kit/clock.ts';
 /** Duration of a period (ms). A measurement is used during its own and the next period, so for 5 to 10 minutes. */
 const PERIOD = 5 * 60_000;
 
-/** Clock skew between this machine and the service, measured from the `Date` of responses. */
 export type ServiceClock = ReturnType<typeof createServiceClock>;
 
-/**
- * Returns the minimum clock skew that a response proves (ms), or undefined. The response's `Date` has whole seconds and was
- * taken between `before` and `after`.
- */
+/** Returns the minimum clock skew that a response proves (ms). Its `Date` has whole seconds and was taken between `before` and `after`. */
 export function provenSkew(date: unknown, before: number, after: number): number | undefined {
   const time = typeof date === 'string' ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : Math.max(0, before - (time + 999), time - after);
@@ -29,7 +25,7 @@ export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>) {
   }
 
   return {
-    /** Adds a response. `before` and `after` are the times of the request and of the response's headers (ms since the Unix epoch). */
+    /** `before`, `after`: wall time of the request and of the response's headers (ms). */
     observe(date: unknown, before: number, after: number): void {
       const skew = provenSkew(date, before, after);
       if (skew === undefined) return;

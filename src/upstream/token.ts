@@ -16,7 +16,7 @@ export const fixedToken =
   async () =>
     token;
 
-/** Returns the path of the file that marks a reset in progress: next to the token file (links resolved). */
+/** Returns the path of the file that marks a reset in progress. `tokenFile`: path without links. */
 export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;
 
 async function beingReplacedSince(path: string): Promise<number | undefined> {
@@ -28,7 +28,7 @@ async function beingReplacedSince(path: string): Promise<number | undefined> {
   }
 }
 
-/** Reads the token from a file, and rereads the file whenever it has changed. */
+/** Reads the token from a file, again whenever the file has changed. */
 export function fileToken(path: string): TokenSource {
   let known: { version: string; token: Secret | undefined } | undefined;
   const read = async () => {
@@ -47,7 +47,7 @@ export function fileToken(path: string): TokenSource {
   return Object.assign(read, { beingReplacedSince: () => beingReplacedSince(path) });
 }
 
-/** Creates the token source of a setting. Throws an Error if the environment variable does not contain a token. */
+/** Throws an Error if the environment variable does not contain a token. */
 export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   if ('file' in setting) return fileToken(setting.file);
   if ('literal' in setting) return fixedToken(setting.literal);
@@ -64,8 +64,8 @@ const MAX_RESET_TIME = 60_000;
 const POLL_EVERY = 50;
 
 /**
- * Adds the account's bearer token, reading it for each request because the file may change. After a 401, requests with the
- * same token are limited to one every five minutes; another token is tried immediately. Waits for a token reset in progress.
+ * Adds the bearer token, reading it for each request because the file may change. After a 401, sends the same token only once
+ * per `RECHECK_AFTER`. Waits for a token reset in progress.
  */
 export const withBearer =
   (token: TokenSource, clock: Clock, onRejected: (rejected: boolean) => void) =>

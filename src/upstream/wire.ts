@@ -17,7 +17,7 @@ const TRACE_HEADER = /^(?:upstash-forward-)?traceparent$/i;
 /** Maximum number of headers that are searched. */
 const MAX_HEADERS = 200;
 
-/** Returns the publisher's trace context from the headers of a message; undefined if it is missing or invalid. */
+/** Returns the publisher's trace context from the headers of a message. */
 function traceparentIn(header: unknown): string | undefined {
   if (typeof header !== 'object' || header === null) return undefined;
   for (const [name, value] of Object.entries(header).slice(0, MAX_HEADERS)) {
@@ -36,7 +36,7 @@ function traceparentIn(header: unknown): string | undefined {
 const Text = z.union([z.string(), z.number()]);
 const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
 
-/** Returns the schema of an optional field. Null and values of an unexpected type count as absent, and the row is kept. */
+/** Schema of an optional field: null and values of an unexpected type count as absent. */
 const Loose = <T extends z.ZodType>(type: T) => Maybe(type).catch(undefined);
 
 const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });
@@ -63,7 +63,7 @@ const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullis
 /** Maximum time value of a Date, so that later conversions cannot fail. */
 const LATEST = 8.64e15;
 
-/** Converts a number, decimal text or ISO 8601 text to whole milliseconds since the Unix epoch; undefined for anything else. */
+/** Converts a number, decimal text or ISO 8601 text to whole milliseconds since the Unix epoch. */
 function toMillis(value: unknown): number | undefined {
   if ((typeof value !== 'string' && typeof value !== 'number') || value === '') return undefined;
   const number = Number(value);
@@ -71,7 +71,6 @@ function toMillis(value: unknown): number | undefined {
   return ms >= 0 && ms <= LATEST ? Math.floor(ms) : undefined;
 }
 
-/** Maximum number of Base64 characters that are decoded. */
 const MAX_ENCODED_LENGTH = 4096;
 
 /** Fields of a row that passed its schema; optional fields are unchecked. */
@@ -113,7 +112,6 @@ function idOf(value: unknown): string | undefined {
   return text(value);
 }
 
-/** Returns the entry's data about its failure callback. */
 const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as Fields;
 
 /** Reads either field name; if both are set and contradict each other, the state is unknown. */
@@ -124,7 +122,7 @@ function callbackState(row: Fields): CallbackState | undefined {
   return new Set(states).size > 1 ? 'unknown' : states[0];
 }
 
-/** Returns the error class of the last response. Responses that are not UTF-8 are in Base64. */
+/** Responses that are not UTF-8 are in Base64. */
 function errorClassOf({ responseBody, responseBodyBase64, error }: Fields): string | undefined {
   const response = text(responseBody) ?? text(error);
   if (response !== undefined) return classOfError(response);
@@ -168,7 +166,6 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
   };
 }
 
-/** States by their documented spelling (upper case) and in lower case. */
 const STATE_WORDS: ReadonlyMap<string, EventState> = new Map([
   ...EVENT_STATES.flatMap((state): [string, EventState][] => [
     [state.toUpperCase(), state],
@@ -250,7 +247,6 @@ type Body = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Body =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Whether an error field is set: a response with an error is not a complete list. */
 const isError = (error: unknown) => error !== undefined && error !== null && error !== '';
 
 /** Field names of lists. The event log is being renamed, and its events may be grouped by message. */
@@ -270,7 +266,7 @@ function isEmpty(body: Body, names: readonly string[]): boolean {
   return true;
 }
 
-/** Returns a complete list; undefined if the response is an error, has other content or contains a list of another type. */
+/** Returns undefined if the response is an error, has other content or contains a list of another type. */
 export function toPage(body: unknown, list: ListName): RawPage | undefined {
   if (body === null) return { rows: [], cursor: undefined };
   const envelope = PageEnvelope.safeParse(body);

@@ -31,7 +31,7 @@ export interface WriterDeps extends Observing {
 const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
 const REQUEST = { endpoint: 'cancel', method: 'DELETE', template: TEMPLATE } as const;
 const WHAT = `${REQUEST.method} ${TEMPLATE}`;
-/** Maximum bytes read from a response body, so that its connection can be reused. The content is ignored. */
+/** Maximum bytes read from a response body, so that its connection can be reused. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 type Head = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
@@ -43,7 +43,6 @@ interface Exchange {
   readonly response: { readonly status: number; readonly headers: Head } | undefined;
   /** Why the response is incomplete; undefined if it is complete. */
   readonly error: unknown;
-  /** The reason that `stop` returned. */
   readonly stopped: string | undefined;
 }
 
