@@ -45,7 +45,7 @@ export class UpstreamError extends Error {
       serviceError?: string | undefined;
     } = {},
   ) {
-    super(message, 'cause' in options ? { cause: options.cause } : {});
+    super(message, options);
     this.reason = reason;
     this.retryAfter = options.retryAfter;
     this.tooLarge = options.tooLarge ?? false;

@@ -21,13 +21,7 @@ export interface Observing {
 /** Traces one request. It is counted and timed when `work` reports its outcome, at most once. */
 export function observeRequest<T>(
   { clock, meter, tracer }: Observing,
-  request: {
-    readonly endpoint: Endpoint;
-    readonly method: string;
-    readonly base: string;
-    readonly template: string;
-    readonly query?: URLSearchParams;
-  },
+  request: { endpoint: Endpoint; method: string; base: string; template: string; query?: URLSearchParams },
   work: (ended: (outcome: RequestOutcome, status: number | undefined) => void, span: Span) => Promise<T>,
 ): Promise<T> {
   const { endpoint, method, base, template, query } = request;

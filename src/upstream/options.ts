@@ -233,9 +233,7 @@ export const accountOptions = z
 
 export type AccountOptions = z.output<typeof accountOptions>;
 
-export function addressesOf({ baseUrl, regionalBaseUrl, region }: AccountOptions): {
-  base: string;
-  regional: string;
-} {
-  return { base: baseUrl, regional: regionalBaseUrl?.replace(REGION, () => region ?? '') ?? baseUrl };
-}
+export const addressesOf = ({ baseUrl, regionalBaseUrl, region }: AccountOptions) => ({
+  base: baseUrl,
+  regional: regionalBaseUrl?.replace(REGION, () => region ?? '') ?? baseUrl,
+});

@@ -1,20 +1,15 @@
 import { BoundedMap } from '../kit/bounded-map.ts';
 import { UpstreamError } from './errors.ts';
 
-export interface Page<Row> {
+export interface ListPage<Row> {
   readonly rows: readonly Row[];
   /** Unreadable rows of this page, which are skipped. */
   readonly rejected: number;
-}
-
-export interface ListPage<Row> extends Page<Row> {
   readonly isLast: boolean;
 }
 
-export interface CursorPage<Row> extends Page<Row> {
-  /** Undefined on the last page. */
-  readonly cursor: string | undefined;
-}
+/** `cursor`: start of the next page; undefined on the last one. */
+export type CursorPage<Row> = Omit<ListPage<Row>, 'isLast'> & { readonly cursor: string | undefined };
 
 /** Maximum number of pages: two million DLQ entries or twenty million events. A longer list is assumed to be endless. */
 export const MAX_PAGES = 20_000;

@@ -24,12 +24,6 @@ export type ResetOutcome =
   /** The service may have reset the token. */
   | { readonly end: 'unknown'; readonly error: UpstreamError };
 
-/** Resets an account's token. Used only by `rotate-token`, never by the agent. */
-export interface Rotator {
-  /** Requests a reset once. Passes the bytes of the response to `keep`, which must not throw, as they arrive. Never rejects. */
-  reset(keep: (bytes: Buffer) => void): Promise<ResetOutcome>;
-}
-
 export interface Connection {
   readonly dispatcher: Dispatcher;
   /** Timeout of a request, including connecting (ms). */
@@ -62,7 +56,8 @@ function endOf(error: UpstreamError): ResetOutcome {
   return { end: isRefused || UNSENT.has(cause?.code) ? 'not_done' : 'unknown', error };
 }
 
-export function createRotator({ baseUrl, path, username, password, dispatcher, timeout }: RotatorDeps): Rotator {
+/** Resets an account's token. Used only by `rotate-token`, never by the agent. */
+export function createRotator({ baseUrl, path, username, password, dispatcher, timeout }: RotatorDeps) {
   const what = `POST ${path}`;
   const url = `${baseUrl.replace(/\/+$/, '')}${path}`;
 
@@ -88,7 +83,8 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
   }
 
   return {
-    async reset(keep) {
+    /** Requests a reset once. Passes the bytes of the response to `keep`, which must not throw, as they arrive. Never rejects. */
+    async reset(keep: (bytes: Buffer) => void): Promise<ResetOutcome> {
       if (rotatesKeys(new URL(url).pathname)) {
         return { end: 'not_done', error: new UpstreamError('refused', `${what} is never sent`) };
       }
@@ -104,19 +100,17 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
 /** Result of a token check; an error if the check was inconclusive. */
 export type TokenCheckResult = 'accepted' | 'refused' | UpstreamError;
 
-/** Checks whether the service accepts a token, with the smallest possible read. Transient errors are retried. */
-export type TokenCheck = (token: Secret) => Promise<TokenCheckResult>;
-
 export interface TokenCheckDeps extends Connection {
   readonly addresses: Addresses;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): TokenCheck {
+/** Checks whether the service accepts a token, with the smallest possible read. Transient errors are retried. */
+export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps) {
   const send = createSend({ ...deps, now: clock.now, onBytes: () => undefined });
   const call = withRetry(clock, random, deps.timeout)(send);
-  return async token => {
+  return async (token: Secret): Promise<TokenCheckResult> => {
     try {
       await call(
         {

@@ -71,8 +71,6 @@ export const withBearer =
   (token: TokenSource, clock: Clock, onRejected: (rejected: boolean) => void) =>
   (call: Call): Call => {
     let refused: { readonly token: string; readonly serviceError: string | undefined; at: number } | undefined;
-    const isUnauthorized = (error: unknown): error is UpstreamError =>
-      error instanceof UpstreamError && error.reason === 'unauthorized';
 
     /** Whether the token differs from `sent` now or after a reset in progress. Undefined if the request has no time left to wait. */
     async function isReplaced(sent: string, { signal, time }: Request): Promise<boolean | undefined> {
@@ -105,7 +103,7 @@ export const withBearer =
           refused = undefined;
           return response;
         } catch (error) {
-          if (!isUnauthorized(error)) throw error;
+          if (!(error instanceof UpstreamError) || error.reason !== 'unauthorized') throw error;
           // The token may have been replaced while the request was in flight; one retry is enough.
           const replaced = !changed && (await isReplaced(sent, request));
           if (replaced) continue;
