@@ -8,15 +8,15 @@ import { attachStore } from './open.ts';
 import type { StoreOptions } from './options.ts';
 import { NO_ACCOUNT, type Store } from './store.ts';
 
-/** Minimum time between reads of an account's row (ms), because each read queries the database. */
+/** Minimum time between reads of an account's row (ms). */
 const ROW_EVERY = 300_000;
 
-/** Returns the key of an account's row, which is agent-wide because `rotate-token` holds no lease. */
+/** The row is agent-wide, because `rotate-token` holds no lease. */
 const rowKey = (account: string) => `account-record/${account}`;
 
 /**
- * Returns the path of the file in which `rotate-token` records an account's plan limits. The file is next to the SQLite
- * store, which is locked while the agent runs; the agent copies it into the store. It contains no secret.
+ * Returns the path of the file in which `rotate-token` records an account's plan limits, because the SQLite store is locked while
+ * the agent runs. The file contains no secret.
  */
 function accountFile({ path }: Pick<StoreOptions, 'path'>, account: string): string {
   return `${resolve(path)}.account-${account}.json`;

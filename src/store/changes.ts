@@ -9,7 +9,7 @@ function invalid(detail: string): never {
   throw new StoreError('invalid', 'the store', detail);
 }
 
-/** Throws for lone surrogates, which have no UTF-8 encoding: such a text would be read back changed, or collide with another row. */
+/** Throws for lone surrogates, which have no UTF-8 encoding: the text would be read back changed, or collide with another row. */
 export function checkText(text: string, what: string): void {
   if (!text.isWellFormed()) invalid(`${what} with a lone surrogate`);
 }

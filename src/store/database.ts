@@ -28,19 +28,16 @@ export interface Database {
   close(): void;
 }
 
-/** Maximum time to block while another program holds a lock (ms). Readers hold no conflicting lock, and there should be no other writer. */
+/** Maximum time to block while another program holds a lock (ms). Readers hold no conflicting lock. */
 const BUSY_TIMEOUT_MS = 500;
 
-/**
- * Largest file that is fully checked at startup (bytes). The check takes 70 ms of CPU if the file is cached. In larger files,
- * damaged pages are found when the collectors read their rows.
- */
+/** Largest file that is fully checked at startup (bytes), in 70 ms. In larger files, damage is found when rows are read. */
 const MAX_CHECKED_BYTES = 64 * 2 ** 20;
 
 /** SQLite's minimum page size in bytes (sqlite.org/fileformat2.html). */
 const MIN_PAGE_BYTES = 512;
 
-/** Error code for a rollback journal left behind by a crash before WAL mode was set: only a writable connection can recover it. */
+/** A crash before WAL mode was set left a rollback journal. Only a writable connection can recover it. */
 const READONLY_ROLLBACK = 776;
 
 const SETTINGS = `
@@ -67,7 +64,7 @@ function identityOf(path: string): string {
   return `${stat?.dev}:${stat?.ino}`;
 }
 
-/** Checks, before anything is written, for files that SQLite would mistake for an empty database or report with an unclear error. */
+/** Rejects files that SQLite would mistake for an empty database or report with an unclear error. */
 function assertUsable(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat?.size && sizeOf(`${file}-wal`)) {
@@ -85,7 +82,7 @@ function assertUsable(file: string): void {
   if (stat.size > 0 && stat.size < MIN_PAGE_BYTES) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
 }
 
-/** Checks the file through a read-only connection, which leaves a bad file unchanged. Throws StoreError if it is unusable. */
+/** Checks the file through a read-only connection, which leaves a bad file unchanged. */
 function inspect(file: string): void {
   const size = sizeOf(file);
   if (!size) return;
@@ -119,7 +116,6 @@ function connect(file: string): DatabaseSync {
   }
 }
 
-/** Returns a function that throws if any of these paths now refers to another file. */
 function watch(paths: readonly string[]): () => void {
   const identities = paths.map(identityOf);
   return () => {
@@ -149,13 +145,10 @@ export function openDatabase(path: string): Database {
   }
 }
 
-/** Maximum time to block while the agent's transaction runs (ms): longer than a transaction takes on a slow disk. */
+/** Maximum time to block (ms): longer than the agent's transactions take on a slow disk. */
 const ATTACHED_BUSY_TIMEOUT_MS = 5000;
 
-/**
- * Opens an existing database that an agent may be using. Takes no lock and changes no schema. Runs no checkpoint while
- * another process uses the database. Throws StoreError.
- */
+/** Opens an existing database that an agent may be using. Takes no lock and changes no schema. Throws StoreError. */
 export function attachDatabase(path: string): Database {
   try {
     if (!existsSync(path)) throw new StoreError('missing', resolve(path));
@@ -190,7 +183,7 @@ export function backupDatabase(path: string, target: string): number {
   try {
     const handle = openSync(unfinished, 'wx', 0o600);
     try {
-      // SQLite's online backup restarts with every commit of another process. VACUUM is a single read transaction and delays no commit.
+      // SQLite's online backup restarts with every commit of another process. VACUUM is one read transaction and delays no commit.
       source.db.prepare('VACUUM INTO ?').run(unfinished);
       fsyncSync(handle);
     } finally {
@@ -213,7 +206,7 @@ function close(db: DatabaseSync, unlock: () => void): void {
     // SQLite checkpoints only when the last connection closes; while readers remain, the file alone would lack the latest rows.
     db.exec('PRAGMA wal_checkpoint(PASSIVE)');
   } catch {
-    // The rows stay in the WAL and are copied when the file is next opened.
+    // The rows stay in the WAL.
   }
   try {
     db.close();

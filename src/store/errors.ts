@@ -41,7 +41,7 @@ export const PROBLEMS = {
 
 export type StoreReason = keyof typeof PROBLEMS;
 
-/** An error from a store. The message names the file or server and a remedy, but never a key, value, user or password. */
+/** The message names the file or server and a remedy, but never a key, value, user or password. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreReason;
@@ -56,14 +56,14 @@ export class StoreError extends Error {
 
 export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
 
-/** Whether the failed commit certainly wrote nothing. After other errors its changes may have been written, or may be written later. */
+/** Whether a failed commit certainly wrote nothing. After other errors its changes may be written, even later. */
 export const isUndone = (error: unknown): boolean =>
   error instanceof StoreError && !['away', 'slow', 'io'].includes(error.reason);
 
 export const isGuardFailed = (error: unknown): boolean =>
   error instanceof StoreError && error.reason === 'guard_failed';
 
-/** Reasons of SQLite's primary result codes (sqlite.org/rescode.html). Code 1, a generic error, means here that a table was altered. */
+/** By primary result code (sqlite.org/rescode.html). Code 1, a generic error, means here that a table was altered. */
 const REASON_BY_SQLITE_CODE: Readonly<Record<number, StoreReason>> = {
   1: 'corrupt',
   3: 'readonly',
@@ -81,7 +81,7 @@ const REASON_BY_SQLITE_CODE: Readonly<Record<number, StoreReason>> = {
   26: 'corrupt',
 };
 
-/** SQLITE_IOERR_SHMSIZE: the file of the WAL's shared memory could not grow. */
+/** SQLITE_IOERR_SHMSIZE: the WAL's shared memory could not grow. */
 const SHM_SIZE = 4874;
 
 const REASON_BY_ERRNO: Readonly<Record<string, StoreReason>> = {
@@ -95,7 +95,7 @@ const REASON_BY_ERRNO: Readonly<Record<string, StoreReason>> = {
   ENFILE: 'io',
 };
 
-/** Returns SQLite's extended result code of an error; undefined for other errors. */
+/** Returns SQLite's extended result code; undefined for other errors. */
 export function sqliteCode(error: unknown): number | undefined {
   return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined;
 }

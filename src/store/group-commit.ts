@@ -3,9 +3,9 @@ import { type Clock, systemClock } from '../kit/clock.ts';
 
 export interface GroupCommitOptions {
   readonly limit: number;
-  /** Whether an error affects every item: all queued items then fail with it. */
+  /** Whether all queued items also fail with this error. */
   affectsAll(error: unknown): boolean;
-  /** Minimum time between the end of a group and the start of the next (ms), so that more items can join. */
+  /** Minimum pause between groups (ms), so that more items can join. */
   readonly spacing?: () => number;
   readonly clock?: Pick<Clock, 'monotonic' | 'sleep'>;
 }
@@ -16,10 +16,7 @@ interface Waiting<T, R> {
   readonly done: PromiseWithResolvers<R>;
 }
 
-/**
- * Creates a queue that writes items in groups, to share an fsync or round trip. If a group fails, its items are retried
- * individually, unless the error affects all items: then all queued items fail.
- */
+/** Writes items in groups, to share an fsync or round trip. Items of a failed group are retried individually. */
 export function createGroupCommit<T, R>(
   write: (items: readonly T[]) => Promise<readonly R[]>,
   { limit, affectsAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,
@@ -76,10 +73,7 @@ export function createGroupCommit<T, R>(
   }
 
   return {
-    /**
-     * Resolves with the result of `write` for this item; rejects with the error of its write. `weight` counts towards
-     * the limit; an item of infinite weight forms a group by itself.
-     */
+    /** `weight` counts towards the limit; an item of infinite weight forms a group by itself. */
     add(item: T, weight: number): Promise<R> {
       const done = Promise.withResolvers<R>();
       waiting.push({ item, weight, done });
@@ -89,7 +83,6 @@ export function createGroupCommit<T, R>(
     async settled(): Promise<void> {
       while (writing) await writing;
     },
-    /** Resolves when no item is queued or being written. */
     async ended(): Promise<void> {
       while (running) await running;
     },

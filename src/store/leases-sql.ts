@@ -1,7 +1,6 @@
 /**
- * Tables of the leases; `S` is the schema. A lease lasts while its holder is a live replica, so a renewal
- * writes one row for all accounts. `expires` is by the database's clock. `accounts` lists the configured accounts,
- * `digest` is their hash. Text compares by bytes.
+ * `S` is the schema. A lease lasts while its holder is a live replica, so a renewal writes one row for all accounts. `expires` is
+ * by the database's clock, `digest` is the hash of `accounts`, the configured ones.
  */
 export const LEASE_TABLES = `
   CREATE TABLE S.replicas (
@@ -19,8 +18,8 @@ export const LEASE_TABLES = `
   ) WITH (fillfactor = 50)`;
 
 /**
- * Selects the rows of the relation `given (account, epoch)` that replica `id` holds. Until the transaction
- * ends, the lock makes takeovers skip these accounts; renewals and releases are not blocked.
+ * Selects the rows of the relation `given (account, epoch)` that replica `id` holds. Until the transaction ends, the lock makes
+ * takeovers skip these accounts; it does not block renewals and releases.
  */
 export const heldSql = (schema: string, id: string): string =>
   `SELECT leases.account, leases.epoch FROM ${schema}.leases JOIN given USING (account, epoch)
@@ -31,9 +30,8 @@ const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000
 const RETURNING = `RETURNING ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
 
 /**
- * Returns the SQL statements for leases. Each statement is a separate transaction, so a replica that dies during a renewal holds no lock.
- * Deadlocks are impossible: rows are locked in name order, and `take`, which commits and releases wait for, waits for
- * no lock.
+ * Each statement is a separate transaction, so a replica that dies during a renewal holds no lock. Deadlocks are impossible: rows
+ * are locked in name order, and `take`, which commits and releases wait for, waits for no lock.
  */
 export const leaseStatements = (schema: string) => ({
   /**
@@ -53,7 +51,7 @@ export const leaseStatements = (schema: string) => ({
   replicas: `SELECT id, url, ${MILLISECONDS('since')} AS since, expires <= now() AS ended, digest,
     CASE WHEN digest = ANY($1::text[]) THEN NULL ELSE accounts END AS accounts FROM ${schema}.replicas ORDER BY id`,
   agents: `SELECT url FROM ${schema}.replicas WHERE expires > now() ORDER BY since`,
-  /** Removes replicas that did not renew in time, which ends their leases. They must join again. */
+  /** Removes replicas that did not renew in time, which ends their leases. */
   end: `DELETE FROM ${schema}.replicas WHERE id IN
     (SELECT id FROM ${schema}.replicas WHERE expires <= now() ORDER BY id FOR UPDATE)`,
   /**

@@ -12,14 +12,14 @@ import type { RenewalResult, Replica, Replicas, Sharing } from './store.ts';
 export interface LeasesDeps {
   readonly database: Pick<PostgresDatabase, 'query' | 'schema'>;
   readonly url: string;
-  /** Lease time (ms). Longer than the interval between renewals and than a statement may take. */
+  /** Longer than the interval between renewals and than a statement may take (ms). */
   readonly leaseTime: number;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
 }
 
 interface Listed extends Member, Replica {
-  /** Whether the replica failed to renew in time. Its leases last until another replica ends them. */
+  /** The replica failed to renew in time. Its leases last until another replica ends them. */
   readonly ended: boolean;
 }
 
@@ -40,7 +40,7 @@ interface OwnLease {
 
 const ENDED = 'the leases ended before they were renewed: all accounts are closed, another replica may hold them';
 
-/** Fraction of the lease time. If this replica holds accounts and proving it alive takes longer, a renewal skips its other statements. */
+/** Fraction of the lease time. If proving this replica alive takes longer, a renewal skips its other statements. */
 const SLOW_FRACTION = 1 / 6;
 
 const digestOf = (accounts: readonly string[]) =>
@@ -83,7 +83,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     log.warn({ accounts: accounts.length }, ENDED);
   }
 
-  /** Renews this replica's row. If the row was removed, the leases have ended: all accounts are lost, and the replica joins again. */
+  /** Renews this replica's row. If the row was removed, all accounts are lost, and the replica joins again. */
   async function proveAlive(accounts: readonly string[]): Promise<Renewal> {
     const digest = digestOf(accounts);
     let requestedAt = clock.monotonic();
@@ -136,7 +136,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     );
   }
 
-  /** Marks accounts as lost and releases stray leases, according to the leases in the database. */
+  /** Marks accounts as lost and releases stray leases. */
   async function settle(leases: Map<string, Lease>): Promise<void> {
     const isOurs = (account: string, { holder, epoch }: Lease) => holder === self.id && epochOf(account) === epoch;
     for (const [account, lease] of held()) {
@@ -175,7 +175,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   async function renew(accounts: readonly string[]): Promise<RenewalResult> {
     const sorted = [...new Set(accounts)].sort();
     const { requestedAt, at } = await proveAlive(sorted);
-    // The database is slow: return before the leases expire. The next renewal completes the redistribution of accounts.
+    // The database is slow: return before the leases expire. The next renewal redistributes the accounts.
     if (held().length > 0 && clock.monotonic() - requestedAt > leaseTime * SLOW_FRACTION) {
       if (sharing) sharing = { ...sharing, at };
       return { gained: [], lost: lostNow(), excess: [] };

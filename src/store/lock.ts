@@ -6,13 +6,13 @@ import { StoreError, sqliteCode } from './errors.ts';
 const BUSY = 5;
 
 /**
- * Prevents other processes, and other stores of this process, from locking `path`. The lock lasts until the returned
- * function is called or the process ends. Throws StoreError `locked` if it is already locked.
- * Node.js has no flock, so SQLite provides the file lock: an exclusive transaction that stays open on the empty file
- * `<path>-lock`. The system frees it with the process, child processes do not inherit it, and it works across
- * containers that share the disk. The database itself stays unlocked, so others may read it. The lock file is never
- * deleted: otherwise a process waiting for the deleted file and one creating a new file could both hold the lock. Only
- * SQLite may open the lock file, because closing any handle of a file releases the process's locks on it.
+ * Locks `path` until the returned function is called or the process ends. Throws StoreError `locked` if it is already locked, even
+ * by this process.
+ * Node.js has no flock, so SQLite provides the file lock: an exclusive transaction on the empty file `<path>-lock`. The system
+ * releases it with the process, child processes do not inherit it, and it works across containers that share the disk. The
+ * database stays unlocked, so others may read it. The lock file is never deleted: otherwise a process waiting for the deleted file
+ * and one creating a new file could both hold the lock. Only SQLite may open the lock file, because closing any handle of a file
+ * releases the process's locks on it.
  */
 export function lockForProcess(path: string): () => void {
   const file = `${path}-lock`;

@@ -10,10 +10,10 @@ import type { Store } from './store.ts';
 
 type Which = Pick<StoreOptions, 'kind' | 'path'> & Partial<Pick<StoreOptions, 'url' | 'schema' | 'lease'>>;
 
-/** Dependencies of a store. Only kind `postgres` uses them. */
+/** Only kind `postgres` uses them. */
 export interface StoreDeps {
   readonly env?: Env;
-  /** This process as a replica that can hold leases. Without it, only agent-wide rows can be written. */
+  /** Without it, only agent-wide rows can be written. */
   readonly replica?: ReplicaDeps;
 }
 
@@ -28,7 +28,7 @@ function settingsOf({ url, schema = 'delivery_watch' }: Which) {
   return { url, schema };
 }
 
-/** Opens the configured store. Rejects with StoreError; the message contains a remedy. */
+/** Rejects with StoreError. */
 export async function openStore(options: Which, { env = {}, replica }: StoreDeps = {}): Promise<Store> {
   const { kind, path } = options;
   if (kind === 'memory') return createMemoryStore();

@@ -6,10 +6,10 @@ import { StoreError } from './errors.ts';
 import { affectsAll, postgresError } from './postgres-errors.ts';
 import { parseAddress, readUrl } from './postgres-url.ts';
 
-/** A row. Values are text, 32-bit numbers, booleans or null; 64-bit numbers are returned as text. */
+/** Values are text, 32-bit numbers, booleans or null; 64-bit numbers are returned as text. */
 export type DatabaseRow = Readonly<Record<string, unknown>>;
 
-/** Kind of a statement. Each kind has a separate connection limit, so renewals never wait for reads or saves. */
+/** Each kind has a separate connection limit, so renewals never wait for reads or commits. */
 export type StatementKind = 'read' | 'write' | 'lease';
 
 export type PostgresDatabase = ReturnType<typeof createPostgresDatabase>;
@@ -22,7 +22,7 @@ export interface PostgresSettings {
 export interface PostgresDeps {
   readonly env: Env;
   readonly clock?: Clock;
-  /** Timeouts of a connection and of a statement (ms). */
+  /** In ms. */
   readonly timeouts?: { readonly connect: number; readonly statement: number };
   /** Timeout of a lease statement (ms): shorter than the interval between renewals. */
   readonly leaseTimeout?: number;
@@ -38,7 +38,7 @@ const CREATION_MS = 60_000;
 const CLOSE_MS = 1000;
 const IDLE_MS = 60_000;
 
-/** Runs at most `limit` tasks concurrently. An error that affects all tasks also fails all queued tasks. */
+/** Runs at most `limit` tasks concurrently. An error that affects all tasks also fails the queued ones. */
 function createLimit(limit: number) {
   const waiting: PromiseWithResolvers<void>[] = [];
   let running = 0;
@@ -61,7 +61,7 @@ function createLimit(limit: number) {
   };
 }
 
-/** Returns a statement with a timeout (ms). pg supports `query_timeout`, but its types lack it. */
+/** pg supports `query_timeout` (ms), but its types lack it. */
 function timed(text: string, values: readonly unknown[], timeout: number): QueryConfig {
   const config = { text, values: [...values], query_timeout: timeout };
   return config;
@@ -92,8 +92,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     connectionTimeoutMillis: timeouts.connect,
     idleTimeoutMillis: IDLE_MS,
     keepAlive: true,
-    // The server's timeout also ends statements that the client has abandoned. It is not set as a startup parameter, which
-    // PgBouncer rejects.
+    // The server's timeout also ends statements that the client has abandoned. PgBouncer rejects it as a startup parameter.
     onConnect: async client => {
       await client.query(timed(`SET statement_timeout = ${timeouts.statement}`, [], timeouts.connect));
     },
@@ -117,7 +116,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
         return result;
       } finally {
         client.off('error', ignore);
-        // After a failure the connection's state is unknown: close it.
+        // After a failure, the connection's state is unknown: close it.
         client.release(failed);
       }
     } catch (error) {
@@ -134,9 +133,8 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     /** Quoted name of the schema. */
     schema: `"${schema}"`,
     /**
-     * Runs one statement as a transaction, in bounded time. Rejects with StoreError; after `away`, `slow` and `io` the
-     * statement may have taken effect, or may do so later. 64-bit numbers are returned as text; a Buffer parameter is
-     * sent in the binary format.
+     * Runs one statement as a transaction, in bounded time. Rejects with StoreError; after `away`, `slow` and `io` the statement may
+     * have taken effect, or may do so later. A Buffer parameter is sent in the binary format.
      */
     query(use: StatementKind, sql: string, values: readonly unknown[] = []): Promise<readonly DatabaseRow[]> {
       if (closed) return Promise.reject(new StoreError('closed', subject));

@@ -1,9 +1,6 @@
 import { StoreError, type StoreReason } from './errors.ts';
 
-/**
- * Reasons of SQLSTATE codes that are more specific than their class
- * (postgresql.org/docs/current/errcodes-appendix.html). The texts replace PostgreSQL's messages, which name the user.
- */
+/** SQLSTATE codes (postgresql.org/docs/current/errcodes-appendix.html). The texts replace PostgreSQL's messages, which name the user. */
 const REASON_BY_SQLSTATE: Readonly<Record<string, readonly [StoreReason, string]>> = {
   '25006': ['standby', 'read-only transaction'],
   '28000': ['refused', 'pg_hba.conf rejects this user'],
@@ -70,10 +67,7 @@ function explain(error: Error): readonly [StoreReason, string] | undefined {
   return [REASON_BY_CLASS[code.slice(0, 2)] ?? 'io', `PostgreSQL ${code}`];
 }
 
-/**
- * Converts an error to StoreError; bugs are returned unchanged. The cause is dropped, because PostgreSQL's messages contain user
- * names and values.
- */
+/** Converts errors to StoreError, but not bugs. Drops the cause, because PostgreSQL's messages contain user names and values. */
 export function postgresError(error: unknown, subject: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError) return error;
   const found = explain(error);

@@ -10,7 +10,7 @@ export interface PostgresState {
   readonly replicas: readonly { readonly url: string; readonly accounts: number }[];
 }
 
-/** Inspects the database without writing, even while agents are running. Rejects with StoreError if an agent could not start with it. */
+/** Inspects the database without writing. Rejects with StoreError if an agent could not start with it. */
 export async function inspectPostgres(settings: PostgresSettings, deps: PostgresDeps): Promise<PostgresState> {
   const database = createPostgresDatabase(settings, deps);
   const { subject, schema } = database;

@@ -6,7 +6,7 @@ import { escapeText, textArray } from './postgres-text.ts';
 import type { Guard } from './store.ts';
 
 export interface Fence {
-  /** Returns the 64-bit epoch under which this process holds an account; undefined if it does not hold it. */
+  /** Returns the epoch under which this process holds an account; undefined if it does not hold it. */
   epochOf(account: string): string | undefined;
   /**
    * A parameterless query for the rows of `given (account text, epoch bigint)` that this process still holds. It locks
@@ -15,9 +15,9 @@ export interface Fence {
   readonly heldSql: string;
 }
 
-/** Changes of one account, and its epoch when the commit was requested. */
 interface Commit {
   readonly account: string;
+  /** The account's epoch when the commit was requested. */
   readonly epoch: string | undefined;
   readonly changes: readonly Change[];
   /** A commit with a guard is written by a separate statement. */
@@ -35,7 +35,7 @@ const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 const guardSql = (schema: string) =>
   `SELECT key FROM ${schema}.rows WHERE account = $8 AND key = $9 AND value = $10 FOR SHARE`;
 
-/** Returns the statement that writes commits in one round trip. It writes nothing if the lane's sequence differs from $2. */
+/** Writes commits in one round trip; nothing if the lane's sequence differs from $2. */
 const writeSql = (schema: string, heldSql: string, guard: string) => `
   WITH lane AS (
     UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
@@ -112,8 +112,9 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     guarded: writeSql(schema, held, guardSql(schema)),
     claim: claimSql(schema),
   };
-  /** Ids that may be in the database. `id` is undefined if the lane must be claimed before the next write. */
+  /** Ids that may be in the database. */
   let tried: string[] = [];
+  /** Undefined if the lane must be claimed before the next write. */
   let id: string | undefined;
   /** Number of statements known to have taken effect under this id. */
   let sequence = 0;
@@ -156,9 +157,7 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
   }
 
   return {
-    /** Registers the lane. Rejects with StoreError if the database cannot be written. */
     claim,
-    /** Writes the commits in one transaction, omitting accounts that this process does not hold. Rejects with StoreError. */
     write,
     /** Whether a write failed with an unknown outcome and may take effect until the next write returns. */
     isUnsettled: (): boolean => id === undefined && tried.length > 0,

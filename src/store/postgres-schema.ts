@@ -5,10 +5,7 @@ import type { DatabaseRow, PostgresDatabase } from './postgres-database.ts';
 /** Version of the tables and their rows. A schema with another version is refused. */
 const VERSION = 2;
 
-/**
- * `S` is the schema. With collation C, text compares by bytes, and an index supports prefix searches. Free space in each
- * page allows updates that leave the index unchanged.
- */
+/** `S` is the schema. With collation C, an index supports prefix searches. Free space allows updates that leave the index unchanged. */
 const TABLES = `CREATE TABLE S.rows (
      account text COLLATE "C" NOT NULL,
      key text COLLATE "C" NOT NULL,
@@ -65,7 +62,7 @@ export async function requirePostgresSchema(database: PostgresDatabase): Promise
   return version;
 }
 
-/** Creates the tables in one transaction, unless they exist. A lock makes replicas that start together wait. Rejects with StoreError. */
+/** Creates the tables in one transaction, unless they exist. A lock makes replicas that start together wait. */
 export async function createPostgresSchema(database: PostgresDatabase): Promise<void> {
   const { schema, subject } = database;
   const found = await versionOf((sql, values) => database.query('read', sql, values), database);

@@ -21,7 +21,7 @@ const MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
-/** Returns the problem of a URL without showing any part of it; undefined if it is valid. */
+/** Returns the problem of a URL, without any part of the URL; undefined if it is valid. */
 export function urlError(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) return FORM;
@@ -35,7 +35,7 @@ export function urlError(text: string): string | undefined {
   if (mode === 'verify-ca' && !url.searchParams.has('sslrootcert')) return 'needs sslrootcert for sslmode=verify-ca';
   try {
     const parts = [url.username, url.password, url.pathname].map(part => decodeURIComponent(part));
-    // PostgreSQL's protocol ends a string at NUL. This use of the result also keeps the bundler from dropping the calls, which may throw.
+    // PostgreSQL's protocol ends a string at NUL. Using the result also keeps the bundler from dropping the calls, which may throw.
     if (parts.some(part => part.includes('\0'))) return 'must have no %00';
   } catch {
     return 'has a % that does not begin an escape sequence';
@@ -43,7 +43,7 @@ export function urlError(text: string): string | undefined {
   return undefined;
 }
 
-/** Returns a warning if the connection to another host is unencrypted or unauthenticated; undefined otherwise. */
+/** Returns a warning if the connection to another host is unencrypted or unauthenticated. */
 export function urlWarning(text: string): string | undefined {
   const { hostname, searchParams } = new URL(text);
   const host = searchParams.get('host') ?? hostname;
@@ -88,7 +88,7 @@ export function readUrl(setting: SecretSetting, env: Env): string {
   }
 }
 
-/** Parses a PostgreSQL URL. Throws StoreError if the URL is invalid or names unreadable files. */
+/** Throws StoreError if the URL is invalid or names unreadable files. */
 export function parseAddress(text: string): PostgresAddress {
   const fault = urlError(text);
   if (fault !== undefined) throw new StoreError('refused', 'PostgreSQL', `store.url ${fault}`);

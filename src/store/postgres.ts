@@ -16,7 +16,7 @@ import { escapeText, unescapeText } from './postgres-text.ts';
 import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
 
 const GROUP_LIMIT = 2 ** 20;
-/** Number of lanes, which write concurrently. Each account always uses the same lane, which keeps its commits in order. */
+/** Lanes write concurrently. Each account always uses the same lane, which keeps its commits in order. */
 const LANES = 2;
 
 function laneOf(account: string): number {
@@ -46,7 +46,7 @@ function createPostgresStore(
     if (closed) throw new StoreError('closed', subject);
   }
 
-  /** If an earlier commit has an unknown outcome, writes an empty commit, so that the earlier one cannot take effect after the read. */
+  /** After a commit with an unknown outcome, writes an empty commit, so that the earlier one cannot take effect after the read. */
   async function settle(lane: number): Promise<void> {
     if (!lanes[lane]?.isUnsettled()) return;
     try {
@@ -68,7 +68,6 @@ function createPostgresStore(
     return database.query('read', sql, range);
   }
 
-  /** Returns the epoch for the account's changes. Throws StoreError if the account is not held. */
   function epochOf(account: string): string | undefined {
     if (account === NO_ACCOUNT) return undefined;
     const epoch = fence?.epochOf(account);
@@ -136,9 +135,8 @@ export interface PostgresStoreDeps extends PostgresDeps {
 }
 
 /**
- * Opens a store in a schema of a PostgreSQL database, which replicas share. Concurrent commits share one statement.
- * After `away`, `slow` and `io` a commit may still be written as a whole until the account's next commit or scan
- * returns, but not later. Rejects with StoreError.
+ * Opens a store that replicas share. Concurrent commits share one statement. After `away`, `slow` and `io` a commit may still be
+ * written as a whole until the account's next commit or scan returns, but not later. Rejects with StoreError.
  */
 export async function openPostgresStore(settings: PostgresSettings, deps: PostgresStoreDeps): Promise<Store> {
   return opened(settings, deps, async database => {
@@ -149,10 +147,7 @@ export async function openPostgresStore(settings: PostgresSettings, deps: Postgr
   });
 }
 
-/**
- * Opens the same store for another process, whether or not agents use it. It reads all rows, writes only agent-wide
- * rows and creates no tables. Rejects with StoreError if there is no schema of this version.
- */
+/** Opens the same store for another process, which may write only agent-wide rows. Rejects with StoreError. */
 export async function attachPostgresStore(settings: PostgresSettings, deps: PostgresDeps): Promise<Store> {
   return opened(settings, deps, async database => {
     await requirePostgresSchema(database);

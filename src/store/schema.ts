@@ -19,7 +19,7 @@ function pragma(db: DatabaseSync, name: string): number {
   return Number(db.prepare(`PRAGMA ${name}`).get()?.[name]);
 }
 
-/** Checks, without changes, that the file belongs to this program and has this version and its table. Accepts an empty file. */
+/** Checks that the file belongs to this program and has this version and its table. Accepts an empty file. */
 export function checkSchema(db: DatabaseSync, path: string): void {
   const version = pragma(db, 'user_version');
   if (pragma(db, 'application_id') !== APPLICATION_ID) {
@@ -35,7 +35,6 @@ export function checkSchema(db: DatabaseSync, path: string): void {
   db.prepare('SELECT account, key, value FROM rows');
 }
 
-/** Like `checkSchema`, but also throws if the file is empty. */
 export function requireSchema(db: DatabaseSync, path: string): void {
   checkSchema(db, path);
   if (pragma(db, 'user_version') === 0) throw new StoreError('missing', path, 'the file is empty');
@@ -54,7 +53,6 @@ export function proveWritable(db: DatabaseSync): void {
   transaction(db, () => db.exec(`PRAGMA user_version = ${VERSION}`));
 }
 
-/** Runs `work` in one transaction. All changes are committed when it returns; none are written if it throws. */
 function transaction(db: DatabaseSync, work: () => void): void {
   db.exec('BEGIN IMMEDIATE');
   try {

@@ -4,7 +4,7 @@ export interface Member {
   readonly accounts: ReadonlySet<string>;
 }
 
-/** Minimum difference in load for a move. Moving an account at a difference of one would only reverse the difference. */
+/** Minimum difference in load for a move. At a difference of one, a move would only reverse the difference. */
 const UNFAIR = 2;
 
 /**
@@ -37,7 +37,7 @@ export function assignAccounts(
   return new Map(shares.flatMap(({ id, share }) => share.map(account => [account, id] as const)));
 }
 
-/** Moves an account from the most to the least loaded member, newly assigned ones first. Returns false if no move improves the balance. */
+/** Moves an account from the most to the least loaded member, newly assigned ones first. Returns false if no move helps. */
 function moveOne(shares: readonly (Member & { readonly share: string[] })[]): boolean {
   const ranked = shares.toSorted((a, b) => a.share.length - b.share.length);
   for (const from of ranked.toReversed()) {

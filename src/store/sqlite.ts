@@ -6,16 +6,16 @@ import { StoreError, toStoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
-/** Uses comparisons instead of LIKE: they compare code points, have no wildcards and use the primary key. */
+/** Comparisons, unlike LIKE, compare code points, have no wildcards and use the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
-/** SQLite stores the length before the text, so this query does not read large values. */
+/** Does not read large values, because SQLite stores the length before the text. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
 /** Upper bound of all text: SQLite sorts blobs after text. */
 const ABOVE_TEXT = new Uint8Array();
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const CREATE = PUT.replace(/DO UPDATE.*/, 'DO NOTHING');
 const GET = 'SELECT value FROM rows WHERE account = ? AND key = ?';
-/** Looks up the key in one account after another: a scan of all rows would read gigabytes. */
+/** Looks up the key account by account: a scan of all rows would read gigabytes. */
 const BY_KEY = `
   WITH RECURSIVE known (account) AS (
     SELECT min(account) FROM rows
@@ -26,7 +26,7 @@ const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
 /** Maximum size of a group or of a slice of a larger commit (characters): about 20 ms of writing. */
 const GROUP_LIMIT = 2 ** 19;
-/** Time between transactions per committing account, and its maximum (ms). Hundreds of transactions a second would block on the disk. */
+/** Pause between transactions per committing account, and its maximum (ms). Hundreds of transactions a second would block on the disk. */
 const [SPACING_PER_ACCOUNT, MAX_SPACING] = [0.1, 50];
 /** Minimum number of accounts at which commits are delayed. */
 const MANY_ACCOUNTS = 20;
@@ -53,7 +53,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
-  /** Writes one transaction in slices, yielding to the event loop between them. Returns, for each commit, whether its guard held. */
+  /** Writes one transaction in slices, yielding to the event loop between them. Returns whether each commit's guard held. */
   async function write(commits: readonly Commit[]): Promise<readonly boolean[]> {
     let weight = 0;
     const written: boolean[] = [];
@@ -82,7 +82,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     }
   }
 
-  // A locked database fails all queued commits. Otherwise each of them would block the process while it waits for the lock.
+  // A locked database fails all queued commits. Otherwise each of them would block the process.
   const isLocked = (error: unknown) => {
     const converted = toStoreError(error, file);
     return converted instanceof StoreError && converted.reason === 'locked';
@@ -154,18 +154,15 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
 }
 
 /**
- * Opens a store in an SQLite file for one process; others may read it. A commit is synced before it returns. Concurrent
- * commits share a transaction and its fsync, which blocks. A commit that failed with `io` may still appear if the
- * process dies right after. Rejects with StoreError.
+ * Opens a store for one process; others may read it. A commit is synced before it returns. Concurrent commits share a transaction
+ * and its fsync, which blocks. A commit that failed with `io` may still appear if the process dies right after. Rejects with
+ * StoreError.
  */
 export async function openSqliteStore({ path }: { path: string }): Promise<Store> {
   return open(openDatabase(path));
 }
 
-/**
- * Opens the same store for another process, even while the agent is using it. Meant for a few rows: it blocks for up to 5 s
- * while the agent writes. Rejects with StoreError if there is no file of this version.
- */
+/** Opens the same store for another process. Blocks for up to 5 s while the agent writes. Rejects with StoreError. */
 export async function attachSqliteStore({ path }: { path: string }): Promise<Store> {
   return open(attachDatabase(path));
 }

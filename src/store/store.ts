@@ -6,28 +6,27 @@ export { isGuardFailed, isNotHeld, isUndone } from './errors.ts';
 export interface Store {
   /** Returns the account's rows with this key prefix, in no particular order. Includes every commit that has returned. */
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
-  /** Returns the sizes of these rows' values in bytes, without reading the values. As current as `scan`. */
+  /** Returns the sizes of these rows' values (bytes) without reading the values. As current as `scan`. */
   sizes(account: string, prefix: string): Promise<ReadonlyMap<string, number>>;
   /** Returns the value of a key in every account with such a row. */
   valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
   /**
-   * Writes all changes or none, durably; the last change of a key wins. Commits of an account are applied in order. A
-   * failed commit leaves the store usable and does not affect others. The transaction itself checks the lease and the
-   * guard: rejects with `not_held` if another replica holds the account, and with `guard_failed` if the guard's row has
-   * another value.
+   * Writes all changes or none, durably; the last change of a key wins. Commits of an account are applied in order. A failed commit
+   * does not affect others. The transaction itself checks lease and guard: rejects with `not_held` if another replica holds the
+   * account, and with `guard_failed` if the guard's row has another value.
    */
   commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void>;
-  /** Writes an agent-wide row if the key does not exist; an existing row stays unchanged. */
+  /** Writes an agent-wide row unless the key exists. */
   create(key: string, value: string): Promise<void>;
   /** Returns the URLs of the replicas that renewed in time. Undefined if the store belongs to one agent. */
   agents?(): Promise<readonly string[]>;
   /** Completes accepted commits and refuses new ones. Closing again does nothing. */
   close(): Promise<void>;
-  /** Leases of the replicas. Undefined if the store belongs to this process alone, which then holds every account. */
+  /** Undefined if the store belongs to this process alone, which then holds every account. */
   readonly replicas?: Replicas;
 }
 
-/** A row of any account, and the value it must have when a commit is written. */
+/** A row, and the value it must have when a commit is written. */
 export interface Guard {
   readonly account: string;
   readonly key: string;
@@ -56,8 +55,8 @@ export interface Sharing {
 }
 
 /**
- * Result of a renewal. Unlisted accounts are unchanged. Lost accounts are listed at each renewal until released, excess
- * accounts also, except if the renewal was cut short by a slow or failing database.
+ * Unlisted accounts are unchanged. Lost accounts are listed at each renewal until released; excess ones too, unless a slow or
+ * failing database cut the renewal short.
  */
 export interface RenewalResult {
   /** Accounts that this replica now holds and may open. */
@@ -69,22 +68,20 @@ export interface RenewalResult {
 }
 
 /**
- * Leases on accounts. At most one replica holds an account, for the lease time after its last renewal. The database
- * counts from the renewal; the replica itself counts from its request. Each lease has an epoch, which `Store.commit`
- * checks.
+ * Leases on accounts. At most one replica holds an account, for the lease time after its last renewal: the database counts from
+ * the renewal, the replica from its request. `Store.commit` checks the lease's epoch.
  */
 export interface Replicas {
   readonly self: Replica;
   readonly leaseTime: number;
   /**
-   * Renews leases, acquires free accounts up to a fair share of `accounts`, and returns excess ones. Calls are
-   * serialized. An account is gained again only after it was released. Rejects with StoreError while the database is
-   * unavailable, unless it has newly lost accounts to report.
+   * Renews leases and acquires free accounts up to a fair share of `accounts`. Calls are serialized. An account is gained again
+   * only after it was released. Rejects with StoreError while the database is unavailable, unless accounts were newly lost.
    */
   renew(accounts: readonly string[]): Promise<RenewalResult>;
-  /** Releases closed accounts; lost accounts are only dropped from memory. Rejects with StoreError; the accounts then count as lost. */
+  /** Releases closed accounts and drops lost ones. If it rejects with StoreError, the closed accounts count as lost. */
   release(accounts: readonly string[]): Promise<void>;
-  /** Removes this replica from the list of running replicas, at shutdown after all accounts were released. Rejects with StoreError. */
+  /** Removes this replica at shutdown, after all accounts were released. Rejects with StoreError. */
   leave(): Promise<void>;
   /** Returns the remaining lease time by this process's clock (ms); 0 if the lease may have expired. */
   remaining(account: string): number;
