@@ -51,7 +51,7 @@ const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[])
 ];
 
 /** Creates leases in PostgreSQL; see docs/adr/0015-leases.md. */
-export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): Required<LeaseParts> {
+export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): LeaseParts {
   const sql = leaseStatements(database.schema);
   const query = (text: string, ...values: unknown[]) => database.query('lease', text, values);
   let since = 0;

@@ -9,8 +9,10 @@ import { parseAddress, readUrl } from './postgres-url.ts';
 /** Values are text, 32-bit numbers, booleans or null; 64-bit numbers are returned as text. */
 export type DatabaseRow = Readonly<Record<string, unknown>>;
 
+export type DatabaseQuery = (sql: string, values?: readonly unknown[]) => Promise<readonly DatabaseRow[]>;
+
 /** Each kind has a separate connection limit, so renewals never wait for reads or commits. */
-export type StatementKind = 'read' | 'write' | 'lease';
+type StatementKind = 'read' | 'write' | 'lease';
 
 export type PostgresDatabase = ReturnType<typeof createPostgresDatabase>;
 
@@ -146,18 +148,15 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       return result;
     },
     /** Runs `work` in one transaction, which is rolled back if it rejects. Each statement may take a minute. Rejects with StoreError. */
-    transaction: <T>(
-      work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly DatabaseRow[]>) => Promise<T>,
-    ): Promise<T> =>
+    transaction: (work: (query: DatabaseQuery) => Promise<void>): Promise<void> =>
       withClient(async client => {
-        const query = (sql: string, values: readonly unknown[] = []) => run(client, sql, values, CREATION_MS);
+        const query: DatabaseQuery = (sql, values = []) => run(client, sql, values, CREATION_MS);
         await query('BEGIN');
         await query(`SET LOCAL statement_timeout = ${CREATION_MS}`);
         // A disconnected replica must not keep the lock that other replicas wait for.
         await query(`SET LOCAL idle_in_transaction_session_timeout = ${CREATION_MS}`);
-        const result = await work(query);
+        await work(query);
         await query('COMMIT');
-        return result;
       }),
     /** Runs `last`, waits for running statements and ends all connections, each step within `CLOSE_MS`. `last` must not reject. */
     async close(last?: () => Promise<unknown>): Promise<void> {

@@ -75,14 +75,6 @@ export function postgresError(error: unknown, subject: string): unknown {
 }
 
 /** Reasons that concern the database rather than a statement: every other statement would fail, too. */
-const AFFECTING_ALL: ReadonlySet<StoreReason> = new Set([
-  'away',
-  'slow',
-  'standby',
-  'refused',
-  'untrusted',
-  'full',
-  'foreign',
-]);
+const AFFECTING_ALL: readonly StoreReason[] = ['away', 'slow', 'standby', 'refused', 'untrusted', 'full', 'foreign'];
 
-export const affectsAll = (error: unknown): boolean => error instanceof StoreError && AFFECTING_ALL.has(error.reason);
+export const affectsAll = (error: unknown) => error instanceof StoreError && AFFECTING_ALL.includes(error.reason);

@@ -1,6 +1,6 @@
 import { StoreError } from './errors.ts';
 import { LEASE_TABLES } from './leases-sql.ts';
-import type { DatabaseRow, PostgresDatabase } from './postgres-database.ts';
+import type { DatabaseQuery, PostgresDatabase } from './postgres-database.ts';
 
 /** Version of the tables and their rows. A schema with another version is refused. */
 const VERSION = 2;
@@ -19,13 +19,12 @@ const TABLES = `CREATE TABLE S.rows (
    ) WITH (fillfactor = 50);
    ${LEASE_TABLES}`;
 
-type Query = (sql: string, values?: readonly unknown[]) => Promise<readonly DatabaseRow[]>;
-
-/** Returns the version of the schema's contents; 0 if the schema is missing or empty. */
-async function versionOf(
-  query: Query,
-  { schema, subject }: PostgresDatabase,
+/** Returns the version; 0 if the schema is missing or empty. Rejects with StoreError for any other version than 0 and this one. */
+export async function readSchema(
+  database: PostgresDatabase,
+  query: DatabaseQuery = (sql, values) => database.query('read', sql, values),
 ): Promise<{ version: number; exists: boolean }> {
+  const { schema, subject } = database;
   const name = schema.slice(1, -1);
   const [found] = await query(
     `SELECT n.oid IS NOT NULL AS exists, to_regclass($1 || '.schema_version') IS NOT NULL AS ours,
@@ -43,35 +42,19 @@ async function versionOf(
     `SELECT max(version) AS version FROM ${schema}.schema_version WHERE program = 'delivery-watch'`,
   );
   if (row === undefined || row.version === null) throw new StoreError('foreign', `the schema ${name} of ${subject}`);
-  return { version: Number(row.version), exists };
-}
-
-/** Checks the version of a schema. Throws for any version other than this one or 0 (missing or empty schema). */
-function checkVersion(version: number, subject: string): void {
-  if (version === 0 || version === VERSION) return;
+  const version = Number(row.version);
+  if (version === VERSION) return { version, exists };
   const reason = version > VERSION ? 'newer' : 'older';
   throw new StoreError(reason, subject, `schema ${version}, this version has ${VERSION}`);
 }
 
-/** Returns the version. Rejects with StoreError if the schema is missing or of another version. Changes nothing. */
-export async function requirePostgresSchema(database: PostgresDatabase): Promise<number> {
-  const { subject, schema } = database;
-  const { version } = await versionOf((sql, values) => database.query('read', sql, values), database);
-  checkVersion(version, subject);
-  if (version === 0) throw new StoreError('missing', `the schema ${schema.slice(1, -1)} of ${subject}`);
-  return version;
-}
-
 /** Creates the tables in one transaction, unless they exist. A lock makes replicas that start together wait. */
 export async function createPostgresSchema(database: PostgresDatabase): Promise<void> {
-  const { schema, subject } = database;
-  const found = await versionOf((sql, values) => database.query('read', sql, values), database);
-  checkVersion(found.version, subject);
-  if (found.version === VERSION) return;
+  const { schema } = database;
+  if ((await readSchema(database)).version === VERSION) return;
   await database.transaction(async query => {
     await query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`delivery-watch ${schema}`]);
-    const { version, exists } = await versionOf(query, database);
-    checkVersion(version, subject);
+    const { version, exists } = await readSchema(database, query);
     if (version === VERSION) return;
     // Only if missing: a role that owns its schema may lack the privilege to create one.
     if (!exists) await query(`CREATE SCHEMA ${schema}`);

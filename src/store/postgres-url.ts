@@ -3,15 +3,6 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Env, SecretSetting } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
 
-export interface PostgresAddress {
-  readonly host: string;
-  readonly port: number;
-  readonly database: string;
-  readonly user: string | undefined;
-  readonly password: string | undefined;
-  readonly ssl: false | ConnectionOptions;
-}
-
 const DEFAULT_PORT = 5432;
 
 /** Supported libpq parameters (postgresql.org/docs/current/libpq-connect.html). */
@@ -62,11 +53,11 @@ function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {
     const file = parameters.get(name);
     return file === null ? undefined : readFileSync(file, 'utf8');
   };
-  const [ca, cert, key] = [read('sslrootcert'), read('sslcert'), read('sslkey')];
+  const ca = read('sslrootcert');
   return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
+    ca,
+    cert: read('sslcert'),
+    key: read('sslkey'),
     // Like libpq: `require` checks the certificate only if a root certificate is set.
     ...(mode === 'require' && ca === undefined ? { rejectUnauthorized: false } : {}),
     ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
@@ -89,7 +80,7 @@ export function readUrl(setting: SecretSetting, env: Env): string {
 }
 
 /** Throws StoreError if the URL is invalid or names unreadable files. */
-export function parseAddress(text: string): PostgresAddress {
+export function parseAddress(text: string) {
   const fault = urlError(text);
   if (fault !== undefined) throw new StoreError('refused', 'PostgreSQL', `store.url ${fault}`);
   const { hostname, port, username, password, pathname, searchParams } = new URL(text);

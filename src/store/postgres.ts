@@ -11,7 +11,7 @@ import {
 } from './postgres-database.ts';
 import { affectsAll } from './postgres-errors.ts';
 import { createLane, type Fence } from './postgres-lane.ts';
-import { createPostgresSchema, requirePostgresSchema } from './postgres-schema.ts';
+import { createPostgresSchema, readSchema } from './postgres-schema.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
 import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
 
@@ -27,7 +27,7 @@ function laneOf(account: string): number {
 
 export interface LeaseParts {
   readonly fence: Fence;
-  readonly replicas?: Replicas;
+  readonly replicas: Replicas;
 }
 
 function createPostgresStore(
@@ -138,19 +138,21 @@ export interface PostgresStoreDeps extends PostgresDeps {
  * Opens a store that replicas share. Concurrent commits share one statement. After `away`, `slow` and `io` a commit may still be
  * written as a whole until the account's next commit or scan returns, but not later. Rejects with StoreError.
  */
-export async function openPostgresStore(settings: PostgresSettings, deps: PostgresStoreDeps): Promise<Store> {
-  return opened(settings, deps, async database => {
+export const openPostgresStore = (settings: PostgresSettings, deps: PostgresStoreDeps): Promise<Store> =>
+  opened(settings, deps, async database => {
     await createPostgresSchema(database);
     const store = createPostgresStore(database, deps.leasesOf?.(database) ?? {});
     await store.claim();
     return store;
   });
-}
 
 /** Opens the same store for another process, which may write only agent-wide rows. Rejects with StoreError. */
 export async function attachPostgresStore(settings: PostgresSettings, deps: PostgresDeps): Promise<Store> {
   return opened(settings, deps, async database => {
-    await requirePostgresSchema(database);
+    const { version } = await readSchema(database);
+    if (version === 0) {
+      throw new StoreError('missing', `the schema ${database.schema.slice(1, -1)} of ${database.subject}`);
+    }
     return createPostgresStore(database, {});
   });
 }
