@@ -35,7 +35,7 @@ function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefi
   return silencedBy === undefined ? 'firing' : 'silenced';
 }
 
-/** Returns the source of an account's alert counts. Each of `rules` always has a series for each state. */
+/** Counts an account's alerts. Each of `rules` always has a series for each state. */
 export function alertsSource(
   account: string,
   rules: readonly { readonly name: string }[],

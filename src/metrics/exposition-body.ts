@@ -18,12 +18,12 @@ export interface Fragment {
 export type Body = ReturnType<typeof createBody>;
 
 /**
- * Fragments of at least this length are deflated separately, shorter ones together with their neighbours (characters). A
- * call to zlib takes about 10 µs regardless of length. It shrinks a single line by a tenth, but 64 lines by a factor of 15.
+ * Fragments of at least this length (characters) are deflated separately, shorter ones with their neighbours: a call to zlib takes
+ * about 10 µs, and shrinks a single line by a tenth but 64 lines by a factor of 15.
  */
 const LONG = 4096;
 
-/** Fragments per chunk. If a short fragment changes, the short texts of its chunk are deflated again: at most 256 KiB. */
+/** Fragments per chunk. A changed short fragment deflates the short texts of its chunk again: at most 256 KiB. */
 const CHUNK_SIZE = 64;
 
 export function createFragment(): Fragment {
@@ -89,7 +89,7 @@ export function createBody(fragments: readonly Fragment[], charset: Charset) {
     chunks.push(fragments.slice(start, start + CHUNK_SIZE));
   }
 
-  /** Renders each part of every chunk by `toResult` and caches the newest results of each chunk. */
+  /** Caches the newest results of each chunk. */
   function createRenderer<T>(toResult: (part: string | GzipBlock) => T) {
     const newest: { version: number; results: readonly T[] }[] = [];
     return function* (): Generator<void, readonly T[], void> {

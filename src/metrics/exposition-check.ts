@@ -10,7 +10,7 @@ const ENDING: Readonly<Record<FamilyType, RegExp>> = {
   info: /._info$/,
 };
 
-/** Suffixes that OpenMetrics appends to the name of a family, which other families must not use. */
+/** Suffixes that OpenMetrics appends to a family's name; other families must not use the resulting names. */
 const RESERVED: Readonly<Record<FamilyType, readonly string[]>> = {
   gauge: [],
   counter: ['_total', '_created'],

@@ -3,7 +3,7 @@ import type { Charset, Fragment } from './exposition-body.ts';
 import type { Family, Sample } from './family.ts';
 
 export interface Part {
-  /** Identifies the part. Usually the name of the family. */
+  /** Usually the name of the family. */
   readonly key: string;
   readonly family: Family;
 }
@@ -15,7 +15,7 @@ export interface Encoding {
   header(family: Family, format: Format): string;
   /** Returns the header with its frame, or an empty string if there are no samples. */
   framed(header: string, samples: readonly Fragment[]): string;
-  /** Returns a function that encodes the samples belonging to a part of a family. It skips repeated series. */
+  /** Returns a function that encodes the samples belonging to the part, without repeated series. */
   samples(part: Part, account: string | undefined, format: Format): (samples: readonly Sample[]) => string;
   /** Whether these samples differ between OpenMetrics and text. */
   hasExemplars(family: Family, samples: readonly Sample[]): boolean;

@@ -9,7 +9,7 @@ import { isComplete, type NativeHistogram, ZERO_THRESHOLD } from './native-histo
  * because V8 joins, compares and copies them as fast as bytes.
  */
 
-/** Encodes an unsigned number of at most 53 bits. */
+/** `value`: at most 53 bits, unsigned. */
 function varint(value: number): string {
   if (value < 128) return String.fromCharCode(value);
   let bytes = '';
@@ -21,7 +21,7 @@ function varint(value: number): string {
   return bytes + String.fromCharCode(rest);
 }
 
-/** Encodes a signed number as `sint32` or `sint64`. */
+/** For `sint32` and `sint64`. */
 const zigzag = (value: number) => varint(value < 0 ? -2 * value - 1 : 2 * value);
 
 const WIRE = { varint: 0, double: 1, bytes: 2 } as const;
@@ -38,7 +38,7 @@ function double(value: number): string {
   return String.fromCharCode(byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7));
 }
 
-/** Encodes text as UTF-8; lone surrogates become U+FFFD. */
+/** Lone surrogates become U+FFFD. */
 const utf8 = (text: string) => (/[^\0-\x7f]/.test(text) ? Buffer.from(text).toString('latin1') : text);
 
 const FAMILY = { name: tag(1, 'bytes'), help: tag(2, 'bytes'), type: tag(3, 'varint'), metric: tag(4, 'bytes') };
@@ -74,7 +74,7 @@ function timestamp(ms: number): string {
 
 const created = (field: string, since: number | undefined) => (since === undefined ? '' : field + timestamp(since));
 
-/** Returns a function that encodes LabelPairs with this name, which is encoded once. */
+/** Returns a function that encodes LabelPairs, so that the name is encoded only once. */
 function labelOf(name: string): (value: string) => string {
   const lead = LABEL.name + sized(name) + LABEL.value;
   return value => sized(lead + sized(utf8(value)));
@@ -156,10 +156,7 @@ function parts(family: Family): readonly Part[] {
   return family.type === 'histogram' ? [{ key: family.name + NATIVE, family }, all] : [all];
 }
 
-/**
- * Encodes the `metric` fields of samples. A histogram is written at its `_count`, which comes last. Repeated labels are
- * skipped, as in text.
- */
+/** Encodes `metric` fields. A histogram is written at its `_count`, which comes last. */
 function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
   const seriesOf = key.endsWith(NATIVE) ? nativeSeries : classicSeries;
   const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);

@@ -10,7 +10,7 @@ function escapeLabelValue(value: string): string {
   return /[\\"\n\ud800-\udfff]/.test(value) ? value.toWellFormed().replace(/[\\"\n]/g, escapeOne) : value;
 }
 
-/** Returns the family's name in HELP, TYPE and UNIT lines: OpenMetrics removes the suffix of counters and infos. */
+/** Returns the name in HELP, TYPE and UNIT lines: OpenMetrics removes the suffix of counters and infos. */
 export function familyName(family: Family, format: Format): string {
   if (format === 'text' || family.isUnknown) return family.name;
   if (family.type === 'counter') return family.name.replace(/_total$/, '');
@@ -35,11 +35,11 @@ export function renderHeader(family: Family, format: Format): string {
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 
-/** Renders an exemplar. Its label set has 40 characters; OpenMetrics allows 128. */
+/** The label set has 40 characters; OpenMetrics allows 128. */
 const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
-/** Writes the lines of samples. Repeated series are skipped, because the formats forbid them. */
+/** Skips repeated series, because the formats forbid them. */
 export function createLines(
   family: Family,
   account: string | undefined,

@@ -22,7 +22,7 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   protobuf: 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
 };
 
-/** Maximum duration of a slice (ms): a scrape gets half of a busy process's time. */
+/** Maximum duration of a slice (ms). */
 const MAX_SLICE = 20;
 
 interface RenderOptions {
@@ -57,8 +57,8 @@ interface View {
 }
 
 /**
- * Creates the exposition of `sources`. Throws if their families conflict. Later errors of a source are passed to `onError`;
- * the source is then omitted until its revision changes. Omits accounts that `isShown` rejects at the time of a call.
+ * Throws if families of `sources` conflict. Later errors of a source are passed to `onError`; the source is then omitted until its
+ * revision changes. Omits accounts that `isShown` rejects at the time of a call.
  */
 export function createExposition(
   sources: readonly Source[],
@@ -78,15 +78,15 @@ export function createExposition(
     return inProtobuf;
   }
   return {
-    /** Replaces the sources, throwing like `createExposition`. Rendered text of unchanged sources is kept. */
+    /** Throws like `createExposition`. Rendered text of unchanged sources is kept. */
     use(next: readonly Source[]): void {
       if (next === current) return;
       inText.use(next);
       current = next;
     },
     /**
-     * Returns the complete exposition of the sources in `scope`; empty for an unknown account. Throws the error of a
-     * source, or an Error for samples of a family that the source does not list. The next call then reads the source again.
+     * Returns the complete exposition of `scope`; empty for an unknown account. Rethrows errors of `onError`; the next call then
+     * reads the source again.
      */
     render(options: RenderOptions): Buffer {
       const steps = of(options.format).work(options);
@@ -138,7 +138,6 @@ function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, reado
   return samples;
 }
 
-/** Renders the samples of a source by family, separately for OpenMetrics if they have exemplars. */
 function* rendered(
   { source: { account, families: owned } }: Shown,
   samples: ReadonlyMap<string, readonly Sample[]>,
@@ -163,7 +162,6 @@ function createRendering(encoding: Encoding, onError: (source: Source, error: un
   let views = new Map<readonly Shown[], Map<Format, View>>();
   let latestVersion = 0;
 
-  /** Renders a source again if its revision changed. Yields between parts. */
   function* refresh(shown: Shown): Generator<void, void, void> {
     const { account } = shown.source;
     const isOmitted = account !== undefined && !isShown(account);

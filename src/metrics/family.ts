@@ -9,16 +9,13 @@ export interface Family<L extends string = string> {
   readonly name: string;
   readonly type: FamilyType;
   readonly help: string;
-  /**
-   * Exposes a counter as `unknown` in OpenMetrics, under its full name. Needed if a gauge has the name without `_total`,
-   * which OpenMetrics would use for the counter.
-   */
+  /** Exposes a counter as `unknown` in OpenMetrics, under its full name, because a gauge has the name without `_total`. */
   readonly isUnknown?: true;
-  /** Label names in output order. Series about an account have the label `account` first. */
+  /** In output order. Series about an account also have the label `account`, first. */
   readonly labels: readonly L[];
 }
 
-/** Value of one series. A histogram has one sample per line, with `suffix` and, for buckets, the label `le`; its count comes last. */
+/** A histogram has one sample per line, with `suffix` and, for buckets, the label `le`; its count comes last. */
 export interface Sample<L extends string = string> {
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
@@ -67,13 +64,13 @@ export const info = define('info');
 export interface Source {
   readonly account?: string;
   readonly families: readonly Family[];
-  /** Returns an identity of the current samples, compared by `===`: `samples()` is called again only if it changes. */
+  /** Returns an identity of the current samples: `samples()` is called again only if it changes (`===`). */
   revision(): unknown;
   /** Returns samples by family name. Families without samples are not exposed for this source. */
   samples(): ReadonlyMap<string, readonly Sample[]>;
 }
 
-/** Returns the source without unwanted families; the same object if all are wanted. */
+/** Returns the same object if all families are wanted. */
 export function onlyFamilies(source: Source, isWanted: (family: Family) => boolean): Source {
   const families = source.families.filter(isWanted);
   if (families.length === source.families.length) return source;
@@ -85,7 +82,7 @@ export function onlyFamilies(source: Source, isWanted: (family: Family) => boole
   };
 }
 
-/** State of a histogram. `counts` is not cumulative and has one element more than `bounds`, for values above the last bound. */
+/** `counts` is not cumulative and has one element more than `bounds`, for values above the last bound. */
 export interface HistogramState {
   readonly counts: number[];
   sum: number;
@@ -100,14 +97,14 @@ export function createHistogram(bounds: readonly number[], isNative = true): His
   return isNative ? { ...classic, native: createNative() } : classic;
 }
 
-/** Returns a stored histogram. Replaces one without native buckets, which was never exposed, with an empty one. */
+/** Replaces a histogram without native buckets, which was never exposed, with an empty one. */
 export const withNative = (stored: HistogramState, bounds: readonly number[]): HistogramState =>
   stored.native ? stored : createHistogram(bounds);
 
 /** Rounds a sum to a millionth, to hide floating-point errors. */
 export const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
-/** Adds a value to a histogram. `bounds` are inclusive upper bounds in ascending order. */
+/** `bounds`: inclusive upper bounds in ascending order. */
 export function observeValue(
   histogram: HistogramState,
   bounds: readonly number[],
@@ -124,7 +121,7 @@ export function observeValue(
   histogram.exemplars[index] = { ...exemplar, value };
 }
 
-/** Returns the samples of one histogram series. `since`: its start (ms since the Unix epoch). */
+/** `since`: start of the series (ms since the Unix epoch). */
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],

@@ -1,6 +1,6 @@
 import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 
-/** A part of a gzip body: separately deflated text that can be joined with others in any order. */
+/** Separately deflated text that can be joined with others in any order. */
 export interface GzipBlock {
   /** Raw deflate blocks that end on a byte boundary and are not marked as last. */
   readonly deflated: Uint8Array;
@@ -10,10 +10,7 @@ export interface GzipBlock {
   readonly operator: number;
 }
 
-/**
- * Level 1 takes a third of level 6's time and 3 % more bytes on exposition text, because neighbouring lines differ little.
- * A smaller window or `memLevel` saves 5 µs of set-up per call and doubles the bytes.
- */
+/** Level 1 takes a third of level 6's time for 3 % more bytes, because neighbouring lines of an exposition differ little. */
 const OPTIONS = { level: 1, finishFlush: constants.Z_SYNC_FLUSH };
 
 /** No file name, no modification time, unknown system (RFC 1952 §2.3). */

@@ -23,10 +23,7 @@ const BOUNDS: readonly number[] = [
   0.8408964152537144, 0.9170040432046711, 1,
 ].map(half => half * 2);
 
-/**
- * Maximum number of populated buckets per series, as recommended by client_golang and OpenTelemetry. Beyond it, pairs of
- * buckets are merged.
- */
+/** Recommended by client_golang and OpenTelemetry. Beyond it, pairs of buckets are merged. */
 const MAX_POPULATED = 160;
 
 export const createNative = (): NativeHistogram => ({ schema: FINEST, zero: 0, first: 0, counts: [], populated: 0 });

@@ -1,6 +1,6 @@
 import { type Family, gauge, type Sample } from './family.ts';
 
-/** Objectives for an account's messages. Times in milliseconds. */
+/** Times in milliseconds. */
 export interface Objectives {
   /** Target share of finished messages that are delivered, above 0 and below 1. */
   readonly delivered: number;
@@ -8,13 +8,12 @@ export interface Objectives {
   readonly onTime: number;
   readonly onTimeWithin: number;
   readonly window: number;
-  /** Age at which an entry of the dead-letter queue counts as too old. */
   readonly dlqMaxAge: number;
 }
 
 export const OBJECTIVES = ['delivered', 'on_time'] as const;
 
-/** Families with the configured objectives. Rules and dashboards join with these families instead of being generated per account. */
+/** Rules and dashboards join with these families instead of being generated per account. */
 export const objectiveFamilies = {
   ratio: gauge(
     'delivery_objective_ratio',

@@ -79,7 +79,7 @@ export const ownFamilies = {
   ),
 } as const;
 
-/** Returns the family with plan, state and labels of each account. Its label names are the union over all accounts. */
+/** The label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
     'Plan and state of the account, as recorded by the last token reset, and its configured labels; always 1.';
@@ -119,7 +119,6 @@ interface KeptSeries<L extends string> {
   readonly since: number;
 }
 
-/** A counter that keeps its series in this process, for rendering by `createExposition`. */
 export interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly (Sample<L> & KeptSeries<L>)[];
   total(): number;
@@ -127,7 +126,7 @@ export interface KeptCounter<L extends string> extends Counter<L> {
   readonly series: Map<string, KeptSeries<L>>;
 }
 
-/** `before`: the counter that this one replaces. Both share the predefined series, so that late increments of the old one count. */
+/** `before`: the replaced counter. Both share the predefined series, so that late increments of the old one count. */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly KnownSeries<L>[],

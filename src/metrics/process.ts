@@ -8,12 +8,12 @@ import {
 import type { Counter, Histogram } from '../kit/counter.ts';
 import { type FamilyType, formatLe, type Sample, type Source } from './family.ts';
 
-/** Metrics of this process from prom-client: process_*, nodejs_* and delivery_watch_* families without the label account. */
+/** Metrics from prom-client. */
 export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 export interface ProcessInfo {
   readonly version: string;
-  /** Digest of the active configuration, which reveals differences within a fleet. */
+  /** Reveals differences within a fleet. */
   readonly configHash: string;
   readonly configLoadedAt: number;
   /** Values of the label `endpoint` whose series exist from startup on. */
@@ -54,7 +54,7 @@ function toSample({ value, labels, metricName }: PromValue, name: string, type: 
   return { labels: texts, value, ...(suffix ? { suffix } : {}), ...(isCounted ? { since: SINCE } : {}) };
 }
 
-/** Attaches the complete series to each `_count` sample, which follows its buckets and sum. */
+/** Completes each `_count` sample, which follows its buckets and sum. */
 function withWhole(samples: readonly Sample[]): readonly Sample[] {
   let buckets: Sample[] = [];
   let sum = 0;
@@ -139,7 +139,7 @@ export function createProcessMetrics(info: ProcessInfo) {
     } satisfies Histogram<'endpoint'>,
     spans: { inc: (labels, by = 1) => spans.inc(labels, by) } satisfies Counter<'about' | 'outcome'>,
     configRead: (isValid: boolean): void => lastReload.set(isValid ? 1 : 0),
-    /** Records that another configuration is active. `at` is in ms since the Unix epoch. */
+    /** `at`: ms since the Unix epoch. */
     configLoaded(hash: string, at: number): void {
       configInfo.reset();
       configInfo.set({ hash }, 1);

@@ -1,7 +1,6 @@
 import { createGlob } from '../kit/glob.ts';
 import { onlyFamilies, type Source } from './family.ts';
 
-/** Returns a function that checks whether a text matches any of these patterns. */
 export function createGlobs(patterns: readonly string[]): (text: string) => boolean {
   const globs = patterns.map(createGlob);
   return text => globs.some(matches => matches(text));
@@ -13,8 +12,8 @@ interface Account {
 }
 
 /**
- * Returns a function that removes the excluded families of each account. The returned source stays the same object until
- * the source or its exclusions change, so that its rendered text is kept.
+ * Returns a function that removes the excluded families of each account. A returned source stays the same object until the
+ * original or its exclusions change, so that its rendered text is kept.
  */
 export function createShownSources(): (sources: readonly Source[], accounts: readonly Account[]) => readonly Source[] {
   const known = new WeakMap<Source, { readonly excluded: string; readonly shown: Source }>();

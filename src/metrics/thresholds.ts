@@ -23,10 +23,7 @@ export interface Growth {
   readonly many: number;
 }
 
-/**
- * Growth of the dead-letter queue, immediate and hourly. Smaller growth is normal: a queue of a few dozen doubles within a
- * day and shrinks again.
- */
+/** Growth of the dead-letter queue, immediate and hourly. A queue of a few dozen normally doubles within a day and shrinks again. */
 export const DLQ_AT_ONCE: Growth = { share: 0.2, fewest: 20, many: 50 };
 export const DLQ_BY_THE_HOUR: readonly Growth[] = [
   { share: 1, fewest: 4, many: 100 },
@@ -39,8 +36,8 @@ export const DLQ_EXPIRING = 0.8;
 export const CALLBACKS_FAILED = 0.25;
 
 /**
- * Growth of a waitlist within an hour at which the page reports it as growing: the minimum of the last third exceeds the
- * maximum of the first third. A burst that drains again does not count. The shipped rule compares two hours.
+ * Growth of a waitlist within an hour: the minimum of the last third exceeds the maximum of the first third, so that a burst that
+ * drains again does not count. The shipped rule compares two hours.
  */
 export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, many: 100 } satisfies Growth } as const;
 
