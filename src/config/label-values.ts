@@ -7,7 +7,7 @@ import {
   schedulesOf,
 } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
-import { OBJECTIVES } from '../metrics/account-families.ts';
+import { OBJECTIVES } from '../metrics/objectives.ts';
 import { isNameless } from './parse-all.ts';
 import type { Config } from './schema.ts';
 

@@ -4,8 +4,6 @@ import type { Family } from './family.ts';
 import { objectiveFamilies } from './objectives.ts';
 import { accountInfoFamily, ownFamilies } from './own.ts';
 
-export { OBJECTIVES } from './objectives.ts';
-
 /** Families about an account that alerts can refer to, except the collectors' families. */
 export const accountFamilies: readonly Family[] = [
   ...Object.values(ownFamilies),

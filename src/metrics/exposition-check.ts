@@ -3,12 +3,7 @@ import type { Family, FamilyType } from './family.ts';
 
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-const ENDING: Readonly<Record<FamilyType, RegExp>> = {
-  gauge: /./,
-  counter: /._total$/,
-  histogram: /./,
-  info: /._info$/,
-};
+const ENDING: Readonly<Partial<Record<FamilyType, RegExp>>> = { counter: /._total$/, info: /._info$/ };
 
 /** Suffixes that OpenMetrics appends to a family's name; other families must not use the resulting names. */
 const RESERVED: Readonly<Record<FamilyType, readonly string[]>> = {
@@ -20,7 +15,7 @@ const RESERVED: Readonly<Record<FamilyType, readonly string[]>> = {
 
 function errorIn({ name, type, labels }: Family): string | undefined {
   if (!NAME.test(name)) return 'is not a metric name';
-  if (!ENDING[type].test(name)) return `is not a name of type ${type}`;
+  if (ENDING[type]?.test(name) === false) return `is not a name of type ${type}`;
   if (new Set(labels).size !== labels.length) return 'has a label twice';
   if (type === 'histogram' && labels.includes('le')) return 'has the label le, which is reserved for its buckets';
   const wrong = labels.find(label => !NAME.test(label) || label.startsWith('__'));

@@ -125,23 +125,15 @@ function nativeBytes(native: NativeHistogram): string {
   return head + zero + spans + (deltas === '' ? '' : HISTOGRAM.deltas + sized(deltas));
 }
 
-function nativeOf({ value: count, whole }: Sample): NativeHistogram | undefined {
+/** Encodes a series; undefined if it has native buckets and `isNative` is false, or the reverse. */
+function histogramBytes(last: Sample, buckets: readonly Sample[], sum: number, isNative: boolean): string | undefined {
+  const { value: count, since, whole } = last;
   const native = whole?.state.native;
-  return native && isComplete(native, count) ? native : undefined;
+  const added = native && isComplete(native, count) ? nativeBytes(native) : '';
+  if (isNative !== (added !== '')) return undefined;
+  const values = HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets.map(bucketBytes).join('');
+  return METRIC.histogram + sized(values + added + created(HISTOGRAM.created, since));
 }
-
-const histogramBytes = ({ value: count, since }: Sample, sum: number, buckets: string) =>
-  METRIC.histogram +
-  sized(HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets + created(HISTOGRAM.created, since));
-
-/** Encodes a series with its native buckets; undefined without native buckets. */
-function nativeSeries(last: Sample, buckets: readonly Sample[], sum: number): string | undefined {
-  const native = nativeOf(last);
-  return native && histogramBytes(last, sum, buckets.map(bucketBytes).join('') + nativeBytes(native));
-}
-
-const classicSeries = (last: Sample, buckets: readonly Sample[], sum: number): string | undefined =>
-  nativeOf(last) ? undefined : histogramBytes(last, sum, buckets.map(bucketBytes).join(''));
 
 function valueBytes(type: FamilyType, { value, since }: Sample): string {
   if (type === 'counter') return METRIC.counter + sized(VALUE + double(value) + created(COUNTER_CREATED, since));
@@ -158,7 +150,7 @@ function parts(family: Family): readonly Part[] {
 
 /** Encodes `metric` fields. A histogram is written at its `_count`, which comes last. */
 function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
-  const seriesOf = key.endsWith(NATIVE) ? nativeSeries : classicSeries;
+  const isNative = key.endsWith(NATIVE);
   const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);
   const labels = family.labels.map(name => ({ name, bytesOf: labelOf(name) }));
   const seen = new Set<string>();
@@ -177,7 +169,7 @@ function createMetrics({ key, family }: Part, account: string | undefined): (sam
           if (text !== undefined) pairs += LABEL.pair + bytesOf(text);
         }
         const isHistogram = sample.suffix === '_count';
-        const value = isHistogram ? seriesOf(sample, buckets, sum) : valueBytes(family.type, sample);
+        const value = isHistogram ? histogramBytes(sample, buckets, sum, isNative) : valueBytes(family.type, sample);
         if (value !== undefined && !seen.has(pairs)) {
           seen.add(pairs);
           metrics += FAMILY.metric + sized(pairs + value);

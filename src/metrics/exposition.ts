@@ -1,4 +1,4 @@
-import { createYielder, type Yielder } from '../kit/yielder.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import {
   type Body,
@@ -96,8 +96,16 @@ export function createExposition(
       }
     },
     /** Like `render`, but yields to the event loop between slices. A change in between may affect only some of the families. */
-    renderInSlices: (options: RenderOptions): Promise<Buffer> =>
-      inSlices(of(options.format).work(options), createYielder(MAX_SLICE)),
+    async renderInSlices(options: RenderOptions): Promise<Buffer> {
+      const steps = of(options.format).work(options);
+      const turns = createYielder(MAX_SLICE);
+      for (;;) {
+        const { done, value } = steps.next();
+        if (done) return value;
+        const pause = turns.pass();
+        if (pause) await pause;
+      }
+    },
   };
 }
 
@@ -119,15 +127,6 @@ function createShown(encoding: Encoding, source: Source): Shown {
     shownTime: 0,
     version: 0,
   };
-}
-
-async function inSlices<T>(steps: Generator<void, T, void>, turns: Yielder): Promise<T> {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-    const pause = turns.pass();
-    if (pause) await pause;
-  }
 }
 
 function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {

@@ -102,7 +102,7 @@ export const withNative = (stored: HistogramState, bounds: readonly number[]): H
   stored.native ? stored : createHistogram(bounds);
 
 /** Rounds a sum to a millionth, to hide floating-point errors. */
-export const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
+const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
 /** `bounds`: inclusive upper bounds in ascending order. */
 export function observeValue(

@@ -74,8 +74,6 @@ export function observeNative(native: NativeHistogram, value: number): void {
   while (native.populated > MAX_POPULATED) halve(native);
 }
 
-export const totalOf = ({ zero, counts }: Pick<NativeHistogram, 'zero' | 'counts'>): number =>
-  counts.reduce((sum, count) => sum + count, zero);
-
 /** Whether the native histogram contains all `count` values of a histogram. */
-export const isComplete = (native: NativeHistogram, count: number): boolean => totalOf(native) === count;
+export const isComplete = ({ zero, counts }: NativeHistogram, count: number): boolean =>
+  counts.reduce((sum, each) => sum + each, zero) === count;

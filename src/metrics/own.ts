@@ -90,31 +90,13 @@ export function accountInfoFamily(labels: readonly Readonly<Record<string, strin
   ]);
 }
 
-/** A series exposed before its first increment. All accounts share one table of them, because each has 60 such series. */
-export interface KnownSeries<L extends string = string> {
-  readonly key: string;
-  readonly labels: Readonly<Record<L, string>>;
-}
+type Labels<L extends string> = Readonly<Record<L, string>>;
 
-const keyOf = <L extends string>({ labels: names }: Family<L>, labels: Readonly<Record<L, string>>) =>
+const keyOf = <L extends string>({ labels: names }: Family<L>, labels: Labels<L>) =>
   names.map(name => labels[name]).join('\0');
 
-export const knownSeries = <L extends string>(
-  family: Family<L>,
-  all: readonly Readonly<Record<L, string>>[],
-): readonly KnownSeries<L>[] => all.map(labels => ({ key: keyOf(family, labels), labels }));
-
-export const knownValues = <L extends string>(
-  family: Family<L>,
-  values: readonly string[],
-): readonly KnownSeries<L>[] =>
-  knownSeries(
-    family,
-    values.map(value => ({ [family.labels[0] as L]: value }) as Record<L, string>),
-  );
-
 interface KeptSeries<L extends string> {
-  readonly labels: Readonly<Record<L, string>>;
+  readonly labels: Labels<L>;
   value: number;
   readonly since: number;
 }
@@ -126,17 +108,20 @@ export interface KeptCounter<L extends string> extends Counter<L> {
   readonly series: Map<string, KeptSeries<L>>;
 }
 
-/** `before`: the replaced counter. Both share the predefined series, so that late increments of the old one count. */
+/**
+ * `initial`: series exposed before their first increment. `before`: the replaced counter; both share the initial series, so that
+ * late increments of the old one count.
+ */
 export function createCounter<L extends string>(
   family: Family<L>,
-  known: readonly KnownSeries<L>[],
+  initial: readonly Labels<L>[],
   onChange: () => void,
   now: () => number,
   before?: KeptCounter<L>,
 ): KeptCounter<L> {
   const series: KeptCounter<L>['series'] = new Map();
   const start = now();
-  for (const { key, labels } of known) series.set(key, { labels, value: 0, since: start });
+  for (const labels of initial) series.set(keyOf(family, labels), { labels, value: 0, since: start });
   for (const [key, one] of before?.series ?? []) if (series.has(key)) series.set(key, one);
   return {
     series,
@@ -171,21 +156,14 @@ export interface AccountMeter {
   samples(): readonly [Family, readonly Sample[]][];
 }
 
-export interface KnownRequests {
-  readonly requests: readonly KnownSeries<'endpoint' | 'outcome'>[];
-  readonly bytes: readonly KnownSeries<'endpoint'>[];
-}
-
-export function knownRequests(endpoints: readonly string[], outcomes: readonly string[]): KnownRequests {
-  const requests = endpoints.flatMap(endpoint => outcomes.map(outcome => ({ endpoint, outcome })));
-  return {
-    requests: knownSeries(ownFamilies.requests, requests),
-    bytes: knownValues(ownFamilies.responseBytes, endpoints),
-  };
-}
+/** Returns labels that all accounts share, because each account has 60 such series. */
+export const knownRequests = (endpoints: readonly string[], outcomes: readonly string[]) => ({
+  requests: endpoints.flatMap(endpoint => outcomes.map(outcome => ({ endpoint, outcome }))),
+  bytes: endpoints.map(endpoint => ({ endpoint })),
+});
 
 export function createAccountMeter(
-  known: KnownRequests & { readonly collectors: readonly string[] },
+  known: ReturnType<typeof knownRequests> & { readonly collectors: readonly string[] },
   now: () => number,
   before?: AccountMeter,
 ): AccountMeter {
@@ -193,16 +171,12 @@ export function createAccountMeter(
   const changed = () => {
     changes.count += 1;
   };
-  const create = <L extends string>(
-    family: Family<L>,
-    series: readonly KnownSeries<L>[],
-    last: KeptCounter<L> | undefined,
-  ) => createCounter(family, series, changed, now, last);
+  const create = <L extends string>(family: Family<L>, initial: readonly Labels<L>[], last?: KeptCounter<L>) =>
+    createCounter(family, initial, changed, now, last);
   const requests = create(ownFamilies.requests, known.requests, before?.requests);
   const bytes = create(ownFamilies.responseBytes, known.bytes, before?.bytes);
-  const budgetWait = create(ownFamilies.budgetWait, knownSeries(ownFamilies.budgetWait, [{}]), before?.budgetWait);
-  // Both families have the same label.
-  const lists = knownValues(ownFamilies.rowsRejected, known.collectors);
+  const budgetWait = create(ownFamilies.budgetWait, [{}], before?.budgetWait);
+  const lists = known.collectors.map(collector => ({ collector }));
   const rowsRejected = create(ownFamilies.rowsRejected, lists, before?.rowsRejected);
   const listsMissing = create(ownFamilies.listsMissing, lists, before?.listsMissing);
   return {

@@ -1,5 +1,5 @@
 import { counter, type Family } from './family.ts';
-import { createCounter, knownValues } from './own.ts';
+import { createCounter } from './own.ts';
 
 export const pushFamilies = {
   requests: counter(
@@ -24,8 +24,10 @@ export function createPushMeter(now: () => number) {
   const changed = () => {
     revision += 1;
   };
-  const create = (family: Family<'outcome'>, outcomes: readonly string[]) =>
-    createCounter(family, knownValues(family, outcomes), changed, now);
+  const create = (family: Family<'outcome'>, outcomes: readonly string[]) => {
+    const initial = outcomes.map(outcome => ({ outcome }));
+    return createCounter(family, initial, changed, now);
+  };
   const requests = create(pushFamilies.requests, REQUEST_OUTCOMES);
   const items = create(pushFamilies.items, ITEM_OUTCOMES);
   return {

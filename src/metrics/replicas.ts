@@ -8,7 +8,7 @@ import {
   type Sample,
   type Source,
 } from './family.ts';
-import { createCounter, knownValues } from './own.ts';
+import { createCounter } from './own.ts';
 
 export const replicaFamilies = {
   leader: gauge(
@@ -59,8 +59,10 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
   };
   const since = now();
   const durations = createHistogram(BOUNDS);
-  const renewed = createCounter(renewals, knownValues(renewals, OUTCOMES), changed, now);
-  const handed = createCounter(handOvers, knownValues(handOvers, REASONS), changed, now);
+  const outcomes = OUTCOMES.map(outcome => ({ outcome }));
+  const reasons = REASONS.map(reason => ({ reason }));
+  const renewed = createCounter(renewals, outcomes, changed, now);
+  const handed = createCounter(handOvers, reasons, changed, now);
   return {
     renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void {
       observeValue(durations, BOUNDS, seconds);
