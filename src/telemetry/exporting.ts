@@ -10,16 +10,13 @@ type Env = Readonly<Record<string, string | undefined>>;
 /** Timeout of one export (ms). */
 const TIMEOUT_MS = 5000;
 
-/** Loaders of the OTLP exporters by protocol: only the configured one is imported. */
+/** Only the configured exporter is imported. */
 const PROTOCOLS = {
   'http/protobuf': async () => (await import('@opentelemetry/exporter-trace-otlp-proto')).OTLPTraceExporter,
   'http/json': async () => (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter,
 } satisfies Record<TracesProtocol, unknown>;
 
-/**
- * Creates the span exporter. The exporter itself reads OpenTelemetry's variables for all settings except the address. Rejects with an
- * Error if a variable has an unsupported value.
- */
+/** The exporter itself reads OpenTelemetry's variables, except for the address. Rejects with an Error if a variable is unsupported. */
 export async function createOtlpExporter(
   options: Pick<TracingOptions, 'endpoint' | 'headers'>,
   env: Env,
@@ -37,7 +34,7 @@ function reasonOf(error: Error | undefined): string {
   return typeof code === 'number' ? `status ${code}` : typeof code === 'string' ? code : (error?.name ?? 'error');
 }
 
-/** Wraps an exporter: counts exported and failed spans, and logs when the receiver starts to fail and when it recovers. */
+/** Counts exported and failed spans, and logs when the receiver starts to fail and when it recovers. */
 export function watchExporter(
   exporter: SpanExporter,
   about: 'agent' | 'messages',

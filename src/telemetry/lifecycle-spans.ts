@@ -6,7 +6,6 @@ import { serverAttributes } from '../kit/server-attributes.ts';
 import type { LifecycleTrace, TracedEvent } from '../model/lifecycle-trace.ts';
 import { EVENT_SEQUENCE, isEnd } from '../model/message.ts';
 
-/** Maximum number of attempts per trace. */
 const MAX_ATTEMPTS = 64;
 
 /** Attribute names of OpenTelemetry's semantic conventions 1.44. The messaging conventions are still in development. */
@@ -22,7 +21,6 @@ const ATTRIBUTES = {
   error: 'error.type',
 } as const;
 
-/** Resource and scope version of all lifecycle spans. */
 export interface SpansOrigin {
   readonly resource: Resource;
   readonly version: string;
@@ -49,9 +47,8 @@ interface Attempt {
   readonly start: number;
   end: number | undefined;
   result: 'error' | 'success' | 'cancelled' | undefined;
-  /** HTTP status of the response, if any. */
   status: number | undefined;
-  /** Whether the log contains only the start or the end, so that the duration is 0. */
+  /** The log contains only the start or the end, so the duration is 0. */
   isEstimated: boolean;
 }
 
@@ -94,7 +91,6 @@ function attemptsOf(life: readonly TracedEvent[]): Attempt[] {
   return attempts;
 }
 
-/** Returns the HTTP status, or `no_answer` without one. */
 const errorType = (status: number | undefined) => (status ? String(status) : 'no_answer');
 
 const defined = (attributes: Attributes): Attributes =>
@@ -224,13 +220,11 @@ function partsOf(trace: LifecycleTrace): Part[] {
   ];
 }
 
-/** Returns the number of spans that `lifecycleSpans` creates. */
 export const countSpans = (trace: LifecycleTrace): number => partsOf(trace).length;
 
 /**
- * Converts a message's lifecycle to spans: a root with the wait for the first attempt, at most `MAX_ATTEMPTS` attempts, and the backoff
- * after each failed one. Span ids are derived from the trace id, kind and number, so a repeated export is identical. Empty without
- * events.
+ * Converts a message's lifecycle to spans: a root, the wait for the first attempt, at most `MAX_ATTEMPTS` attempts, and the backoff
+ * after each failed one. A repeated export has the same span ids.
  */
 export function lifecycleSpans(trace: LifecycleTrace, { resource, version }: SpansOrigin): ReadableSpan[] {
   const contextOf = (kind: Part['kind'], ordinal: number) => ({

@@ -30,7 +30,7 @@ export interface LifecycleDeps {
 
 export type LifecycleExport = Awaited<ReturnType<typeof createLifecycleExport>>;
 
-/** Maximum number of traces in one request. */
+/** Traces per request. */
 const BATCH = 100;
 const BACKOFF = { first: 5000, longest: 300_000 };
 
@@ -41,11 +41,11 @@ interface Waiting {
   readonly trace: LifecycleTrace;
 }
 
-/** Sends spans. Resolves to whether the receiver accepted them. */
+/** Resolves to whether the receiver accepted the spans. */
 const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
   new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
 
-/** Creates the export of message traces. Rejects with an Error for an unsupported protocol. */
+/** Rejects with an Error for an unsupported protocol. */
 export async function createLifecycleExport(deps: LifecycleDeps) {
   const { options, env, version, outbox, clock, random } = deps;
   const exporter = watchExporter(await createOtlpExporter(options, env), 'messages', deps);
@@ -54,10 +54,10 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
     resource: resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'event-log' }),
   };
   const retry = createRetry(BACKOFF, clock, random);
-  /** The last batch. Settles when the batch has been removed from the outbox or has failed. */
+  /** Settles when the last batch has been removed from the outbox or has failed. */
   let inFlight: Promise<unknown> = Promise.resolve();
 
-  /** Sends a batch and removes it if the receiver accepted it. After a crash in between, the same spans are sent again. */
+  /** Removes an accepted batch. After a crash in between, the same spans are sent again. */
   async function deliver(account: string, batch: readonly Waiting[]): Promise<boolean> {
     const isAccepted = await send(
       exporter,
@@ -98,7 +98,7 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
       }
       retry.succeeded();
     },
-    /** Shuts the exporter down and waits for the batch in flight, if any, including its removal from the outbox. */
+    /** Waits for the batch in flight, including its removal from the outbox. */
     async close(): Promise<void> {
       await exporter.shutdown();
       await inFlight;

@@ -4,7 +4,6 @@ import type { Log } from '../kit/log.ts';
 import { printable } from '../kit/text.ts';
 import type { LogOptions } from './options.ts';
 
-/** Formats a line as text: time, level, message, then the fields as key=value. */
 function toText(line: string): string {
   const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const pairs = Object.entries(fields).map(
@@ -13,19 +12,15 @@ function toText(line: string): string {
   return `${printable([time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' '))}\n`;
 }
 
-/** Escapes all control and format characters that a terminal may interpret. JSON itself escapes only the first 32. */
+/** Escapes characters that a terminal may interpret. JSON itself escapes only the first 32. */
 function toJson(line: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return line.replace(/[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu, found => found.split('').map(escaped).join(''));
 }
 
-/**
- * Maximum size of the write buffer (characters). Further lines are dropped, so a stalled log reader does not stall the agent. 10,000
- * lines about new dead letters have 3,500,000 characters.
- */
+/** Maximum buffered characters, about 10,000 lines. Further lines are dropped, so a stalled log reader does not stall the agent. */
 const MAX_BUFFERED = 4_000_000;
 
-/** Returns the trace fields of the active span; none without an SDK. */
 function activeSpan(): object {
   const span = trace.getActiveSpan()?.spanContext();
   return span ? { trace_id: span.traceId, span_id: span.spanId, trace_flags: `0${span.traceFlags}` } : {};
@@ -33,12 +28,12 @@ function activeSpan(): object {
 
 type LineOptions = Pick<LogOptions, 'level' | 'format'>;
 
-/** A log with changeable options. Changes apply to its child logs, too. */
 export interface ProcessLog extends Log {
+  /** Changes the options, also of child logs. */
   use(options: LineOptions): void;
 }
 
-/** Creates the process's log. It writes to standard error, because standard output contains a command's result. */
+/** Writes to standard error, because standard output contains a command's result. */
 export function createLog(
   options: LineOptions,
   out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MAX_BUFFERED }),

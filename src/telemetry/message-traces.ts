@@ -10,12 +10,11 @@ import type { TracingOptions } from './options.ts';
 import type { CountedQueue } from './trace-queue.ts';
 import { disableTracing, type ProcessTracer } from './tracing.ts';
 
-/** Tracing of the agent and of messages, as configured by one configuration. */
 export interface Traces {
   readonly id: string;
-  /** Returns the queue of an account's traces; undefined if messages are not traced. */
+  /** Returns undefined if messages are not traced. */
   queue(account: string): TraceQueue | undefined;
-  /** Body of the loop that exports message traces; undefined if they are not exported. Never rejects. */
+  /** Loop body; undefined if messages are not traced. Never rejects. */
   readonly exportMessages: ((signal: AbortSignal) => Promise<void>) | undefined;
   activate(): void;
   /** Sends pending spans within `MAX_FLUSH_MS`, message traces first. */
@@ -35,18 +34,16 @@ export interface TracesDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
-  /** Names of the current accounts. Only their message traces are exported. */
   accounts(): readonly string[];
-  /** Leases of accounts; undefined without replicas. */
   readonly holding?: { held(account: string): boolean; isUnavailable(): boolean } | undefined;
-  /** Counts of pending message traces by account. They outlive a reload. */
+  /** By account. Queues outlive a reload. */
   readonly queues: Map<string, CountedQueue>;
 }
 
 /** Store prefix of the message traces that the event collector writes. */
 const TRACE_OUTBOX = 'events/outbox/';
 
-/** Time limit of each flush, in real time (ms). Unsent spans are dropped; message traces stay in the store. */
+/** Time limit of each flush (ms). Unsent spans are dropped; message traces stay in the store. */
 const MAX_FLUSH_MS = 3000;
 
 const flush = (work: Promise<void>) =>
@@ -54,7 +51,6 @@ const flush = (work: Promise<void>) =>
     () => undefined,
   );
 
-/** Whether spans are created: enabled, and not disabled by OpenTelemetry's variable. */
 export const isTraced = ({ tracing }: TracesSettings, env: TracesDeps['env']) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
@@ -63,7 +59,7 @@ export const hasLifecycles = (config: TracesSettings, env: TracesDeps['env']) =>
 
 async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   const { config, store, holding, queues } = deps;
-  // Only the holder exports an account's pending traces. The list of accounts may be outdated.
+  // Only the holder exports an account's traces. The list of accounts may be outdated.
   const isHeld = (account: string) => holding?.held(account) ?? true;
   const { createLifecycleExport } = await import('./lifecycle.ts');
   return createLifecycleExport({
@@ -86,10 +82,7 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   });
 }
 
-/**
- * Prepares traces, which take effect with `activate`. Returns `before` if its settings are equal. Rejects with an Error for an
- * unsupported protocol.
- */
+/** The traces take effect with `activate`. Returns `before` if its settings are equal. Rejects with an Error for an unsupported protocol. */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
   const { config, env, spans, tracer, log, holding, queues } = deps;
   const isOn = isTraced(config, env);

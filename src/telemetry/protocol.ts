@@ -6,7 +6,7 @@ export type TracesProtocol = (typeof PROTOCOLS)[number];
 /** Whether the agent's own spans are exported by OTLP: true unless the environment selects another exporter. */
 export const isOtlp = ({ OTEL_TRACES_EXPORTER }: Env) => ['', 'otlp'].includes(OTEL_TRACES_EXPORTER ?? '');
 
-/** Returns the protocol from the environment. Throws an Error if it is not supported. */
+/** Throws an Error if the environment requests an unsupported protocol. */
 export function tracesProtocol({
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
   OTEL_EXPORTER_OTLP_PROTOCOL,

@@ -32,13 +32,12 @@ export interface TracingDeps {
   readonly log: Log;
 }
 
-/** Returns the positive number in an environment variable, or undefined. */
 function numberIn(env: TracingDeps['env'], name: string): number | undefined {
   const number = Number(env[name] || Number.NaN);
   return number > 0 ? number : undefined;
 }
 
-/** Creates a batch processor that counts dropped spans: the SDK's own queue does not. */
+/** Counts dropped spans, which the SDK's own queue does not. */
 function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): SpanProcessor {
   const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048;
   const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);
@@ -70,10 +69,7 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
   };
 }
 
-/**
- * Creates OpenTelemetry's SDK for this process. OTEL_* environment variables override `options`. Rejects with an Error for an
- * unsupported protocol.
- */
+/** OTEL_* environment variables override `options`. Rejects with an Error for an unsupported protocol. */
 export async function prepareSdk(deps: TracingDeps) {
   const { options, env, version } = deps;
   const exporter = isOtlp(env) ? watchExporter(await createOtlpExporter(options, env), 'agent', deps) : undefined;

@@ -7,7 +7,7 @@ import { countSpans } from './lifecycle-spans.ts';
 export const MAX_PENDING = 10_000;
 
 export interface CountedQueue extends TraceQueue {
-  /** Subtracts traces that were removed from the store. */
+  /** Called with the number of traces removed from the store. */
   removed(count: number): void;
 }
 
@@ -16,7 +16,7 @@ export function createTraceQueue(
   { spans, log }: { readonly spans: Counter<'about' | 'outcome'>; readonly log: Log },
 ): CountedQueue {
   let waiting = 0;
-  /** Whether the queue has been full since it was last empty. Prevents repeated log lines for a slow receiver. */
+  /** Full since it was last empty. Prevents repeated log lines for a slow receiver. */
   let isFull = false;
   return {
     restore(count) {

@@ -1,7 +1,6 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Tracer } from '../kit/tracer.ts';
 
-/** The tracer of this process, which can switch to another SDK. */
 export type ProcessTracer = ReturnType<typeof createTracer>;
 
 /** Unregisters the SDK. Spans created afterwards are dropped. */
@@ -11,14 +10,12 @@ export function disableTracing(): void {
   propagation.disable();
 }
 
-/**
- * Creates a tracer for the SDK that is registered now; without one, spans cost almost nothing. `propagate`: whether requests carry a
- * `traceparent` header.
- */
+/** Uses the SDK that is registered now. `propagate`: whether requests carry a `traceparent` header. */
 export function createTracer(version: string, propagate: boolean): Tracer & { use(propagate: boolean): void } {
   const current = () => trace.getTracer('delivery-watch', version);
   let [tracer, isPropagated] = [current(), propagate];
   return {
+    /** Switches to the SDK that is registered now. */
     use(next) {
       [tracer, isPropagated] = [current(), next];
     },
