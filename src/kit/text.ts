@@ -9,10 +9,11 @@ const escaped = (text: string) =>
     .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('');
 
-/** Serializes JSON with escaped control and formatting characters, to make text safe for a terminal. */
-export const printableJson = (value: unknown, indent?: number) =>
-  // JSON.stringify escapes only some of them. Line feeds are indentation.
-  JSON.stringify(value, null, indent).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped);
+/** Escapes control and formatting characters, of which JSON.stringify escapes only the first 32. Keeps line feeds between values. */
+export const escapedJson = (json: string) => json.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped);
+
+/** Serializes JSON that is safe for a terminal. */
+export const printableJson = (value: unknown, indent?: number) => escapedJson(JSON.stringify(value, null, indent));
 
 /**
  * Truncates text to `limit` characters, with a part of its SHA-256 so that different texts stay different. Replaces lone

@@ -4,6 +4,7 @@ import { createRetry } from '../kit/backoff.ts';
 import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
+import type { Env } from '../kit/secret.ts';
 import type { LifecycleTrace } from '../model/lifecycle-trace.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import { lifecycleSpans, type SpansOrigin } from './lifecycle-spans.ts';
@@ -19,7 +20,7 @@ export interface TraceOutbox {
 
 export interface LifecycleDeps {
   readonly options: TracingOptions;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Env;
   readonly version: string;
   readonly outbox: TraceOutbox;
   readonly spans: Counter<'about' | 'outcome'>;

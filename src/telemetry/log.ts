@@ -1,7 +1,7 @@
 import { trace } from '@opentelemetry/api';
 import { type DestinationStream, destination, type Logger, pino } from 'pino';
 import type { Log } from '../kit/log.ts';
-import { printable } from '../kit/text.ts';
+import { escapedJson, printable } from '../kit/text.ts';
 import type { LogOptions } from './options.ts';
 
 function toText(line: string): string {
@@ -10,12 +10,6 @@ function toText(line: string): string {
     ([key, value]) => `${key}=${typeof value === 'string' && !/[\s"=]/.test(value) ? value : JSON.stringify(value)}`,
   );
   return `${printable([time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' '))}\n`;
-}
-
-/** Escapes characters that a terminal may interpret. JSON itself escapes only the first 32. */
-function toJson(line: string): string {
-  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return line.replace(/[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu, found => found.split('').map(escaped).join(''));
 }
 
 /** Maximum buffered characters, about 10,000 lines. Further lines are dropped, so a stalled log reader does not stall the agent. */
@@ -39,7 +33,7 @@ export function createLog(
   out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MAX_BUFFERED }),
 ): ProcessLog {
   let { format } = options;
-  const stream = { write: (line: string) => out.write((format === 'text' ? toText : toJson)(line)) };
+  const stream = { write: (line: string) => out.write((format === 'text' ? toText : escapedJson)(line)) };
   const log = pino(
     {
       level: options.level,

@@ -2,6 +2,7 @@ import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
+import type { Env } from '../kit/secret.ts';
 import { version } from '../kit/version.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
@@ -27,7 +28,7 @@ interface TracesSettings {
 
 export interface TracesDeps {
   readonly config: TracesSettings;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Env;
   readonly store: Store;
   readonly spans: Counter<'about' | 'outcome'>;
   readonly tracer: ProcessTracer;
@@ -51,10 +52,10 @@ const flush = (work: Promise<void>) =>
     () => undefined,
   );
 
-export const isTraced = ({ tracing }: TracesSettings, env: TracesDeps['env']) =>
+export const isTraced = ({ tracing }: TracesSettings, env: Env) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
-export const hasLifecycles = (config: TracesSettings, env: TracesDeps['env']) =>
+export const hasLifecycles = (config: TracesSettings, env: Env) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
 
 async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {

@@ -17,6 +17,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
+import type { Env } from '../kit/secret.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import type { TracingOptions } from './options.ts';
 import { isOtlp } from './protocol.ts';
@@ -24,15 +25,15 @@ import { disableTracing } from './tracing.ts';
 
 /** Import this file only if tracing is enabled: loading it takes about 0.3 s and 60 MB. */
 
-export interface TracingDeps {
+interface TracingDeps {
   readonly options: TracingOptions;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Env;
   readonly version: string;
   readonly spans: Counter<'about' | 'outcome'>;
   readonly log: Log;
 }
 
-function numberIn(env: TracingDeps['env'], name: string): number | undefined {
+function numberIn(env: Env, name: string): number | undefined {
   const number = Number(env[name] || Number.NaN);
   return number > 0 ? number : undefined;
 }
