@@ -35,13 +35,11 @@ export const CronText = z.string().superRefine((cron, context) => {
   if (message) context.addIssue({ code: 'custom', message });
 });
 
-/** A time zone in the configuration. */
 export const TimeZone = z
   .string()
   .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
   .default('UTC');
 
-/** A window that opens at each occurrence of `cron` in the time zone `tz`, for `for` milliseconds. */
 export const cronWindow = z.strictObject({
   cron: CronText.describe("Start of the window, as five cron fields: `'0 8 * * 1-5'`."),
   for: Duration.describe('How long the window stays open.'),
@@ -50,14 +48,14 @@ export const cronWindow = z.strictObject({
 
 export type CronWindow = z.output<typeof cronWindow>;
 
-/** Whether a window is open at `at`. Its length is elapsed time, unaffected by daylight saving time. */
+/** A window's length is elapsed time, unaffected by daylight saving time. */
 export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boolean {
   return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
 }
 
 const MOMENT = z.iso.datetime({ offset: true });
 
-/** A time in the configuration, parsed to ms since the Unix epoch. */
+/** Parses to ms since the Unix epoch. */
 export const timeWithZone = z
   .string()
   .refine(text => MOMENT.safeParse(text).success, {
@@ -66,7 +64,7 @@ export const timeWithZone = z
   })
   .transform(text => Date.parse(text));
 
-/** One occurrence of a cron expression. Times in ms since the Unix epoch. */
+/** Times in ms since the Unix epoch. */
 export interface Occurrence {
   readonly at: number;
   /** When the same local time repeats, if clocks are set back; otherwise equal to `at`. */

@@ -36,7 +36,7 @@ function writeAll(handle: number, bytes: Buffer, position: number): void {
 
 const ROOT = 0;
 
-/** Whether another user owns the file and others may write to its folder. */
+/** Whether another user owns the file, in a folder that others may write to. */
 export function mayBePlanted(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return false;

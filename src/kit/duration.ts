@@ -5,7 +5,7 @@ export const MINUTE = 60_000;
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: 86_400_000 };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
-/** Parses a duration such as `15s` or `7d` to milliseconds. Returns undefined for invalid text. */
+/** Parses a duration such as `15s` to milliseconds. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,11})(ms|s|m|h|d)$/.exec(text);
   if (!match) return undefined;
@@ -66,7 +66,6 @@ function durationOf(isAllowed: (ms: number) => boolean, range: string) {
     });
 }
 
-/** Text such as `15s`, parsed to milliseconds: above zero, at most 366 days. */
 export const Duration = durationOf(ms => ms > 0 && ms <= MAX_DURATION, 'above 0 and at most 366d');
 
 /** Like `Duration`; `0s` means off. */

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 
-/** Returns text that changes when the file is replaced, modified or gets other permissions; an error code if stat fails. */
+/** Returns text that changes when the file is replaced or modified or its permissions change; an error code if stat fails. */
 export function fileStamp(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });

@@ -42,7 +42,7 @@ export function extendHash64(hash: bigint, first: number, second: number): bigin
   return join(a, b);
 }
 
-/** Returns up to 64 hexadecimal digits that identify `parts`, in all processes. Never all zeros, which trace ids must not be. */
+/** Returns at most 64 hexadecimal digits, equal in all processes. Never all zeros, which trace ids must not be. */
 export function hashedId(parts: readonly (string | number)[], digits: number): string {
   for (let turn = 0; ; turn += 1) {
     const id = createHash('sha256')

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 
-/** A base address in the configuration. */
 export const httpUrl = z.string().refine(
   text => {
     const url = URL.parse(text);

@@ -3,9 +3,10 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** Log lines of one step of a round, and the number of omitted lines. */
+/** Log lines of one step of a round. */
 export interface LogBatch {
   readonly lines: readonly LogLine[];
+  /** Number of lines above the limit. */
   readonly omitted: number;
 }
 

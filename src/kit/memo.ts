@@ -1,4 +1,4 @@
-/** Approximate overhead of a cache entry (characters). */
+/** Overhead of an entry (characters). */
 const ROW_WEIGHT = 64;
 
 /** Caches results of `find`. Empties the cache above `limit` characters. */

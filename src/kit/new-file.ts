@@ -15,7 +15,7 @@ export function createPrivateFile(path: string): void {
   ignoreExisting(() => closeSync(openSync(path, 'wx', 0o600)));
 }
 
-/** Creates a folder with its parents, and returns the parents of new folders. Recursive mkdir never returns in places such as /proc. */
+/** Returns the parents of new folders. Node's recursive mkdir never returns in places such as /proc. */
 export function createFolder(path: string, mode = 0o777): string[] {
   if (existsSync(path)) return [];
   const above = dirname(path);

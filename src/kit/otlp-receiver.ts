@@ -29,7 +29,7 @@ interface ReceiverSettings {
   readonly headers: Readonly<Record<string, HeaderSetting>>;
 }
 
-/** Returns the address of a signal, and the environment variable that changes it, if any. */
+/** `variable`: the environment variable that changes the address, if any. */
 export function otlpAddress(
   signal: OtlpSignal,
   endpoint: string,
@@ -42,7 +42,7 @@ export function otlpAddress(
   return { url, variable: isConfigured ? undefined : env[own] ? own : general };
 }
 
-/** Returns address and headers of a signal. An address from the environment gets no configured headers, which may be keys. */
+/** An address from the environment gets no configured headers, which may be keys. */
 export function otlpReceiver(
   signal: OtlpSignal,
   { endpoint, headers }: ReceiverSettings,
@@ -64,7 +64,7 @@ export function otlpReceiver(
   };
 }
 
-/** Returns why a header cannot be sent, or undefined. */
+/** Returns why a header cannot be sent. */
 export function headerError(setting: HeaderSetting, env: Env): string | undefined {
   if (setting instanceof Secret) return undefined;
   const text = env[setting.env];

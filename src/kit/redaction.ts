@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { printable } from './text.ts';
 
 const MARK = '<secret>';
-/** Maximum number of characters to examine, far above the output's limit, because most of the text may be redacted. */
+/** Far above the output's limit (characters), because most of the text may be redacted. */
 const MAX_EXAMINED = 4096;
 /** Minimum length of a matched part of a secret (characters). URL paths contain ordinary words, so they need more. */
 const GRAM = 8;
@@ -39,7 +39,7 @@ interface Range {
   readonly to: number;
 }
 
-/** Visible characters of a text, each with its position in the original. */
+/** Visible characters of a text, with their positions in the original. */
 interface Compact {
   readonly text: string;
   readonly ranges: readonly Range[];
@@ -80,7 +80,7 @@ function textsIn(token: string): readonly string[] {
   }
 }
 
-/** Returns parts of a secret with their minimum match lengths, without scheme and host of a URL. */
+/** Returns a secret's parts with their minimum match lengths, without scheme and host of a URL. */
 function partsOf(secret: string): readonly (readonly [part: string, gram: number])[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
   if (!url) return [secret, ...textsIn(secret)].map(part => [part, GRAM]);

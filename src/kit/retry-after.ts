@@ -1,7 +1,7 @@
 /** Longer waits are capped (ms). */
 const MAX_WAIT = 3_600_000;
 
-/** Parses a `Retry-After` header (seconds or a date) to a wait (ms). `now`: ms since the Unix epoch. */
+/** Parses a `Retry-After` header (seconds or a date) to ms. `now`: ms since the Unix epoch. */
 export function retryAfterMs(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;

@@ -44,7 +44,7 @@ export function toToken(text: string): Secret | undefined {
 
 const NO_TOKEN = 'must be visible ASCII characters, without spaces';
 
-/** The source of a secret. A literal is wrapped, so that printing the configuration does not reveal it. */
+/** A literal is wrapped, so that printing the configuration does not reveal it. */
 export const secret = z
   .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
     error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
@@ -59,7 +59,7 @@ export const secret = z
 
 export type SecretSetting = z.output<typeof secret>;
 
-/** Returns why an environment variable is not a usable secret, or undefined. Does not check files. */
+/** Returns why an environment variable is not a usable secret. Does not check files. */
 export function secretError(setting: SecretSetting, env: Env): string | undefined {
   if (!('env' in setting)) return undefined;
   const text = env[setting.env];

@@ -1,4 +1,4 @@
-/** Runs asynchronous work sequentially, in the order of the calls. */
+/** Runs work sequentially, in the order of the calls. */
 export type Serially = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Returns an executor. Failed work does not prevent later work. */

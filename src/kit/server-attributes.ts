@@ -1,4 +1,4 @@
-/** Returns OpenTelemetry's server attributes of an HTTP client span. Redacts values in `template` and `query`. */
+/** Returns OpenTelemetry's attributes of an HTTP client span. Redacts values in `template` and `query`. */
 export function serverAttributes(
   base: string,
   template: string,

@@ -50,7 +50,6 @@ export const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 const MAX_NAMED = 10;
 
-/** Joins the first words and counts the others. */
 export function someOf(words: readonly string[]): string {
   const rest = words.length > MAX_NAMED ? ` and ${words.length - MAX_NAMED} more` : '';
   return words.slice(0, MAX_NAMED).join(', ') + rest;

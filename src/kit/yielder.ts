@@ -3,7 +3,6 @@ import { type Clock, systemClock } from './clock.ts';
 /** Minimum time between yields (ms). */
 const SLICE = 5;
 
-/** Yields to the event loop, but not more often than needed. */
 export type Yielder = ReturnType<typeof createYielder>;
 
 /**
