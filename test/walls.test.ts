@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
  * more lines raises the budget in the same commit and explains it there; first remove lines that it makes unnecessary.
  */
 const TABLE: readonly (readonly [module: string, lines: number, imports: string])[] = [
-  ['kit', 1230, ''],
+  ['kit', 1190, ''],
   ['model', 640, 'kit'],
   ['upstream', 2690, 'kit model'],
   ['lookup', 710, 'kit model upstream'],

@@ -6,9 +6,11 @@ import { Duration } from './duration.ts';
 const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
 
 /** Returns the first due time after `at`; undefined if never. Throws for an invalid expression. */
-export function nextDue(cron: string, tz: string, at: number): number | undefined {
+function nextDue(cron: string, tz: string, at: number): number | undefined {
   return parseCron(cron, tz).nextRun(new Date(at))?.getTime();
 }
+
+const NEVER = 'never occurs';
 
 /** Returns undefined if the expression is valid and occurs. */
 export function cronError(cron: string): string | undefined {
@@ -18,8 +20,6 @@ export function cronError(cron: string): string | undefined {
   } catch {}
   return "must be a cron expression of five fields, such as '0 8 * * 1-5'";
 }
-
-const NEVER = 'never occurs';
 
 export function isTimeZone(tz: string): boolean {
   try {
@@ -46,10 +46,8 @@ export const cronWindow = z.strictObject({
   tz: TimeZone.describe('IANA time zone of `cron`.'),
 });
 
-export type CronWindow = z.output<typeof cronWindow>;
-
 /** A window's length is elapsed time, unaffected by daylight saving time. */
-export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boolean {
+export function isOpen({ cron, tz, for: length }: z.output<typeof cronWindow>, at: number): boolean {
   return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
 }
 

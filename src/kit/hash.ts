@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash as digestOf } from 'node:crypto';
 
 const lanes = new Uint32Array(2);
 const whole = new BigUint64Array(lanes.buffer);
@@ -45,10 +45,7 @@ export function extendHash64(hash: bigint, first: number, second: number): bigin
 /** Returns at most 64 hexadecimal digits, equal in all processes. Never all zeros, which trace ids must not be. */
 export function hashedId(parts: readonly (string | number)[], digits: number): string {
   for (let turn = 0; ; turn += 1) {
-    const id = createHash('sha256')
-      .update(JSON.stringify(turn === 0 ? parts : [...parts, turn]))
-      .digest('hex')
-      .slice(0, digits);
+    const id = digestOf('sha256', JSON.stringify(turn === 0 ? parts : [...parts, turn])).slice(0, digits);
     if (/[^0]/.test(id)) return id;
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Secret } from './secret.ts';
 
 /** Converts a value for JSON, including types that JSON drops or redacts. */
@@ -17,11 +17,7 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, plain(inner)]));
 }
 
-export function identityOf(settings: unknown): string {
-  return createHash('sha256')
-    .update(JSON.stringify(plain(settings)) ?? '')
-    .digest('hex');
-}
+export const identityOf = (settings: unknown): string => hash('sha256', JSON.stringify(plain(settings)) ?? '');
 
 /** Returns `identityOf` with a cache, because accounts share most of their settings objects. */
 export function createIdentities(): (settings: object) => string {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { z } from 'zod';
 
@@ -32,9 +32,7 @@ export class Secret {
 }
 
 /** Returns 48 bits of a secret's SHA-256, which do not reveal a long random secret. */
-export function fingerprint(secret: Secret): string {
-  return `sha256:${createHash('sha256').update(secret.reveal()).digest('hex').slice(0, 12)}`;
-}
+export const fingerprint = (secret: Secret): string => `sha256:${hash('sha256', secret.reveal()).slice(0, 12)}`;
 
 /** Trims a token or password. Returns undefined if a header cannot contain it. */
 export function toToken(text: string): Secret | undefined {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** Replaces control and formatting characters, to make text safe for a terminal. */
 export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
@@ -22,7 +22,7 @@ export const printableJson = (value: unknown, indent?: number) => escapedJson(JS
 export function boundText(text: string, limit: number): string {
   const wellFormed = text.toWellFormed();
   if (wellFormed.length <= limit) return wellFormed;
-  const digest = createHash('sha256').update(wellFormed).digest('hex').slice(0, 16);
+  const digest = hash('sha256', wellFormed).slice(0, 16);
   return `${wellFormed.slice(0, limit - digest.length - 1).toWellFormed()}…${digest}`;
 }
 

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createSerially } from '../kit/serially.ts';
@@ -43,8 +43,7 @@ const ENDED = 'the leases ended before they were renewed: all accounts are close
 /** Fraction of the lease time. If proving this replica alive takes longer, a renewal skips its other statements. */
 const SLOW_FRACTION = 1 / 6;
 
-const digestOf = (accounts: readonly string[]) =>
-  createHash('sha256').update(JSON.stringify(accounts)).digest('base64url');
+const digestOf = (accounts: readonly string[]) => hash('sha256', JSON.stringify(accounts), 'base64url');
 const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[]) => [
   some.map(([account]) => account),
   some.map(([, { epoch }]) => epoch),
