@@ -49,17 +49,12 @@ async function readRow(store: Pick<Store, 'scan'>, account: string): Promise<unk
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-interface AccountRecord {
-  readonly path: string;
-  read(): Promise<unknown>;
-  write(record: RecordedAccount): Promise<void>;
-}
-
 /** Opens the record for `rotate-token`: a file or, with PostgreSQL, a row that all replicas read. */
-export function openAccountRecord(options: StoreOptions, account: string, env: Env): AccountRecord {
+export function openAccountRecord(options: StoreOptions, account: string, env: Env) {
   if (options.kind !== 'postgres') {
     const path = accountFile(options, account);
-    return { path, read: () => readAccountFile(path), write: async record => writeAccountFile(path, record) };
+    const write = async (record: RecordedAccount) => writeAccountFile(path, record);
+    return { path, read: () => readAccountFile(path), write };
   }
   async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
     const store = await attachStore(options, { env });
@@ -72,7 +67,7 @@ export function openAccountRecord(options: StoreOptions, account: string, env: E
   return {
     path: 'the store',
     read: () => withStore(store => readRow(store, account)),
-    write: record =>
+    write: (record: RecordedAccount) =>
       withStore(store => store.commit(NO_ACCOUNT, [{ key: rowKey(account), value: JSON.stringify(record) }])),
   };
 }

@@ -15,9 +15,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { syncFolder } from '../kit/durable-file.ts';
 import { createPrivateFile, createPrivateFolder } from '../kit/new-file.ts';
-import { StoreError, sqliteCode, toStoreError } from './errors.ts';
+import { StoreError, sqliteCode, withStoreErrors } from './errors.ts';
 import { lockForProcess } from './lock.ts';
-import { checkSchema, createSchema, proveWritable, requireSchema } from './schema.ts';
+import { checkSchema, createSchema, requireSchema } from './schema.ts';
 
 export interface Database {
   readonly file: string;
@@ -108,7 +108,6 @@ function connect(file: string): DatabaseSync {
       throw new StoreError('path', file, 'its file system does not support the shared memory that a WAL needs');
     db.exec(SETTINGS);
     createSchema(db);
-    proveWritable(db);
     return db;
   } catch (error) {
     db.close();
@@ -126,7 +125,7 @@ function watch(paths: readonly string[]): () => void {
 
 /** Opens the database for this process alone and creates it if missing (folder 0700, files 0600). Throws StoreError. */
 export function openDatabase(path: string): Database {
-  try {
+  return withStoreErrors(resolve(path), () => {
     const file = followLinks(path);
     const unlock = lockForProcess(file);
     try {
@@ -140,9 +139,7 @@ export function openDatabase(path: string): Database {
       unlock();
       throw error;
     }
-  } catch (error) {
-    throw toStoreError(error, resolve(path));
-  }
+  });
 }
 
 /** Maximum time to block (ms): longer than the agent's transactions take on a slow disk. */
@@ -150,7 +147,7 @@ const ATTACHED_BUSY_TIMEOUT_MS = 5000;
 
 /** Opens an existing database that an agent may be using. Takes no lock and changes no schema. Throws StoreError. */
 export function attachDatabase(path: string): Database {
-  try {
+  return withStoreErrors(resolve(path), () => {
     if (!existsSync(path)) throw new StoreError('missing', resolve(path));
     const file = realpathSync(path);
     assertUsable(file);
@@ -165,9 +162,7 @@ export function attachDatabase(path: string): Database {
       db.close();
       throw error;
     }
-  } catch (error) {
-    throw toStoreError(error, resolve(path));
-  }
+  });
 }
 
 /**

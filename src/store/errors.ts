@@ -112,3 +112,12 @@ export function toStoreError(error: unknown, path: string): unknown {
   if (name === undefined || syscall === undefined) return error;
   return new StoreError(REASON_BY_ERRNO[name] ?? 'path', path, `${name}, ${syscall}`, { cause: error });
 }
+
+/** Runs `work` and converts its errors like `toStoreError`. */
+export function withStoreErrors<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw toStoreError(error, path);
+  }
+}

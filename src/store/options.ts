@@ -5,14 +5,16 @@ import { urlError } from './postgres-url.ts';
 
 export { urlError, urlWarning } from './postgres-url.ts';
 
+const MEGABYTES = { error: 'must be a whole number from 1 to 100000' };
+
 const historyOptions = z.strictObject({
   keep: DurationOrZero.prefault('48h').describe(
     'How long samples (one a minute) are kept for charts and for `growth` and `ratio` conditions. `0s`: not stored.',
   ),
   maxMB: z
-    .int({ error: 'must be a whole number from 1 to 100000' })
-    .min(1, { error: 'must be a whole number from 1 to 100000' })
-    .max(100_000, { error: 'must be a whole number from 1 to 100000' })
+    .int(MEGABYTES)
+    .min(1, MEGABYTES)
+    .max(100_000, MEGABYTES)
     .default(100)
     .describe(
       'Maximum megabytes (10^6 bytes) of the history, shared equally by all accounts. Beyond that, older samples are thinned.',

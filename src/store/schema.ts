@@ -40,24 +40,12 @@ export function requireSchema(db: DatabaseSync, path: string): void {
   if (pragma(db, 'user_version') === 0) throw new StoreError('missing', path, 'the file is empty');
 }
 
+/** Creates the table if missing. Always writes the version durably, which proves at startup that writing works. */
 export function createSchema(db: DatabaseSync): void {
-  if (pragma(db, 'user_version') === VERSION) return;
-  transaction(db, () => {
-    db.exec(TABLE);
-    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${VERSION}`);
-  });
-}
-
-/** Rewrites the file's version durably, which proves at startup that writing works. */
-export function proveWritable(db: DatabaseSync): void {
-  transaction(db, () => db.exec(`PRAGMA user_version = ${VERSION}`));
-}
-
-function transaction(db: DatabaseSync, work: () => void): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    work();
-    db.exec('COMMIT');
+    if (pragma(db, 'user_version') !== VERSION) db.exec(TABLE);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${VERSION}; COMMIT`);
   } catch (error) {
     // A full disk or a failed read makes SQLite roll back by itself.
     if (db.isTransaction) db.exec('ROLLBACK');

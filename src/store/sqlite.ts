@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Change } from '../model/change.ts';
 import { checkChanges, checkText, endOfPrefix, weightOf } from './changes.ts';
 import { attachDatabase, type Database, openDatabase } from './database.ts';
-import { StoreError, toStoreError } from './errors.ts';
+import { StoreError, toStoreError, withStoreErrors } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
@@ -97,11 +97,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     assertOpen();
     // Wait for the current transaction, because this connection would read its uncommitted rows.
     await groups.settled();
-    try {
-      return which.all(account, prefix, endOfPrefix(prefix) ?? ABOVE_TEXT);
-    } catch (error) {
-      throw toStoreError(error, file);
-    }
+    return withStoreErrors(file, () => which.all(account, prefix, endOfPrefix(prefix) ?? ABOVE_TEXT));
   }
 
   async function add(commit: Commit): Promise<void> {
@@ -132,11 +128,8 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       checkText(key, 'a key');
       assertOpen();
       await groups.settled();
-      try {
-        return new Map(byKey.all(key).map(({ account, value }) => [String(account), String(value)]));
-      } catch (error) {
-        throw toStoreError(error, file);
-      }
+      const rows = withStoreErrors(file, () => byKey.all(key));
+      return new Map(rows.map(({ account, value }) => [String(account), String(value)]));
     },
     commit,
     create: (key, value) => add({ account: NO_ACCOUNT, changes: [{ key, value }], isCreation: true }),
@@ -144,11 +137,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       if (closed) return;
       closed = true;
       await groups.ended();
-      try {
-        close();
-      } catch (error) {
-        throw toStoreError(error, file);
-      }
+      withStoreErrors(file, close);
     },
   };
 }
