@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as flow from '../src/collectors/flow-control/flow-control.ts';
+import { systemClock } from '../src/kit/clock.ts';
 import { createPageSizes, createReader } from '../src/upstream/api.ts';
 import { createDispatcher } from '../src/upstream/dispatcher.ts';
 import { createSend } from '../src/upstream/send.ts';
@@ -71,13 +72,7 @@ export async function run(): Promise<string> {
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const dispatcher = createDispatcher({ connectTimeout: 1000 });
-  const send = createSend({
-    addresses: { base: url, regional: url },
-    dispatcher,
-    timeout: 60_000,
-    now: Date.now,
-    onBytes: () => undefined,
-  });
+  const send = createSend({ addresses: { base: url, regional: url }, dispatcher, timeout: 60_000, clock: systemClock });
   const api = createReader({
     call: send,
     sizes: createPageSizes(),

@@ -1,34 +1,24 @@
-import type { Dispatcher } from 'undici';
-import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
-import type { Tracer } from '../kit/tracer.ts';
 import { createPageSizes, createReader, type Reader } from './api.ts';
 import { type Budget, withBudget } from './budget.ts';
 import { type Priority, withRetry } from './call.ts';
-import { type RequestMeter, withObservation } from './observed.ts';
+import { type Observing, type RequestMeter, withObservation } from './observed.ts';
 import { eventsPath } from './paginate.ts';
-import { type Addresses, createSend } from './send.ts';
-import type { ServiceClock } from './service-clock.ts';
+import { createSend, type SendDeps } from './send.ts';
 import { type TokenSource, withBearer } from './token.ts';
 
-export interface UpstreamClientDeps {
-  readonly addresses: Addresses;
+export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>, Observing {
   /** Default: `auto`. */
   readonly eventsPath?: string;
   /** Contains `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
   readonly token: TokenSource;
   readonly budget: Budget;
-  readonly dispatcher: Dispatcher;
-  readonly timeout: number;
   readonly meter: RequestMeter & {
     readonly rowsRejected: Counter<'collector'>;
     readonly listsMissing: Counter<'collector'>;
   };
-  readonly clock: Clock;
-  readonly serviceClock?: ServiceClock;
   readonly random: () => number;
-  readonly tracer: Tracer;
   /** Secrets to redact from the service's error texts, in addition to the request's token. */
   readonly secrets: () => readonly string[];
   /** Called when the service starts or stops rejecting the token. */
@@ -36,16 +26,8 @@ export interface UpstreamClientDeps {
 }
 
 export function createClient(deps: UpstreamClientDeps) {
-  const { addresses, dispatcher, timeout, meter, clock } = deps;
-  const send = createSend({
-    addresses,
-    dispatcher,
-    timeout,
-    now: clock.now,
-    serviceClock: deps.serviceClock,
-    secrets: deps.secrets,
-    onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
-  });
+  const { addresses, timeout, meter, clock } = deps;
+  const send = createSend({ ...deps, onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes) });
   // Innermost first. Every attempt is counted and uses the budget, but a request with a token known to be rejected is not attempted.
   const layers = [
     withObservation(deps, addresses),

@@ -107,9 +107,8 @@ export interface TokenCheckDeps extends Connection {
 }
 
 /** Checks whether the service accepts a token, with the smallest possible read. Transient errors are retried. */
-export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps) {
-  const send = createSend({ ...deps, now: clock.now, onBytes: () => undefined });
-  const call = withRetry(clock, random, deps.timeout)(send);
+export function createTokenCheck(deps: TokenCheckDeps) {
+  const call = withRetry(deps.clock, deps.random, deps.timeout)(createSend(deps));
   return async (token: Secret): Promise<TokenCheckResult> => {
     try {
       await call(

@@ -1,6 +1,6 @@
 import { type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
 import { z } from 'zod';
-import { unlessAborted, withDeadline } from '../kit/clock.ts';
+import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { redacted } from '../kit/redaction.ts';
 import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
@@ -15,10 +15,10 @@ export interface SendDeps {
   readonly dispatcher: Dispatcher;
   /** Timeout of a request without `time`, including connecting (ms). */
   readonly timeout: number;
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now'>;
   readonly serviceClock?: ServiceClock | undefined;
   /** Called with the bytes of bodies as they arrive, even if the request fails. */
-  readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
+  readonly onBytes?: (endpoint: Endpoint, bytes: number) => void;
   /** Secrets to redact from the service's error texts. If undefined, error texts are not read. */
   readonly secrets?: (() => readonly string[]) | undefined;
 }
@@ -87,7 +87,8 @@ async function readErrorText(
 }
 
 /** Creates the innermost call: one HTTP exchange, bounded in time and size, without redirects, with a parsed JSON body. */
-export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, serviceClock }: SendDeps): Call {
+export function createSend(deps: SendDeps): Call {
+  const { addresses, dispatcher, timeout, clock, onBytes, secrets, serviceClock } = deps;
   return async ({ endpoint, method, address, path, query, largest, signal, time }, headers) => {
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
@@ -95,7 +96,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
     if (rotatesKeys(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     try {
       return await withDeadline(time?.start() ?? timeout, signal, async deadline => {
-        const startedAt = now();
+        const startedAt = clock.now();
         const request = undiciRequest(url, {
           dispatcher,
           method,
@@ -104,11 +105,11 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
         });
         const response = await untilAborted(request, deadline);
         const { statusCode: status, headers: received } = response;
-        serviceClock?.observe(received.date, startedAt, now());
+        serviceClock?.observe(received.date, startedAt, clock.now());
         const bounds = { what, largest };
-        const packed = bounded(response.body, bounds, bytes => onBytes(endpoint, bytes));
+        const packed = bounded(response.body, bounds, bytes => onBytes?.(endpoint, bytes));
         const reason = reasonOfStatus(status);
-        const wait = requestedWait(status, received, now());
+        const wait = requestedWait(status, received, clock.now());
         const encoding = String(received['content-encoding'] ?? 'identity');
         if (reason) {
           const bearer = headers?.authorization?.replace(/^\S+ /, '') ?? '';
