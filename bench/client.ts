@@ -15,7 +15,7 @@ export const NO_TRACER: Tracer = {
 /** Number of concurrent calls. */
 export const CONCURRENCY = 8;
 
-const NOWHERE = { inc: () => undefined, observe: () => undefined };
+export const NOWHERE = { inc: () => undefined, observe: () => undefined };
 
 /** Creates a real client whose only limit is `CONCURRENCY`. */
 export async function createBenchClient(

@@ -10,7 +10,8 @@ import { createCollectorState } from '../src/scheduler/board.ts';
 import { createRunner } from '../src/scheduler/runner.ts';
 import { openSqliteStore } from '../src/store/sqlite.ts';
 import { createPageSizes, createReader } from '../src/upstream/api.ts';
-import { createBenchClient, NO_TRACER } from './client.ts';
+import { eventsPath } from '../src/upstream/paginate.ts';
+import { createBenchClient, NO_TRACER, NOWHERE } from './client.ts';
 import { APART, answer, PAGES, pages, ROWS, START } from './ingest-pages.ts';
 import { processorTime, table, targets, timingsOf } from './measure.ts';
 
@@ -40,8 +41,8 @@ async function inMemory() {
     sizes: createPageSizes(),
     priority: 'events',
     flowControlKeyPath: '',
-    onRejected: () => undefined,
-    onMissing: () => undefined,
+    events: eventsPath('auto'),
+    meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
     async call({ query }) {
       const text = answer(query);
       requested.push(text);

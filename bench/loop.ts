@@ -5,7 +5,9 @@ import * as flow from '../src/collectors/flow-control/flow-control.ts';
 import { systemClock } from '../src/kit/clock.ts';
 import { createPageSizes, createReader } from '../src/upstream/api.ts';
 import { createDispatcher } from '../src/upstream/dispatcher.ts';
+import { eventsPath } from '../src/upstream/paginate.ts';
 import { createSend } from '../src/upstream/send.ts';
+import { NOWHERE } from './client.ts';
 import { measureAgent } from './loop-agent.ts';
 import { table, targets, timingsOf } from './measure.ts';
 
@@ -78,8 +80,8 @@ export async function run(): Promise<string> {
     sizes: createPageSizes(),
     priority: 'flow_control',
     flowControlKeyPath: '',
-    onRejected: () => undefined,
-    onMissing: () => undefined,
+    events: eventsPath('auto'),
+    meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
   });
   const signal = new AbortController().signal;
   const flowControl = flow.createFlowControl(flow.flowControl.options.parse({}));

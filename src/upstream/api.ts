@@ -1,9 +1,10 @@
+import type { Counter } from '../kit/counter.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import { mapInSlices } from './body.ts';
 import type { Call, Endpoint, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { UpstreamError } from './errors.ts';
-import { type CursorPage, eventsPath, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
+import { type CursorPage, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
 /** Public entry point of this module: read access to the service. */
@@ -125,26 +126,26 @@ class PageSize {
 /** Creates the page sizes of an account, which all its readers share. */
 export const createPageSizes = () => ({ dlq: new PageSize(100), events: new PageSize(1000) });
 
+/** Counts unreadable rows, which are skipped, and responses without a usable list, which are discarded. */
+export type ListMeter = Readonly<Record<'rowsRejected' | 'listsMissing', Counter<'collector'>>>;
+
 interface ReaderDeps {
   readonly sizes: ReturnType<typeof createPageSizes>;
   readonly call: Call;
   readonly priority: Priority;
-  readonly eventsPath?: ListPath;
+  readonly events: ListPath;
+  /** Contains `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
-  /** Called with the number of unreadable rows, which are skipped. */
-  readonly onRejected: (list: List, rows: number) => void;
-  /** Called for a response without a usable list, which is discarded. */
-  readonly onMissing: (list: List) => void;
+  readonly meter: ListMeter;
 }
 
 export function createReader(deps: ReaderDeps): Reader {
   const { flowControlKeyPath } = deps;
-  const events = deps.eventsPath ?? eventsPath('auto');
   return {
     dlqPages: (query, signal) => pagesOf(deps, 'dlq', listPath('/v2/dlq'), 'messages', query, wire.toDlqEntry, signal),
     eventPages(query, signal, isDetailed = false) {
       const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
-      return pagesOf(deps, 'events', events, 'events', { ...query }, toRow, signal);
+      return pagesOf(deps, 'events', deps.events, 'events', { ...query }, toRow, signal);
     },
     async flowControl(signal, take) {
       const path = '/v2/flowControl';
@@ -192,15 +193,16 @@ async function get({ call, priority }: ReaderDeps, request: Get): Promise<unknow
   return (await call({ ...defaults, ...request, address, priority })).body;
 }
 
-function countRejected({ onRejected }: ReaderDeps, list: List, rejected: number, read: number): void {
+function countRejected({ meter }: ReaderDeps, list: List, rejected: number, read: number): void {
   if (rejected > 0 && read === 0) {
     throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
   }
-  if (rejected > 0) onRejected(list, rejected);
+  if (rejected > 0) meter.rowsRejected.inc({ collector: list }, rejected);
 }
 
-function countMissing({ onMissing }: ReaderDeps, list: List, error: unknown): void {
-  if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
+function countMissing({ meter }: ReaderDeps, list: List, error: unknown): void {
+  if (!(error instanceof UpstreamError) || error.reason !== 'invalid_response') return;
+  meter.listsMissing.inc({ collector: list });
 }
 
 async function* pagesOf<Row>(
@@ -223,7 +225,7 @@ async function* pagesOf<Row>(
       })
       .catch(error => {
         // Even a page of one row is too large: count that row as rejected.
-        if (error instanceof UpstreamError && error.tooLarge) deps.onRejected(endpoint, 1);
+        if (error instanceof UpstreamError && error.tooLarge) deps.meter.rowsRejected.inc({ collector: endpoint });
         throw error;
       });
     const page = wire.toPage(body, list);

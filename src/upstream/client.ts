@@ -1,5 +1,4 @@
-import type { Counter } from '../kit/counter.ts';
-import { createPageSizes, createReader, type Reader } from './api.ts';
+import { createPageSizes, createReader, type ListMeter, type Reader } from './api.ts';
 import { type Budget, withBudget } from './budget.ts';
 import { type Priority, withRetry } from './call.ts';
 import { type Observing, type RequestMeter, withObservation } from './observed.ts';
@@ -10,14 +9,10 @@ import { type TokenSource, withBearer } from './token.ts';
 export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>, Observing {
   /** Default: `auto`. */
   readonly eventsPath?: string;
-  /** Contains `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
   readonly token: TokenSource;
   readonly budget: Budget;
-  readonly meter: RequestMeter & {
-    readonly rowsRejected: Counter<'collector'>;
-    readonly listsMissing: Counter<'collector'>;
-  };
+  readonly meter: RequestMeter & ListMeter;
   readonly random: () => number;
   /** Secrets to redact from the service's error texts, in addition to the request's token. */
   readonly secrets: () => readonly string[];
@@ -38,16 +33,5 @@ export function createClient(deps: UpstreamClientDeps) {
   const call = layers.reduce((inner, layer) => layer(inner), send);
   const sizes = createPageSizes();
   const events = eventsPath(deps.eventsPath ?? 'auto');
-  return {
-    at: (priority: Priority): Reader =>
-      createReader({
-        call,
-        sizes,
-        priority,
-        eventsPath: events,
-        flowControlKeyPath: deps.flowControlKeyPath,
-        onRejected: (list, rows) => meter.rowsRejected.inc({ collector: list }, rows),
-        onMissing: list => meter.listsMissing.inc({ collector: list }),
-      }),
-  };
+  return { at: (priority: Priority): Reader => createReader({ ...deps, call, sizes, priority, events }) };
 }
