@@ -74,33 +74,26 @@ export function createProcessMetrics(info: ProcessInfo) {
   let loadedAt = info.configLoadedAt;
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const gauge = (name: string, help: string, labels: Record<string, string>, value: number) => {
+  const gauge = (name: string, help: string, value: number, labels: Record<string, string> = {}) => {
     const set = new Gauge({ name, help, labelNames: Object.keys(labels), registers });
     set.set(labels, value);
     return set;
   };
-  gauge(
-    'delivery_watch_build_info',
-    'Versions of delivery-watch and Node.js; always 1.',
-    { version: info.version, node_version: process.version },
-    1,
-  );
-  const configInfo = gauge(
-    'delivery_watch_config_info',
-    'Digest of the configuration in use; always 1.',
-    { hash: info.configHash },
-    1,
-  );
+  gauge('delivery_watch_build_info', 'Versions of delivery-watch and Node.js; always 1.', 1, {
+    version: info.version,
+    node_version: process.version,
+  });
+  const configInfo = gauge('delivery_watch_config_info', 'Digest of the configuration in use; always 1.', 1, {
+    hash: info.configHash,
+  });
   const lastReload = gauge(
     'delivery_watch_config_last_reload_successful',
     'Whether the last configuration load succeeded (1) or failed (0). After a failed reload, the previous configuration stays active.',
-    {},
     1,
   );
   const lastSuccess = gauge(
     'delivery_watch_config_last_reload_success_timestamp_seconds',
     'Time of the last successful configuration load, with or without changes.',
-    {},
     info.configLoadedAt / 1000,
   );
   const requestSeconds = new PromHistogram({
@@ -138,7 +131,7 @@ export function createProcessMetrics(info: ProcessInfo) {
       observe: (labels, seconds) => requestSeconds.observe(labels, seconds),
     } satisfies Histogram<'endpoint'>,
     spans: { inc: (labels, by = 1) => spans.inc(labels, by) } satisfies Counter<'about' | 'outcome'>,
-    configRead: (isValid: boolean): void => lastReload.set(isValid ? 1 : 0),
+    configRead: (isValid: boolean): void => lastReload.set(Number(isValid)),
     /** `at`: ms since the Unix epoch. */
     configLoaded(hash: string, at: number): void {
       configInfo.reset();

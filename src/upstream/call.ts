@@ -1,6 +1,6 @@
 import { type Backoff, backoffDelay } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
-import { UpstreamError } from './errors.ts';
+import { type Reason, UpstreamError } from './errors.ts';
 
 /** Operations of the service, by their names in metrics and logs. */
 export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
@@ -8,7 +8,8 @@ export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**
  * Priorities when an account's budget is short, highest first. `action`: a cancel and the final check before it, which
- * alone may use the daily reserve. `look`: all other requests of auto-cancel. `browser`: look-ups of the API and the pages.
+ * alone may use the daily reserve. `look`: all other requests of auto-cancel. `browser`: look-ups of the API and the pages,
+ * which the agent limits and runs as `background`.
  */
 export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look', 'browser'] as const;
 export type Priority = (typeof PRIORITIES)[number];
@@ -54,6 +55,7 @@ export interface CallResult {
 export type Call = (request: Request, headers?: Readonly<Record<string, string>>) => Promise<CallResult>;
 
 const TRIES = 4;
+const RETRYABLE: ReadonlySet<Reason> = new Set(['rate_limited', 'server', 'network', 'timeout']);
 const BACKOFF: Backoff = { first: 250, longest: 5000 };
 /** Minimum share of the timeout that must remain for a retry. With less, the retry would only replace the error with a timeout. */
 const MIN_SHARE = 0.1;
@@ -88,7 +90,7 @@ export const withRetry =
         last = error;
         const delay = (error.retryAfter ?? 0) + backoffDelay(BACKOFF, attempt, random);
         const left = (time.left() ?? timeout) - delay;
-        if (!error.retryable || attempt === TRIES || left < MIN_SHARE * timeout) throw error;
+        if (!RETRYABLE.has(error.reason) || attempt === TRIES || left < MIN_SHARE * timeout) throw error;
         await clock.sleep(delay, request.signal);
       }
     }

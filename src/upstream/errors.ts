@@ -19,8 +19,6 @@ export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
 /** Reasons of a failed request. `refused`: the agent did not send it, or the service rejected it as invalid. */
 export type Reason = Exclude<RequestOutcome, 'ok'>;
 
-const RETRYABLE: ReadonlySet<Reason> = new Set(['rate_limited', 'server', 'network', 'timeout']);
-
 /** Every error of this module. The message contains no token, header value or body, except `serviceError`. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
@@ -52,10 +50,6 @@ export class UpstreamError extends Error {
     this.status = options.status;
     this.serviceError = options.serviceError;
   }
-
-  get retryable(): boolean {
-    return RETRYABLE.has(this.reason);
-  }
 }
 
 /** Formats a status with the service's explanation, if any, for the end of a message. */
@@ -75,10 +69,6 @@ export function reasonOfStatus(status: number): Reason | undefined {
   if (status === 408) return 'timeout';
   if (status === 429) return 'rate_limited';
   return status < 500 ? 'refused' : 'server';
-}
-
-export function outcomeOf(error: unknown): Reason {
-  return error instanceof UpstreamError ? error.reason : 'bug';
 }
 
 /** Wait (ms) after a 429 without a specified wait, and if the burst limit should already have been reset. */

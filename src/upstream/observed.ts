@@ -3,7 +3,7 @@ import type { Counter, Histogram } from '../kit/counter.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Call, Endpoint } from './call.ts';
-import { outcomeOf, type RequestOutcome, UpstreamError } from './errors.ts';
+import { type RequestOutcome, UpstreamError } from './errors.ts';
 import type { Addresses } from './send.ts';
 
 export interface RequestMeter {
@@ -53,7 +53,8 @@ export const withObservation =
         return response;
       } catch (error) {
         if (request.signal.aborted) span.set({ outcome: 'stopped' });
-        else ended(outcomeOf(error), error instanceof UpstreamError ? error.status : undefined);
+        else if (error instanceof UpstreamError) ended(error.reason, error.status);
+        else ended('bug', undefined);
         throw error;
       }
     });

@@ -128,7 +128,7 @@ describe('budget', () => {
     await ask('a');
     expect(budget.remaining()).toBe(2);
     await ask('b');
-    await expect(ask('c')).rejects.toMatchObject({ reason: 'refused', retryable: false });
+    await expect(ask('c')).rejects.toMatchObject({ reason: 'refused' });
     await expect(ask('look', 'look')).rejects.toMatchObject({ reason: 'refused' });
     expect(budget.remaining()).toBe(1);
     await ask('cancel', 'action');
