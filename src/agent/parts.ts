@@ -94,7 +94,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     leases,
     /** Key for requests between agents that share the store; undefined if storing it failed at startup. */
     peerKey: await openPeerKey(store, log),
-    tracer: createTracer(version, config.tracing.propagate),
+    tracer: createTracer(config.tracing.propagate),
     secrets: createSecretValues(config, env),
     dispatchers,
     reloads,

@@ -1,8 +1,9 @@
 import { type Attributes, type HrTime, type Link, SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api';
-import type { Resource } from '@opentelemetry/resources';
+import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { hashedId } from '../kit/hash.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
+import { version } from '../kit/version.ts';
 import type { LifecycleTrace, TracedEvent } from '../model/lifecycle-trace.ts';
 import { EVENT_SEQUENCE, isEnd } from '../model/message.ts';
 
@@ -21,10 +22,7 @@ const ATTRIBUTES = {
   error: 'error.type',
 } as const;
 
-export interface SpansOrigin {
-  readonly resource: Resource;
-  readonly version: string;
-}
+const RESOURCE = resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'event-log' });
 
 interface Part {
   readonly kind: 'deliver' | 'wait' | 'attempt' | 'backoff';
@@ -226,7 +224,7 @@ export const countSpans = (trace: LifecycleTrace): number => partsOf(trace).leng
  * Converts a message's lifecycle to spans: a root, the wait for the first attempt, at most `MAX_ATTEMPTS` attempts, and the backoff
  * after each failed one. A repeated export has the same span ids.
  */
-export function lifecycleSpans(trace: LifecycleTrace, { resource, version }: SpansOrigin): ReadableSpan[] {
+export function lifecycleSpans(trace: LifecycleTrace): ReadableSpan[] {
   const contextOf = (kind: Part['kind'], ordinal: number) => ({
     traceId: trace.traceId,
     spanId: hashedId([trace.traceId, kind, ordinal], 16),
@@ -248,7 +246,7 @@ export function lifecycleSpans(trace: LifecycleTrace, { resource, version }: Spa
       links: part.links ?? [],
       events: (part.events ?? []).map(({ name, time }) => ({ name, time: hrTime(time) })),
       ended: true,
-      resource,
+      resource: RESOURCE,
       instrumentationScope: { name: 'delivery-watch', version },
       droppedAttributesCount: 0,
       droppedEventsCount: 0,

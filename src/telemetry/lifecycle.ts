@@ -1,4 +1,3 @@
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import { createRetry } from '../kit/backoff.ts';
 import { type Clock, unlessAborted } from '../kit/clock.ts';
@@ -7,7 +6,7 @@ import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import type { LifecycleTrace } from '../model/lifecycle-trace.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
-import { lifecycleSpans, type SpansOrigin } from './lifecycle-spans.ts';
+import { lifecycleSpans } from './lifecycle-spans.ts';
 import type { TracingOptions } from './options.ts';
 
 /** Pending traces of all accounts in the store. */
@@ -21,7 +20,6 @@ export interface TraceOutbox {
 export interface LifecycleDeps {
   readonly options: TracingOptions;
   readonly env: Env;
-  readonly version: string;
   readonly outbox: TraceOutbox;
   readonly spans: Counter<'about' | 'outcome'>;
   readonly log: Log;
@@ -48,12 +46,8 @@ const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[
 
 /** Rejects with an Error for an unsupported protocol. */
 export async function createLifecycleExport(deps: LifecycleDeps) {
-  const { options, env, version, outbox, clock, random } = deps;
+  const { options, env, outbox, clock, random } = deps;
   const exporter = watchExporter(await createOtlpExporter(options, env), 'messages', deps);
-  const origin: SpansOrigin = {
-    version,
-    resource: resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'event-log' }),
-  };
   const retry = createRetry(BACKOFF, clock, random);
   /** Settles when the last batch has been removed from the outbox or has failed. */
   let inFlight: Promise<unknown> = Promise.resolve();
@@ -62,7 +56,7 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
   async function deliver(account: string, batch: readonly Waiting[]): Promise<boolean> {
     const isAccepted = await send(
       exporter,
-      batch.flatMap(({ trace }) => lifecycleSpans(trace, origin)),
+      batch.flatMap(({ trace }) => lifecycleSpans(trace)),
     );
     if (isAccepted) {
       await outbox.remove(

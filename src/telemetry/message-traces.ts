@@ -3,7 +3,6 @@ import type { Counter } from '../kit/counter.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
-import { version } from '../kit/version.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import type { LifecycleExport } from './lifecycle.ts';
@@ -66,7 +65,6 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   return createLifecycleExport({
     ...deps,
     options: config.tracing,
-    version,
     outbox: {
       get accounts() {
         return deps.accounts();
@@ -92,7 +90,7 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
   const tracesMessages = hasLifecycles(config, env);
   const makeQueue = tracesMessages && (await import('./trace-queue.ts')).createTraceQueue;
   const sdk = isOn
-    ? await (await import('./sdk.ts')).prepareSdk({ options: config.tracing, env, version, spans, log })
+    ? await (await import('./sdk.ts')).prepareSdk({ options: config.tracing, env, spans, log })
     : undefined;
   const lifecycles = tracesMessages ? await openLifecycles(deps) : undefined;
   return {

@@ -18,6 +18,7 @@ import {
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
+import { version } from '../kit/version.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import type { TracingOptions } from './options.ts';
 import { isOtlp } from './protocol.ts';
@@ -28,7 +29,6 @@ import { disableTracing } from './tracing.ts';
 interface TracingDeps {
   readonly options: TracingOptions;
   readonly env: Env;
-  readonly version: string;
   readonly spans: Counter<'about' | 'outcome'>;
   readonly log: Log;
 }
@@ -72,7 +72,7 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
 
 /** OTEL_* environment variables override `options`. Rejects with an Error for an unsupported protocol. */
 export async function prepareSdk(deps: TracingDeps) {
-  const { options, env, version } = deps;
+  const { options, env } = deps;
   const exporter = isOtlp(env) ? watchExporter(await createOtlpExporter(options, env), 'agent', deps) : undefined;
   const sdk = new NodeSDK({
     resource: defaultResource().merge(

@@ -1,5 +1,6 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Tracer } from '../kit/tracer.ts';
+import { version } from '../kit/version.ts';
 
 export type ProcessTracer = ReturnType<typeof createTracer>;
 
@@ -11,7 +12,7 @@ export function disableTracing(): void {
 }
 
 /** Uses the SDK that is registered now. `propagate`: whether requests carry a `traceparent` header. */
-export function createTracer(version: string, propagate: boolean): Tracer & { use(propagate: boolean): void } {
+export function createTracer(propagate: boolean): Tracer & { use(propagate: boolean): void } {
   const current = () => trace.getTracer('delivery-watch', version);
   let [tracer, isPropagated] = [current(), propagate];
   return {

@@ -1,5 +1,4 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -8,7 +7,6 @@ import { EVENT_STATES } from '../../src/model/message.ts';
 import { lifecycleSpans } from '../../src/telemetry/lifecycle-spans.ts';
 import { runs } from '../support/runs.ts';
 
-const ORIGIN = { resource: resourceFromAttributes({}), version: '1' };
 const T = 1_700_000_000_000;
 
 const traceOf = (events: readonly TracedEvent[], more: Partial<LifecycleTrace> = {}): LifecycleTrace => ({
@@ -41,7 +39,7 @@ const line = ({ name, startTime, endTime, status }: ReadableSpan) =>
   `${name} ${ms(startTime) - T}-${ms(endTime) - T}${status.code === SpanStatusCode.ERROR ? ' error' : ''}`;
 
 const show = (text: string, more?: Partial<LifecycleTrace>) => {
-  const spans = lifecycleSpans(traceOf(eventsOf(text), more), ORIGIN);
+  const spans = lifecycleSpans(traceOf(eventsOf(text), more));
   return { lines: spans.map(line), root: spans[0] as ReadableSpan, spans };
 };
 
@@ -145,7 +143,7 @@ describe('traces from arbitrary events', () => {
   it('a trace of arbitrary events has one root span that contains all others, and no span with a negative duration', () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 1, maxLength: 60 }), fc.boolean(), (events, hasQueue) => {
-        const spans = lifecycleSpans(traceOf(events, hasQueue ? { queue: 'q' } : {}), ORIGIN);
+        const spans = lifecycleSpans(traceOf(events, hasQueue ? { queue: 'q' } : {}));
         const roots = spans.filter(({ parentSpanContext }) => parentSpanContext === undefined);
         expect(roots).toHaveLength(1);
         const [root] = roots as [ReadableSpan];
@@ -171,7 +169,7 @@ describe('traces from arbitrary events', () => {
 
   it('a trace of arbitrary events is the same, including its ids, if events are reordered or repeated', () => {
     const spansOf = (events: readonly TracedEvent[]) =>
-      lifecycleSpans(traceOf(events), ORIGIN).map(span => [
+      lifecycleSpans(traceOf(events)).map(span => [
         span.spanContext().spanId,
         line(span),
         span.attributes,

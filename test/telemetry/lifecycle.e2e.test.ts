@@ -31,7 +31,6 @@ async function setUp(traces: number, endpoint?: string) {
   const lifecycles = await createLifecycleExport({
     options: tracingOptions.parse({ endpoint: endpoint ?? receiver.url }),
     env: {},
-    version: '1',
     outbox: {
       accounts: ['a'],
       read: async () => new Map(rows),
