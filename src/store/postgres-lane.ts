@@ -70,21 +70,15 @@ const claimSql = (schema: string) => `
 
 /** Builds the parameters: each account and epoch once, and only the last change of each row. */
 function gather(commits: readonly Commit[]) {
-  const holdings = new Map<
-    string,
-    { readonly number: number; readonly account: string; readonly epoch: string | undefined }
-  >();
-  const changes = new Map<string, { readonly number: number; readonly key: string; readonly value: string | null }>();
+  const holdings = new Map<string, { number: number; account: string; epoch: string | undefined }>();
+  const changes = new Map<string, { number: number; key: string; value: string | null }>();
   const numbers = commits.map(({ account, epoch, changes: own }) => {
     const name = `${epoch ?? ''} ${account}`;
     const { number } = holdings.get(name) ?? { number: holdings.size + 1 };
     holdings.set(name, { number, account, epoch });
     for (const { key, value } of own) {
-      changes.set(`${number} ${key}`, {
-        number,
-        key: escapeText(key),
-        value: value === null ? null : escapeText(value),
-      });
+      const row = { number, key: escapeText(key), value: value === null ? null : escapeText(value) };
+      changes.set(`${number} ${key}`, row);
     }
     return number;
   });
