@@ -54,7 +54,7 @@ function toSample({ value, labels, metricName }: PromValue, name: string, type: 
   return { labels: texts, value, ...(suffix ? { suffix } : {}), ...(isCounted ? { since: SINCE } : {}) };
 }
 
-/** Completes each `_count` sample, which follows its buckets and sum. */
+/** Adds the complete series to each `_count` sample, which follows its buckets and sum. */
 function withWhole(samples: readonly Sample[]): readonly Sample[] {
   let buckets: Sample[] = [];
   let sum = 0;

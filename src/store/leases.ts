@@ -19,7 +19,7 @@ export interface LeasesDeps {
 }
 
 interface Listed extends Member, Replica {
-  /** The replica failed to renew in time. Its leases last until another replica ends them. */
+  /** Whether the replica failed to renew in time. Its leases last until another replica ends them. */
   readonly ended: boolean;
 }
 

@@ -52,7 +52,7 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
   /** Settles when the last batch has been removed from the outbox or has failed. */
   let inFlight: Promise<unknown> = Promise.resolve();
 
-  /** Removes an accepted batch. After a crash in between, the same spans are sent again. */
+  /** Removes the batch from the outbox if it is accepted. After a crash before the removal, the same spans are sent again. */
   async function deliver(account: string, batch: readonly Waiting[]): Promise<boolean> {
     const isAccepted = await send(
       exporter,

@@ -12,7 +12,10 @@ function toText(line: string): string {
   return `${printable([time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' '))}\n`;
 }
 
-/** Maximum buffered characters, about 10,000 lines. Further lines are dropped, so a stalled log reader does not stall the agent. */
+/**
+ * Maximum buffered characters: 10,000 lines about new dead letters have 3,500,000. Further lines are dropped, so a stalled log
+ * reader does not stall the agent.
+ */
 const MAX_BUFFERED = 4_000_000;
 
 function activeSpan(): object {

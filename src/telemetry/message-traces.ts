@@ -81,7 +81,7 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   });
 }
 
-/** The traces take effect with `activate`. Returns `before` if its settings are equal. Rejects with an Error for an unsupported protocol. */
+/** Returns `before` if its settings are equal. Traces take effect with `activate`. Rejects with an Error for an unsupported protocol. */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
   const { config, env, spans, tracer, log, holding, queues } = deps;
   const isOn = isTraced(config, env);

@@ -16,7 +16,7 @@ export function createTraceQueue(
   { spans, log }: { readonly spans: Counter<'about' | 'outcome'>; readonly log: Log },
 ): CountedQueue {
   let waiting = 0;
-  /** Full since it was last empty. Prevents repeated log lines for a slow receiver. */
+  /** Whether the queue has been full since it was last empty. Prevents repeated log lines for a slow receiver. */
   let isFull = false;
   return {
     restore(count) {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Values of the metric label `outcome`. */
+/** Outcomes of a request, which are values of the metric label `outcome`. */
 export const REQUEST_OUTCOMES = [
   'ok',
   'not_found',

@@ -15,7 +15,7 @@ export { resetMark } from './token.ts';
 /** Maximum bytes of a response that are kept. A record has about 1,000. */
 export const MAX_RECORD_BYTES = 1024 * 1024;
 
-/** Errors contain only the status of the response. */
+/** Errors reveal only the status of the response. */
 export type ResetOutcome =
   /** The service confirmed the reset, and the complete response was passed on. */
   | { readonly end: 'answered' }
