@@ -7,9 +7,9 @@ import { describe, expect, it } from 'vitest';
  * more lines raises the budget in the same commit and explains it there; first remove lines that it makes unnecessary.
  */
 const TABLE: readonly (readonly [module: string, lines: number, imports: string])[] = [
-  ['kit', 1190, ''],
+  ['kit', 1170, ''],
   ['model', 640, 'kit'],
-  ['upstream', 2660, 'kit model'],
+  ['upstream', 2650, 'kit model'],
   ['lookup', 710, 'kit model upstream'],
   ['store', 2330, 'kit model'],
   ['metrics', 1940, 'kit model'],

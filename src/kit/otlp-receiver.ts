@@ -30,11 +30,7 @@ interface ReceiverSettings {
 }
 
 /** `variable`: the environment variable that changes the address, if any. */
-export function otlpAddress(
-  signal: OtlpSignal,
-  endpoint: string,
-  env: Env,
-): { readonly url: string; readonly variable: string | undefined } {
+export function otlpAddress(signal: OtlpSignal, endpoint: string, env: Env) {
   const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/${signal}`;
   const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`];
   const url = env[own] || urlBelow(env[general] || endpoint);
@@ -43,25 +39,14 @@ export function otlpAddress(
 }
 
 /** An address from the environment gets no configured headers, which may be keys. */
-export function otlpReceiver(
-  signal: OtlpSignal,
-  { endpoint, headers }: ReceiverSettings,
-  env: Env,
-): { readonly url: string; readonly headers: Readonly<Record<string, string>> } {
+export function otlpReceiver(signal: OtlpSignal, { endpoint, headers }: ReceiverSettings, env: Env) {
   const { url, variable } = otlpAddress(signal, endpoint, env);
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
     throw new Error(`${variable} must be an http or https address, because ${signal} are sent to it`);
   }
   const sent = variable === undefined ? Object.entries(headers) : [];
-  return {
-    url,
-    headers: Object.fromEntries(
-      sent.map(([name, value]) => [
-        name.toLowerCase(),
-        value instanceof Secret ? value.reveal() : (env[value.env] ?? ''),
-      ]),
-    ),
-  };
+  const textOf = (value: HeaderSetting) => (value instanceof Secret ? value.reveal() : (env[value.env] ?? ''));
+  return { url, headers: Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), textOf(value)])) };
 }
 
 /** Returns why a header cannot be sent. */

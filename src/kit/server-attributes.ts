@@ -1,9 +1,5 @@
 /** Returns OpenTelemetry's attributes of an HTTP client span. Redacts values in `template` and `query`. */
-export function serverAttributes(
-  base: string,
-  template: string,
-  query?: URLSearchParams,
-): { 'server.address': string; 'server.port': number; 'url.full': string } {
+export function serverAttributes(base: string, template: string, query?: URLSearchParams) {
   const { protocol, hostname, host, port, pathname } = new URL(base);
   const path = `${pathname.replace(/\/+$/, '')}${template.replace(/\{\w+\}/g, 'REDACTED')}`;
   const names = [...new Set(query?.keys())].map(name => `${name}=REDACTED`).join('&');

@@ -5,7 +5,7 @@ import { MAX_BODY_BYTES } from './api.ts';
 import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
-import { type Addresses, createSend, toUpstreamError, untilAborted } from './send.ts';
+import { createSend, type SendDeps, toUpstreamError, untilAborted } from './send.ts';
 
 /** Public entry point of this module for rotation/: token reset and token check. */
 export { parseResetResponse, type ResetResponse } from './account-record.ts';
@@ -100,11 +100,7 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
 /** Result of a token check; an error if the check was inconclusive. */
 export type TokenCheckResult = 'accepted' | 'refused' | UpstreamError;
 
-export interface TokenCheckDeps extends Connection {
-  readonly addresses: Addresses;
-  readonly clock: Clock;
-  readonly random: () => number;
-}
+type TokenCheckDeps = Omit<SendDeps, 'clock'> & { readonly clock: Clock; readonly random: () => number };
 
 /** Checks whether the service accepts a token, with the smallest possible read. Transient errors are retried. */
 export function createTokenCheck(deps: TokenCheckDeps) {
