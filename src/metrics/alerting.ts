@@ -36,11 +36,7 @@ function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefi
 }
 
 /** Counts an account's alerts. Each of `rules` always has a series for each state. */
-export function alertsSource(
-  account: string,
-  rules: readonly { readonly name: string }[],
-  current: () => Evaluated,
-): Source {
+export function alertsSource(account: string, rules: readonly { name: string }[], current: () => Evaluated): Source {
   const samples = (): readonly Sample[] => {
     const { alerts: present, beyondCap } = current();
     const counts = new Map<string, number>();

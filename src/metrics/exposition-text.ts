@@ -40,15 +40,11 @@ const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
 /** Skips repeated series, because the formats forbid them. */
-export function createLines(
-  family: Family,
-  account: string | undefined,
-  format: Format,
-): (samples: readonly Sample[]) => string {
+export function createLines(family: Family, account: string | undefined, format: Format) {
   const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
   const bucketLabels = [...family.labels, 'le'];
   const seen = new Set<string>();
-  return samples => {
+  return (samples: readonly Sample[]): string => {
     const lines: string[] = [];
     for (const { labels, suffix = '', value, exemplar } of samples) {
       const named: Readonly<Record<string, string | undefined>> = labels;

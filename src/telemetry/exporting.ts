@@ -16,10 +16,7 @@ const PROTOCOLS = {
 } satisfies Record<TracesProtocol, unknown>;
 
 /** The exporter itself reads OpenTelemetry's variables, except for the address. Rejects with an Error if a variable is unsupported. */
-export async function createOtlpExporter(
-  options: Pick<TracingOptions, 'endpoint' | 'headers'>,
-  env: Env,
-): Promise<SpanExporter> {
+export async function createOtlpExporter(options: Pick<TracingOptions, 'endpoint' | 'headers'>, env: Env) {
   const load = PROTOCOLS[tracesProtocol(env)];
   const receiver = otlpReceiver('traces', options, env);
   const hasTimeout = Boolean(env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT || env.OTEL_EXPORTER_OTLP_TIMEOUT);
