@@ -12,7 +12,7 @@ import { measureAgent } from './loop-agent.ts';
 import { table, targets, timingsOf } from './measure.ts';
 
 const REPEATS = 5;
-/** Maximum duration of a block of the main thread (ms): in ordinary use, and for any body within the size limit. */
+/** Maximum time for which the main thread may be blocked (ms): in ordinary use, and by any body within the size limit. */
 const LONGEST = { ordinary: 50, any: 250 };
 /** Maximum memory that a response may add (MiB). */
 const MAX_ADDED = 200;

@@ -29,7 +29,7 @@ const PROTOBUF =
   'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.5';
 /** Time limit per row and turn, without idle time (ms). No request starts after it. */
 const TURN_LIMIT = 2000;
-/** Requests per turn, and idle time before each (ms), of rows that scrape like Prometheus. */
+/** Number of requests per turn and idle time before each (ms), for rows that scrape like Prometheus. */
 const ONCE_A_SECOND = { each: 3, idle: 1000 };
 
 async function startServer(role: string, children: ChildProcess[]): Promise<string> {
@@ -40,7 +40,7 @@ async function startServer(role: string, children: ChildProcess[]): Promise<stri
     throw new Error(`the server ${role} ended with ${code} before it listened`);
   });
   const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
-  // The benchmark stops the server at its end, which is not an error.
+  // The server is stopped at the end of the benchmark, which is not an error.
   ended.catch(() => undefined);
   return `http://127.0.0.1:${port}`;
 }

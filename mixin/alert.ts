@@ -58,7 +58,9 @@ export const decidingRounds = collectors
 /** Returns a selector of the alert's account, for queries in templates. `more`: further matchers. */
 export const ofItsAccount = (name: string, more = '') => `${name}{cluster=%q, namespace=%q, job=%q, account=%q${more}}`;
 
-/** Returns template code for the result of a query about the alert's account. `expr` contains an `ofItsAccount`. */
+/**
+ * Returns template code for the result of a query about the alert's account. `expr` contains a selector from `ofItsAccount`.
+ */
 export const queried = (expr: string) =>
   `query (printf \`${expr}\` $labels.cluster $labels.namespace $labels.job $labels.account)`;
 

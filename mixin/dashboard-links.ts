@@ -50,6 +50,6 @@ export const RUNBOOK: PanelLink = {
   url: '${runbooks:raw}/${__data.fields.Alert:percentencode}.md',
 };
 
-/** Link to a search for traces, whose address users configure. */
+/** Link to a trace search. Users configure its address. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 export const TRACES: PanelLink = { title: 'Search traces', url: '${traces:raw}' };

@@ -31,7 +31,7 @@ const age = 'account:delivery_dlq:oldest_age';
 /** Number of entries that left the queue within a week, by reason; the counter's value if it was reset or is less than a week old. */
 const leftInWeek = 'account:delivery_dlq:left7d';
 
-/** Returns the value of a record `ago`, or its last value within the day before. */
+/** Returns the value that a record had `ago`, or its last value within the day before that. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
 /** Returns the growth from `before` to `now` if it exceeds the limits. */

@@ -37,7 +37,10 @@ const failing = `max without (objective) (${recordedSeries(badRatio('1h'), deliv
 const inWindow = (of: 'sum' | 'avg', selector: string) => `${of}_over_time(${selector}[${placeholder('window')}])`;
 /** Expected number of messages that end in the objective window, extrapolated from the recorded minutes. */
 const expected = `(${inWindow('avg', recordedSeries(finishedInMinute))} > 0) * ${placeholder('windowMinutes')}`;
-/** Remaining share of each account's error budget. The per-minute records include messages of outages, which are counted later. */
+/**
+ * Remaining share of each account's error budget. The per-minute records include messages from outages, which are counted after
+ * the outage.
+ */
 const budgetLeft = `1 - max without (objective) (${inWindow('sum', recordedSeries(badInMinute, delivered))}
   / ignoring (objective) group_left () (${expected}) / ${recordedSeries(budgets, delivered)})`;
 const budgetDays = `count_over_time(${recordedSeries(finishedInMinute)}[${placeholder('window')}:1h]) / 24`;

@@ -61,7 +61,10 @@ const sum = (record: string, window: Window) => `sum_over_time(${record}[${WINDO
  */
 const isComplete = (window: Window) => `${counting} == 1 and ${counting} offset ${window} == 1`;
 
-/** Returns the name of the record with the share of bad messages in a window. Absent if unknown, 0 without messages. */
+/**
+ * Returns the name of the record with the share of bad messages in a window. The record is absent if the share is unknown, and
+ * 0 if there are no messages.
+ */
 export const badRatio = (window: Window) => `account:delivery_bad:ratio${window}`;
 
 /** Returns the record of `badRatio`. Overdue messages may outnumber finished ones, so the ratio is limited to 1. */

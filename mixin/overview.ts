@@ -30,7 +30,10 @@ const perAccount = { keep: ['account'] } as const;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const NO_RULES = 'no message ended, or the rules are not loaded';
 
-/** Returns the limits of bad messages of an objective, for the strictest selected account, and for the laxest if they differ. */
+/**
+ * Returns the limits on bad messages for an objective: those of the strictest selected account, and those of the laxest if they
+ * differ.
+ */
 const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
   const [sustainable, fast] = [
     recordedSeries(burnLimit(1), { objective }),
@@ -184,7 +187,7 @@ const limit = (name: string) => {
   return highestOf(chosen(family));
 };
 const SHARE_OF_LIMIT = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
-/** A key that uses its limit completely is normal, so the bar has no thresholds. */
+/** It is normal for a key to use its limit completely, so the bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };
 
 const keys: readonly PanelSpec[] = [

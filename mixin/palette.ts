@@ -74,7 +74,7 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   result: { success: 'green', error: 'red' },
   status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
-  // The values are patterns, of which the last match applies.
+  // These values are patterns. The last one that matches applies.
   response_status: {
     '2..': 'green',
     '3..': 'light-blue',

@@ -25,8 +25,8 @@ export const total = <L extends string>(family: QueriedFamily<L>, of: VectorOf, 
   highestOf(perReplica(family, of, options), options.keep);
 
 /**
- * Returns the difference of a counter between the ends of a window. A restored backup can lower a counter by one; `increase`
- * treats that as a reset and returns the complete value.
+ * Returns the difference between a counter's values at the two ends of a window. A restored backup can lower a counter by one;
+ * `increase` would treat that as a reset and return the complete value.
  */
 export const difference = (window: string) => (selector: string) => `delta(${selector}[${window}])`;
 
@@ -42,7 +42,10 @@ const FIRING = {
   labels: ALERT_LABELS,
 } as const satisfies QueriedFamily;
 
-/** Selects firing alerts with this name. Values: -1 if their data is readable, -2 if it is partial, less if all replicas are blind. */
+/**
+ * Selects the hold values of firing alerts with this name: -1 if their data is readable, -2 if it is partial, -4 or less if all
+ * replicas are blind.
+ */
 export const firing = (alertname: string) => series(FIRING, { alertname });
 
 const collector = ['collector'];
@@ -50,9 +53,10 @@ const collector = ['collector'];
  * Quality of collected data, over the rounds on which gauges depend:
  * - blind, by replica and for the best replica: 1 if data is stale, 2 if it is stale because the agent cannot store it, 0.5 if
  *   nothing has been read since the agent started, otherwise 0;
- * - partial: 1 if the last round of every replica had unreadable rows, so that a missing entry may be one of them, otherwise
- *   less;
- * - firing, for each firing alert on collected data: -1 if that data is readable, -2 if it is partial, -4 or less if it is blind.
+ * - partial: 1 if the last round of every replica had unreadable rows, so that a missing entry may be one of them, otherwise 0
+ *   or negative;
+ * - firing, for each firing alert on collected data: -1 if that data is readable, -2 if it is partial, -4 or less if it is
+ *   blind.
  */
 export const healthRecords: readonly RecordingRule[] = [
   {
@@ -61,7 +65,7 @@ export const healthRecords: readonly RecordingRule[] = [
       `${stale} == 1 unless ${series(ownFamilies.dataComplete)} > ${series(ownFamilies.success)}\nor (${stale} == 0 unless ${series(ownFamilies.dataTimestamp)}) + 0.5\nor 2 * ${stale}`,
     ),
   },
-  // A replica that has stopped counts for five more minutes, so that its successor can read data first.
+  // A stopped replica counts for five more minutes, so that its successor can read data first.
   { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
   {
     record: PARTIAL.name,
@@ -76,9 +80,9 @@ export const healthRecords: readonly RecordingRule[] = [
   },
 ];
 
-/** Excludes accounts for which a collector is blind from a vector that has the account labels and `labels`. */
+/** Excludes accounts whose `collector` is blind. The vector on the left must have the account labels and `labels`. */
 export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
   `unless ignoring (${['collector', ...labels].join(', ')}) ${series(BLIND, { collector })} > 0`;
 
-/** Ignores the labels of the record of firing alerts that an alert's expression does not have. */
+/** Matching clause that ignores the labels that the record of firing alerts has and an alert's expression lacks. */
 export const IGNORING_NAME = 'ignoring (alertname, collector)';

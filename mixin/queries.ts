@@ -20,7 +20,7 @@ export function agentFamily(name: string): Family {
 
 type Suffix = '' | '_bucket' | '_sum' | '_count';
 
-/** Selects series of the selected accounts, jobs and instances. */
+/** Selects the series of the accounts, jobs and instances that are selected in the dashboard. */
 export const chosen = <L extends string>(family: Family<L>, where: Matchers<L> = {}, suffix: Suffix = '') =>
   series(family, { job: /$job/, instance: /$instance/, account: /$account/, ...where } as Matchers<L>, suffix);
 
@@ -93,14 +93,14 @@ export const eventBuckets = <L extends string>(family: Family<L>, keep: readonly
     asItHappened,
   );
 
-/** Returns a quantile of buckets; absent without observations. */
+/** Returns the quantile `q` of `buckets`. It is absent if there are no observations. */
 export const quantile = (q: number, buckets: string) => `histogram_quantile(${q}, ${buckets}) >= 0`;
 
 /** Returns the change of a gauge within `window` for each account. */
 export const changeOver = (family: Family, window: string) =>
   `${highestOf(chosen(family))} - ${highestOf(`${chosen(family)} offset ${window}`)}`;
 
-/** Returns the time since a timestamp (s), the longest for each account. */
+/** Returns the time since the oldest timestamp of each account (s). */
 export const age = <L extends string>(family: Family<L>, keep: readonly L[] = [], where: Matchers<L> = {}) =>
   `time() - ${lowestOf(chosen(family, where), keep)}`;
 
@@ -109,13 +109,13 @@ const { oldestEntered } = dlq.families;
 export const retentionUsed = `(${age(oldestEntered)}) / ${highestOf(chosen(ownFamilies.dlqRetention))}`;
 
 /**
- * Selects ten series for the complete visible time range. A plain topk selects at every step, which interrupts lines. `ranking`:
- * one value per series, with the labels of the series.
+ * Selects the same ten series for the complete visible time range. A plain `topk` selects anew at every step, which interrupts
+ * lines. `ranking`: one value per series, with the labels of the series.
  */
 export const onlyTen = (expr: string, ranking: string, pick: 'topk' | 'bottomk' = 'topk') =>
   `${expr}\nand ${pick}(10, ${ranking})`;
 
-/** Returns the maximum, minimum or mean of a selector in the visible time range. */
+/** Returns the maximum, minimum or mean of the selected series over the visible time range. */
 export const inRange = (of: 'max' | 'min' | 'avg', selector: string) =>
   `${of}_over_time(${selector}[$__range] @ end())`;
 
@@ -129,7 +129,7 @@ export const highestTen = <L extends string>(family: Family<L>, keep: readonly L
 /** Returns the ten series of a recorded selector with the highest peak. */
 export const highestTenRecorded = (selector: string) => onlyTen(selector, inRange('max', selector));
 
-/** Text for the descriptions of panels with such queries. */
+/** Text for the descriptions of panels that show only the ten series with the highest peak. */
 export const PER_TEN = 'The ten with the highest peak.';
 
 /** Selects the worst account, if high values are bad. */

@@ -24,7 +24,7 @@ const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increa
 const countByAccount = (expr: string) => `count by (cluster, namespace, job, account) (${expr})`;
 
 const blind = series(BLIND);
-/** The range covers the time until DeliveryAgentDown or DeliveryInstanceDown fires if the agent exits while it is blind. */
+/** If the agent exits while it is blind, the range bridges the time until DeliveryAgentDown or DeliveryInstanceDown fires. */
 const isStale = `last_over_time(${blind}[8m]) ==`;
 /** Crash loop: no process has read anything, and none has run long enough for its data to become stale. */
 const neverReads = `min_over_time(${blind}[30m]) == 0.5 and ${blind} offset 30m > 0`;
@@ -45,7 +45,7 @@ const staleRounds = listed(
   `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
 );
 
-/** Share of the configured requests per UTC day that is left for reading. */
+/** Share of the configured daily requests that is left for reading in this UTC day. */
 const budgetLeft = `(${lowestOf(`${latest(series(ownFamilies.budgetRemaining))} / ${latest(series(ownFamilies.budgetLimit))}`)} - ${REQUESTS_KEPT})`;
 /** Remaining share of the UTC day. */
 const dayLeft = '(1 - time() % 86400 / 86400)';
@@ -58,8 +58,8 @@ export const readingAlerts: readonly AlertSpec[] = [
     severity: 'critical',
     labels: ['collector'],
     expr: `${isStale} 1\nor ${neverReads}`,
-    // Data becomes stale after three intervals (walks: two). With the delays of scrape, evaluation and `for`, it fires about two minutes
-    // after the start of an outage.
+    // Data becomes stale after three intervals (walks: two). With the delays of scrape, evaluation and `for`, the alert fires
+    // about two minutes after the start of an outage.
     for: '30s',
     keepFiringFor: '1m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',

@@ -31,7 +31,7 @@ export const replicaAlerts: readonly AlertSpec[] = [
     name: 'DeliveryAccountUncollected',
     set: 'postgresql',
     severity: 'critical',
-    // A replica that cannot be scraped counts for five more minutes, because it may still run.
+    // A replica that cannot be scraped counts for five more minutes, because it may still be running.
     expr: `${highestOf(latest(series(leader)))} == 0`,
     for: durationOf(UNCOLLECTED),
     keepFiringFor: '5m',

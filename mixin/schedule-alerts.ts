@@ -6,7 +6,7 @@ import { difference } from './promql.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 
-/** Returns the misses within the last hour, or within the last day if there was no success on that day. */
+/** Returns the misses in the last hour, or in the last day if the last success is more than a day ago. */
 const lately = (misses: Family<'schedule'>, success: Family<'schedule'>) =>
   highestOf(
     `${difference('1d')(series(misses))} > 0 and time() - ${latest(series(success))} > 86400 or ${difference('1h')(series(misses))} > 0`,

@@ -39,7 +39,7 @@ function cellOf({ words, bar, thresholds }: ColumnSpec): Properties {
       'custom.cellOptions': cell,
       color: { mode: FieldColorModeId.Fixed, fixedColor: 'blue' },
       min: 0,
-      // Scale the bars by the values of this column instead of the complete table.
+      // Scales the bars by the values of this column instead of those of the complete table.
       ...(bar.full === undefined ? { fieldMinMax: true } : { max: bar.full }),
       ...steps,
     };

@@ -15,8 +15,8 @@ export type Window = keyof typeof WINDOW_SECONDS;
 export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['6h', '1d', '3d'], longEvery: 3 } as const;
 
 /**
- * Two windows in which an error budget burns too fast. The long one shows that the burn is significant, the short one that it
- * continues. `times`: burn rate; at 1, the budget of 30 days is spent in 30 days.
+ * Burn rate, and two windows over which it is measured, at which an error budget burns too fast. The long window shows that the
+ * burn is significant, the short one that it continues. `times`: burn rate; at 1, a 30-day budget is spent in 30 days.
  */
 export interface Burn {
   readonly times: BurnRate;
@@ -37,7 +37,10 @@ export const BURNS = {
 } as const satisfies Readonly<Record<string, readonly Burn[]>>;
 export type Pace = keyof typeof BURNS;
 
-/** Number of waiting messages above which the waitlist of a flow-control key may be a backlog. Shorter ones drain within minutes. */
+/**
+ * Number of waiting messages above which the waitlist of a flow-control key may be a backlog. Shorter waitlists drain within
+ * minutes.
+ */
 export const BACKLOG = 100;
 export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
 /** Time after which the database counts as unavailable if lease renewals fail and none succeeds (s). */

@@ -9,12 +9,12 @@ import { problemsReference } from './problems.ts';
 import { withStages } from './stages.ts';
 
 /**
- * Writes the generated files of this repository. With `--check`, writes nothing and fails if one differs. It is not part of the
- * package, because it needs development dependencies.
+ * Writes the generated files of this repository. With `--check`, writes nothing and fails if any of them differs. This script
+ * is not part of the package, because it needs development dependencies.
  */
 
 const DURATION = configJsonSchema().properties?.alerts?.properties?.evaluateEvery?.pattern;
-/** Maximum number of values for which a choice is listed. Other documents explain longer choices. */
+/** Number of values up to which all values of a choice are listed. Other documents explain longer choices. */
 const MAX_CHOICES = 20;
 
 function typeOf(schema: JsonSchema): string {
@@ -39,12 +39,13 @@ function valuesOf(schema: JsonSchema): string {
   return `\`${typeof fallback === 'string' ? fallback : JSON.stringify(fallback)}\``;
 }
 
-/** Returns the rows of all keys of a section. `seen`: keys with their schemas that already have a row in this section. */
+/** Returns the rows of all keys of a section. `seen`: keys, with their schemas, that already have a row in this section. */
 function configRows(schema: JsonSchema, path: string, seen: Set<string>): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const name = `${path}.${key}`;
     const { description = '' } = value;
-    // The description of a section with the same keys as another section refers to that section.
+    // A section with the same keys as another section refers to that section in its description, so its keys are not listed
+    // again.
     const inside = /^(Overrides of|As) `/.test(description) ? [] : rowsWithin(value, name, seen);
     const id = `${key} ${JSON.stringify(value)}`;
     if (seen.has(id)) return [];
@@ -103,7 +104,7 @@ function update(files: Readonly<Record<string, string>>): string[] {
 }
 
 const stale = update(files);
-// The names are read from the files above.
+// `publicNames` reads the files that are written above.
 stale.push(...update({ [`test/contract/names/${version}.json`]: `${JSON.stringify(await publicNames(), null, 2)}\n` }));
 if (isCheck && stale.length > 0) {
   process.stderr.write(`out of date, run npm run generate: ${stale.join(', ')}\n`);

@@ -26,7 +26,7 @@ function libraryOf(type: string, name: string, version: string, qualifiers = '')
 /** Returns the component of a package from its Debian control paragraph, or nothing if it is not installed. */
 function debianOf(paragraph: string, { name: id, version: release }: Component) {
   const field = (name: string) => new RegExp(`^${name}: *(.*)$`, 'm').exec(paragraph)?.[1] ?? '';
-  // Only dpkg's own database contains a status. It keeps removed packages that left configuration files.
+  // Only dpkg's own database contains the field `Status`. It also lists removed packages that left configuration files behind.
   if (!field('Package') || !/^(.* installed)?$/.test(field('Status'))) return [];
   // Security advisories name source packages: `gcc-12 (12.2.0-14)`.
   const source = encodeURIComponent(field('Source').replace(/ \((.*)\)/, '@$1'));
@@ -35,7 +35,7 @@ function debianOf(paragraph: string, { name: id, version: release }: Component) 
 }
 
 /**
- * Extends the package's bill of materials to the image's: adds Node.js, its libraries and the Debian packages. `versions`:
+ * Extends the package's bill of materials to cover the image: adds Node.js, its libraries and the Debian packages. `versions`:
  * process.versions. `control`: Debian control paragraphs. Throws an Error if no Debian package is installed.
  */
 export function imageSbomOf(packaged: string, versions: NodeJS.Dict<string>, osRelease: string, control: string) {
@@ -47,7 +47,7 @@ export function imageSbomOf(packaged: string, versions: NodeJS.Dict<string>, osR
   if (debian.length === 0) throw new Error('the base image has no Debian packages in /var/lib/dpkg');
   const cpe = `cpe:2.3:a:nodejs:node.js:${versions.node}:*:*:*:*:*:*:*`;
   const node = { ...libraryOf('generic', 'node', `${versions.node}`), type: 'platform', cpe };
-  // The version of a library that this build of Node.js lacks is empty.
+  // If this build of Node.js lacks a library, that library's version is empty.
   const bundled = Object.entries(versions).filter(([name, version]) => version && !NO_LIBRARIES.includes(name));
   const libraries = bundled.map(([name, version]) => libraryOf('generic', name, `${version}`));
   const dependencyOf = (ref: string, on: readonly Component[]) => ({ ref, dependsOn: on.map(each => each['bom-ref']) });
@@ -64,7 +64,10 @@ export function imageSbomOf(packaged: string, versions: NodeJS.Dict<string>, osR
   return `${JSON.stringify(extended, null, 2)}\n`;
 }
 
-/** Usage: image-sbom.ts BASE SBOM. BASE contains the base image's /var/lib/dpkg and os-release. Rewrites the file SBOM. */
+/**
+ * Usage: image-sbom.ts BASE SBOM. BASE: folder with the contents of the base image's /var/lib/dpkg, and its os-release.
+ * Rewrites the file SBOM.
+ */
 if (import.meta.main) {
   const [base = '', file = ''] = process.argv.slice(2);
   // Distroless images contain a file for each package instead of `status`.

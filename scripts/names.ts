@@ -71,7 +71,7 @@ function apiNames({ paths, components }: Api): string[] {
 
 const sorted = (names: readonly string[]) => [...new Set(names)].sort();
 
-/** Reads generated files, which `npm run check` compares with the code. */
+/** Reads the public names from generated files. `npm run check` verifies that these files match the code. */
 export async function publicNames(): Promise<PublicNames> {
   const read = (file: string) => readFileSync(file, 'utf8');
   const commands = await allCommands();

@@ -33,7 +33,7 @@ function packageOf(file: string): string | undefined {
   if (!file.includes('/node_modules/')) return undefined;
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     const manifest = join(folder, 'package.json');
-    // Skip further manifests in subfolders of a package, which have no version.
+    // Skip additional manifests in subfolders of a package. They have no version.
     if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version) return folder;
   }
 }

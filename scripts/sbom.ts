@@ -27,7 +27,7 @@ const nameOf = (lock: Lockfile, key: string) =>
 const purlOf = (lock: Lockfile, key: string) =>
   `pkg:npm/${nameOf(lock, key).replace('@', '%40')}@${lock.packages[key]?.version}`;
 
-/** Resolves a dependency of the package at `key` like Node.js: next to it or in an outer node_modules. */
+/** Resolves a dependency of the package at `key` as Node.js does: in the package's own node_modules or in an outer one. */
 function resolve(lock: Lockfile, key: string, name: string): string | undefined {
   for (let folder = key; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf('/node_modules/')))) {
     const found = `${folder === '' ? '' : `${folder}/`}node_modules/${name}`;
@@ -63,8 +63,8 @@ function componentOf(lock: Lockfile, key: string, type: 'application' | 'library
 }
 
 /**
- * Returns a CycloneDX 1.6 bill of materials of the bundle. `bundled`: lockfile keys of the bundled packages. Throws if the
- * lockfile does not list one of them for production.
+ * Returns a CycloneDX 1.6 bill of materials of the bundle. `bundled`: lockfile keys of the bundled packages. Throws if any of
+ * them is not a production dependency in the lockfile.
  */
 export function sbomOf(lock: Lockfile, bundled: ReadonlySet<string>): object {
   for (const key of bundled) {

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 
-/** Commands that run for months on shared machines. The others end soon. */
+/** Commands that run for months on shared machines. The others exit quickly. */
 const LONG_RUNNING = ['serve', 'demo'];
 
 /**
@@ -21,7 +21,7 @@ const [, , command = ''] = process.argv;
 // Without a handler, SIGHUP ends the process, and systemd considers that a clean exit. `serve` installs its own handler.
 if (command === 'serve') process.on('SIGHUP', () => {});
 if (LONG_RUNNING.includes(command)) for (const flag of V8_FLAGS) setFlagsFromString(flag);
-// Garbage is collected earlier: the peak RSS of a list of 100,000 rows falls from 230 to 157 MiB, 120 MiB with one row.
+// Collects garbage earlier: the peak RSS of `list` with 100,000 rows falls from 230 to 157 MiB. With one row, it is 120 MiB.
 if (command === 'list') setFlagsFromString('--optimize-for-size');
 import('./cli/cli.ts')
   .then(({ runCli }) => runCli(process.argv.slice(2)))

@@ -18,7 +18,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['replicas', 390, 'kit upstream store metrics scheduler'],
   ['history', 660, 'kit model store metrics'],
   ['push', 740, 'kit metrics upstream'],
-  ['collectors', 7110, 'kit model upstream store metrics scheduler'],
+  ['collectors', 7140, 'kit model upstream store metrics scheduler'],
   ['rotation', 650, 'kit model upstream'],
   ['notify', 1930, 'kit model upstream store replicas collectors'],
   ['rules', 3360, 'kit model upstream store metrics scheduler replicas history collectors notify'],
@@ -67,11 +67,11 @@ const PURE: ReadonlySet<string> = new Set(
     .map(name => `auto-cancel/${name}.ts`)
     .concat(['evaluate-condition', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`)),
 );
-/** Modules of which config may import other files than `options.ts`. */
+/** Modules from which config may import files other than `options.ts`. */
 const CONFIG_OPENS = ['kit', 'collectors', 'metrics', 'rules'];
 const OPENS_EVERY_FILE = ['status', 'agent', 'cli', 'mixin'];
 
-/** Exceptions to `OPENS_EVERY_FILE`: modules of which only `options.ts` and these files may be imported. */
+/** Exceptions to `OPENS_EVERY_FILE`: modules from which only `options.ts` and these files may be imported. */
 const ALSO_CLOSED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   cli: { status: ['api/report.ts'] },
   mixin: { rules: ['promql.ts'], cli: ['shipped.ts'] },

@@ -36,7 +36,7 @@ export interface ClientDeps {
   readonly secrets: Pick<SecretValues, 'of'>;
   /** Undefined if no other process can hold the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
-  /** Replaces the service in a replay. */
+  /** Reader that replaces the service in a replay. */
   readonly reader?: Reader;
 }
 
@@ -93,7 +93,7 @@ export function createAccountClient(
     meter,
     log,
     at: reader ? () => reader : client.at,
-    /** Creates a writer that uses the same budget. Only auto-cancel may use it, because it keeps a journal. */
+    /** Creates a writer that uses the same budget. Only auto-cancel may use the writer, because auto-cancel keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
     /** Returns the result of the last conclusive token check, possibly by an earlier process; undefined before the first. */
     isTokenRejected: () => tokenRejected,

@@ -103,9 +103,9 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     shown: collectors.shown,
     status,
     shownStatus,
-    /** Requests left in the configured budget of this UTC day. */
+    /** Returns the number of requests left in the configured budget of this UTC day. */
     budgetRemaining: budget.remaining,
-    /** Undefined if the collector is not enabled. */
+    /** Returns the state of a collector; undefined if the collector is not enabled. */
     state: (collector: string) => states.find(each => each.collector === collector),
     /** Undefined before the first complete walk and after withdrawal. */
     dlqFacts: collectors.dlqFacts,

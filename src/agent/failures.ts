@@ -45,7 +45,7 @@ export class AccountFailures {
     return (this.#failures.get(account)?.retryAt ?? 0) <= this.#deps.clock.monotonic();
   }
 
-  /** Makes an account due as soon as its lease is acquired: the lease is delayed instead. */
+  /** Makes an account due as soon as its lease is acquired, because the acquisition is delayed instead. */
   ignoreDelay(account: string): void {
     const failure = this.#failures.get(account);
     if (failure) this.#failures.set(account, { ...failure, retryAt: 0 });

@@ -118,7 +118,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
       following = running.then(start);
       return following;
     },
-    /** Returns the state of the files at the last attempt; undefined if that failed for another reason than their content. */
+    /** Returns the state of the files at the last attempt; undefined if it failed for a reason other than their content. */
     tried: (): FilesState | undefined => tried,
     /** Rejects further reloads and waits for the current one. */
     async close(): Promise<void> {

@@ -167,7 +167,7 @@ export class Supervisor {
     ]);
   }
 
-  /** Call it after `stop`. Saves everything and sends pending traces and metrics. */
+  /** Saves everything, and sends pending traces and metrics. Call it after `stop`. */
   async close(): Promise<void> {
     await this.alerting.close();
     await this.save();

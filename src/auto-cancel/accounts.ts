@@ -30,7 +30,7 @@ type Body = (signal: AbortSignal) => Promise<void>;
 export interface OpenAutoCancel {
   readonly own: AccountAutoCancel;
   readonly source: Source;
-  /** Auto-cancel is reopened if this identity of the settings changes. */
+  /** Identity of the settings. If it changes, auto-cancel is reopened. */
   readonly policy: string;
   readonly run: Body;
   start(): void;
@@ -68,8 +68,8 @@ export const ORDER_WAIT = 10_000;
 export const MAX_LINES = 10_000;
 
 /**
- * Returns all journal lines since a time, oldest first, including pauses and resumes that are not in the journals yet.
- * Blocks while it parses them.
+ * Returns all journal lines since a time, oldest first, including pauses and resumes that are not in the journals yet. Blocks
+ * the event loop while it parses the lines.
  */
 export async function readJournals(
   store: Pick<Store, 'scan'>,
@@ -106,7 +106,7 @@ function createSource({ account, numbers }: AccountAutoCancel): Source {
 const policyOf = ({ autoCancel }: AutoCancelSettings) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
-/** Returns undefined if auto-cancel is off. */
+/** Returns the identity of an account's settings for auto-cancel; undefined if auto-cancel is off. */
 export function policyFor(config: AutoCancelSettings, account: string): string | undefined {
   const { mode, rules } = config.autoCancel;
   return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
@@ -244,7 +244,7 @@ export class AutoCancelAccounts {
     await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
   }
 
-  /** Resolves to undefined if auto-cancel is off. Rejects with StoreError, or with an Error for a damaged journal line. */
+  /** Opens auto-cancel; undefined if it is off. Rejects with StoreError, or with an Error for a damaged journal line. */
   async open(account: ActingAccount, before: OpenAutoCancel | undefined): Promise<OpenAutoCancel | undefined> {
     const config = this.#config;
     const policy = policyFor(config, account.name);
@@ -304,7 +304,7 @@ export class AutoCancelAccounts {
     };
   }
 
-  /** Accounts must be stopped separately. */
+  /** Stops the loop that executes orders. Accounts must be stopped separately. */
   close(): Promise<void> {
     return this.#orders.close();
   }

@@ -14,7 +14,7 @@ const STOPS = 'auto-cancel-stops/';
 /** How long after the intent a cancel may be sent (ms). */
 export const SEND_WITHIN = 30_000;
 
-/** Key of an account's row while a request to cancel may be in flight. */
+/** Key of the row that an account has while a cancel request may be in flight. */
 const SENDING = 'auto-cancel/sending';
 
 const text = z.string().regex(/\S/, { error: 'must not be blank' });
@@ -33,7 +33,7 @@ const sendingRow = z.object({ sendBy: z.number() });
 /** Time (ms since the Unix epoch), operator and reason of a pause. */
 export type Pause = Pick<BrakeRow, 'at' | 'by' | 'reason'>;
 
-/** Returns undefined if the row is damaged or of an incompatible version. */
+/** Returns the parsed row; undefined if it is damaged or has an incompatible version. */
 export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T | undefined {
   try {
     return shape.safeParse(JSON.parse(value ?? 'null')).data;
@@ -44,7 +44,7 @@ export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T |
 
 const readBrake = async (store: Pick<Store, 'scan'>) => (await store.scan(NO_ACCOUNT, BRAKE)).get(BRAKE);
 
-/** Returns undefined if auto-cancel is running. A missing or unreadable row counts as a pause. */
+/** Returns the pause in a row; undefined if auto-cancel is running. A missing or unreadable row counts as a pause. */
 function pauseOf(value: string | undefined, now: number): Pause | undefined {
   const row = parseRow(brakeRow, value);
   if (row?.state === 'running') return undefined;
@@ -124,7 +124,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
     // No row has an empty value, so an empty value rejects every intent.
     /** Returns a condition for committing an intent: auto-cancel has not been paused since the last read. */
     guard: (): Guard => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
-    /** Never rejects. A failed read sets `isKnown` to false. */
+    /** Reads the row. Never rejects: a failed read sets `isKnown` to false. */
     read: (): Promise<void> => load().catch(() => undefined),
     /** Creates a missing row, reads it, and appends missing pauses and resumes to the journals. Rejects with StoreError. */
     async synchronize(journals: readonly Journal[]): Promise<void> {
@@ -160,7 +160,7 @@ export interface StopOrder {
   readonly reason: string;
 }
 
-/** Throws a RangeError for a blank operator or reason. */
+/** Returns the changes that pause or resume. Throws a RangeError for a blank operator or reason. */
 function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: number): Change[] {
   const row: BrakeRow = { state, id: randomUUID(), at, by, reason };
   const issue = brakeRow.safeParse(row).error?.issues[0];
@@ -195,7 +195,7 @@ export async function pauseAutoCancel(
   await store.commit(NO_ACCOUNT, changes);
   const end = clock.monotonic() + SEND_WITHIN;
 
-  /** Returns undefined if the store cannot be read. */
+  /** Returns the number of requests in flight; undefined if the store cannot be read. */
   async function inFlight(): Promise<number | undefined> {
     try {
       const rows = [...(await store.valuesOf(SENDING)).values()];

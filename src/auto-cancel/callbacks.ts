@@ -6,7 +6,7 @@ import { allowedGap, evaluate, tracksUnreported, walkEvery } from './evaluate.ts
 import { type AutoCancelOptions, type DetectionRule, defaultRule, rulesFor } from './options.ts';
 import type { WalkView } from './stages.ts';
 
-/** Returns no rules while auto-cancel is off. */
+/** Returns the rules for an account; none while auto-cancel is off. */
 export function rulesOf(
   { autoCancel }: { readonly autoCancel: AutoCancelOptions },
   account: string,
@@ -29,7 +29,7 @@ export function callbackOptions(
   };
 }
 
-/** Cached, because views count thousands of callbacks often. */
+/** Cache of counts, because views often count thousands of callbacks. */
 const counted = new WeakMap<CallbackFacts, number>();
 
 /** Counts callbacks that the default rule finds stuck; undefined if this cannot be determined. */

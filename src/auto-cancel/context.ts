@@ -35,7 +35,7 @@ export interface LastRun {
   usesBefore: number;
 }
 
-/** Creates the input of the stages. Create a new one after each wait. */
+/** Creates the input of the stages. Create new input after each wait. */
 export type Contexts = ReturnType<typeof createContexts>;
 
 const WALKS_BEFORE = 3;
@@ -140,7 +140,7 @@ export function createContexts(deps: ContextsDeps) {
 
   return {
     time,
-    /** Call it regularly to detect clock steps. `walkAt`: start of the walk to decide on. */
+    /** Returns the account's context. Call it regularly to detect clock steps. `walkAt`: start of the walk to decide on. */
     account: accountContext,
     callback(evaluated: EvaluatedCallback, { look, isLate = false, walkAt, usesBefore }: Progress): CallbackContext {
       const known = state.actions.get(evaluated.action);

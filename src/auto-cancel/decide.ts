@@ -57,7 +57,7 @@ export function createDecider(deps: DecideDeps) {
     return mode === 'plan' && isPlanned(state, action);
   }
 
-  /** `unread`: number of possibly stuck callbacks without an event look-up. */
+  /** Evaluates all callbacks. `unread`: number of possibly stuck callbacks without an event look-up. */
   async function evaluateAll({ at, sightings }: CallbackFacts, mayLookUp: boolean, signal: AbortSignal) {
     const evaluate = deps.evaluateAsOfNow();
     const first: EvaluatedCallback[] = [];
@@ -115,7 +115,7 @@ export function createDecider(deps: DecideDeps) {
     if (reason && !state.breakers.has('candidates')) await openBreaker('candidates', reason);
   }
 
-  /** Returns whether it had to wait. */
+  /** Waits for the configured spacing between cancels. Returns whether it had to wait. */
   async function waitForSpacing(signal: AbortSignal): Promise<boolean> {
     const { spacing } = options.limits;
     const last = state.uses.findLast(({ isPlan }) => !isPlan)?.at ?? Number.NEGATIVE_INFINITY;
@@ -169,7 +169,7 @@ export function createDecider(deps: DecideDeps) {
     await checkCancelBreakers();
   }
 
-  /** `stale`: reason to skip all of them, if any. */
+  /** Acts on due callbacks. `stale`: reason to skip all of them, if any. */
   async function actOn(
     due: readonly EvaluatedCallback[],
     stale: string | undefined,

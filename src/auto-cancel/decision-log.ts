@@ -52,7 +52,7 @@ export function createDecisionLog(deps: {
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
       else log.info(line, 'auto-cancel action ended');
     },
-    /** Logs a reason that lasts; undefined resets it. Call it regularly. */
+    /** Logs a stale reason that persists; undefined resets it. Call it regularly. */
     stale(reason: string | undefined): void {
       if (reason === undefined) {
         if (loggedReason !== undefined) log.info({ account }, 'auto-cancel data is complete and fresh again');

@@ -46,7 +46,7 @@ function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEnt
   return { name: 'evidence', holds, found, asked: 'reported: in_progress' };
 }
 
-/** Returns the maximum retries of the callback. The reported number may only raise the assumed one. */
+/** Returns the maximum number of retries of the callback. The reported number may only raise the assumed one. */
 function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
   return maxRetries !== undefined && Number.isInteger(maxRetries) ? Math.max(maxRetries, assumed) : assumed;
 }

@@ -10,7 +10,7 @@ type ExplainDeps = Pick<ContextsDeps, 'account' | 'policy' | 'journal' | 'brake'
   readonly contexts: Contexts;
 };
 
-/** Explains why a failure callback is cancelled or skipped. Times in ms since the Unix epoch. */
+/** Explanation of why a failure callback is cancelled or skipped. Times in ms since the Unix epoch. */
 export type Explanation = Readonly<ReturnType<typeof explain>>;
 
 export function explain(

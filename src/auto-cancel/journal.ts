@@ -18,7 +18,7 @@ export interface StoredLines {
   readonly account: string;
   /** Upper bound of the lines' times (ms since the Unix epoch). */
   readonly lastAt: number;
-  /** Returns the newest block first; lines in a block are oldest first. Rejects with StoreError. */
+  /** Returns blocks, newest first; lines in a block are oldest first. Rejects with StoreError. */
   blocks(): AsyncIterator<readonly JournalEntry[]>;
 }
 
@@ -26,10 +26,10 @@ type NoticesOf = (entries: readonly JournalEntry[]) => readonly Posting[];
 
 const PREFIX = 'auto-cancel/journal/';
 
-/** Keys sort in the order of writing. */
+/** Returns the key of a line. Keys sort in the order of writing. */
 const keyOf = (number: number) => `${PREFIX}${String(number).padStart(12, '0')}`;
 
-/** Trailing digits of a line number within a block: 100 lines per block. */
+/** Number of trailing digits that identify a line within its block: 100 lines per block. */
 const BLOCK_DIGITS = 2;
 
 /** Returns the lines with this key prefix, oldest first. Throws an Error that names an invalid row. */

@@ -84,7 +84,7 @@ export function blindSkipReason(
   return last.at > now - rule.recheckAfter ? 'not_in_progress_lately' : undefined;
 }
 
-/** Delay after the second response 429 (ms). Doubles with each further one, up to a day. */
+/** Delay after the second 429 response (ms). Doubles with each further one, up to a day. */
 const LIMITED_WAIT = 10 * 60_000;
 
 function isLimitedLately({ attempts }: Action, now: number): boolean {

@@ -18,13 +18,16 @@ class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** Throws Unreadable if a row could not be read, because it may be the wanted one. */
+/** Returns the rows of a page. Throws Unreadable if a row could not be read, because it may be the wanted one. */
 function allRows<Row>({ rows, rejected }: ListPage<Row>): readonly Row[] {
   if (rejected > 0) throw new Unreadable(`${rejected} rows could not be read`);
   return rows;
 }
 
-/** Throws Unreadable if the ids differ only in case, because the service may have changed the case. */
+/**
+ * Whether an id is the wanted one. Throws Unreadable if they differ only in case, because the service may have changed the
+ * case.
+ */
 function hasId(id: string | undefined, wanted: string): boolean {
   if (id !== wanted && id?.toLowerCase() === wanted.toLowerCase())
     throw new Unreadable('an id is listed in another case');
@@ -83,8 +86,8 @@ export async function rereadEntry(
 const MAX_EVENT_PAGES = 20;
 
 /**
- * Returns the newest event of these messages (ms since the Unix epoch), `none` without events, or undefined if inconclusive.
- * Throws UpstreamError and Unreadable.
+ * Returns the time of the newest event of these messages (ms since the Unix epoch), `none` without events, or undefined if
+ * inconclusive. Throws UpstreamError and Unreadable.
  */
 async function newestEvent(
   reader: Reader,
@@ -137,7 +140,7 @@ export function callbackStateOf(entry: DlqEntry | undefined): CallbackState | 'u
 /** Maximum number of event look-ups per walk. */
 const MAX_LOOKUPS = 25;
 
-/** Looks up newest events of entries that lack only this evidence. */
+/** Creates look-ups of the newest events of entries that lack only this evidence. */
 export function createEventLookUps(deps: { readonly reader: Reader; readonly clock: Clock; readonly log: Log }) {
   const { reader, clock, log } = deps;
   const results = new Map<string, Silence>();
@@ -149,7 +152,7 @@ export function createEventLookUps(deps: { readonly reader: Reader; readonly clo
   return {
     /** Returns undefined if this walk has no look-up of the entry. */
     of: (entryId: string): Silence | undefined => results.get(entryId),
-    /** Starts a decision. Drops earlier results unless they were carried over. */
+    /** Starts the decision on a walk. Drops earlier results unless they were carried over. */
     startWalk(): void {
       if (!isCarried) results.clear();
       [wasCarried, isCarried] = [isCarried, false];

@@ -143,7 +143,7 @@ export interface PlacingDeps {
   readonly clock: Clock;
 }
 
-/** Minimum length of an action id's prefix. */
+/** Minimum length of a prefix that stands for an action id. */
 const MIN_PREFIX = 6;
 
 async function* statesOf({ store, accounts, stateOf }: PlacingDeps) {
@@ -225,7 +225,10 @@ async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' 
 /** `waiting`: no agent has executed the order yet. */
 export type OrderResult = 'done' | 'waiting' | { readonly refused: string };
 
-/** Waits up to `waitMs` for an order, which stays pending afterwards. Rejects with StoreError or the signal's reason. */
+/**
+ * Waits up to `waitMs` for the result of an order. The order stays pending afterwards. Rejects with StoreError or the signal's
+ * reason.
+ */
 export async function resultOf(
   placed: PlacedOrder,
   store: Pick<Store, 'scan' | 'sizes'>,

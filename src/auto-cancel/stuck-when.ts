@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { Duration, formatDuration } from '../kit/duration.ts';
 
-/** Default of `inProgressFor` with `reported`. */
+/** Default of `inProgressFor` for rules with `reported` evidence. */
 const DEFAULT_IN_PROGRESS = '48h';
 
-/** The service waits min(24 h, e^(2.5 n) s) before retry n. */
+/** Maximum delay before a retry (ms). The service waits min(24 h, e^(2.5 n) s) before retry n. */
 const MAX_DELAY = 86_400_000;
-/** First retry with the maximum delay. */
+/** Number of the first retry with the maximum delay. */
 const FIRST_MAX = 5;
 
 /** Returns the total delay of `retries` retries (ms), for example 33 min for three. */

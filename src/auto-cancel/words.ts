@@ -2,7 +2,7 @@ import { printable } from '../kit/text.ts';
 import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
-/** Completes "Nothing is cancelled because …" for final outcomes. */
+/** Completions of "Nothing is cancelled because …" by final outcome. */
 const ENDED: Readonly<Record<FinalOutcome, string>> = {
   planned: 'the rule only plans: it would have been cancelled',
   confirmed: 'the service reports it as cancelled',
@@ -16,7 +16,7 @@ const ENDED: Readonly<Record<FinalOutcome, string>> = {
   unknown_final: 'it is unknown whether the service cancelled it',
 };
 
-/** Completes "Nothing is cancelled because …" for reasons and outcomes. */
+/** Completions of "Nothing is cancelled because …" by reason or outcome. */
 const SKIPPED: ReadonlyMap<string, string> = new Map([
   // If stages share a reason, the first one's text is used.
   ...STAGES.filter(({ name }) => name !== 'verdict')

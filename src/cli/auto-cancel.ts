@@ -90,7 +90,7 @@ function journalRow(line: JournalLine): string[] {
   return [iso(line.at), line.account, line.step, rule, line.action?.slice(0, 12) ?? '', id, detailOf(line)];
 }
 
-/** Formats the command with the complete id, because a prefix may match several actions. */
+/** Formats the command that approves an action. It contains the complete id, because a prefix may match several actions. */
 const approval = ({ action }: PendingAction, config: string) =>
   `delivery-watch auto-cancel approve ${action} --config ${/^[\w./-]+$/.test(config) ? config : `'${config.replaceAll("'", "'\\''")}'`}`;
 

@@ -49,7 +49,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE' || error.code === 'EIO') return;
-      // For example, the disk is full.
+      // Report any other error, such as a full disk, and exit.
       if (output === process.stdout) process.stderr.write(`standard output: ${error.message}\n`);
       process.exit(1);
     });

@@ -1,4 +1,4 @@
-/** With this seed, messages wait from the first minute on. */
+/** Seed with which messages wait from the first minute on. */
 export const DEMO_SEED = 3;
 
 /** Speeds at which the problem of a scenario appears within two minutes; default 1. */
@@ -57,7 +57,7 @@ const rules = (speed: number) =>
     ],
     [
       'EventLogBehind',
-      // Allow at least four intervals between two reads.
+      // The limit is at least four intervals between reads.
       { age: { metric: 'delivery_event_log_newest_timestamp_seconds', above: real(Math.max(20, 120 / speed), speed) } },
       'The newest event is minutes old.',
     ],

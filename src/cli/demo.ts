@@ -18,10 +18,10 @@ import { addEntries, startReceiver } from './rehearsal.ts';
 import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from './rehearsal-config.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** How much of the event log the agent reads at startup (ms), to find messages in flight. */
+/** Length of the event log that the agent reads at startup (ms), to find messages in flight. */
 const BACKFILL = 3_600_000;
 
-/** At this speed, two days pass in about three minutes. */
+/** Default speed of a rehearsal: two days pass in about three minutes. */
 const REHEARSAL_SPEED = 900;
 
 const HINTS: Readonly<Record<string, string>> = {

@@ -7,7 +7,7 @@ import { realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** How long to wait for abandoned look-ups and connections (ms). */
+/** Time to wait for abandoned look-ups and connections (ms). */
 const LINGER = 1000;
 
 const nameOf = ({ account, check }: CheckLine) => (account === undefined ? check : `${account}: ${check}`);

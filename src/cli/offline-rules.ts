@@ -63,7 +63,9 @@ function toCheck(expected: Expected, finding: RuleFinding | undefined) {
   return { expected, verdict, finding, isAsExpected: expected.verdict === verdict && isReason };
 }
 
-/** Replays a case like the agent and evaluates each expectation at its time. Throws ConfigError for an inconsistent case. */
+/**
+ * Replays a case as the agent would, and evaluates each expectation at its time. Throws ConfigError for an inconsistent case.
+ */
 export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleCheck[] {
   const { rules, idFrom, rescanEvery } = rulesOf(ruleCase, config);
   const rows = readRows(ruleCase);

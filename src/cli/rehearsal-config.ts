@@ -15,10 +15,10 @@ export function dlqRetention({ accounts, autoCancel }: Config): number {
   return Math.max(3 * DAY, ...autoCancel.rules.map(rule => 2 * stuckAfter(rule)));
 }
 
-/** Speed while rules act: a cancel must be sent within 30 s of its intent, here half a second. */
+/** Speed while rules act: a cancel must be sent within 30 s of its intent, which is half a second of real time. */
 export const ACTING_SPEED = 60;
 
-/** When `ACTING_SPEED` starts before a rule may act, and how long it lasts (ms). */
+/** Time before a rule may act at which `ACTING_SPEED` starts, and its duration (ms). */
 const [ACTING_BEFORE, ACTING_FOR] = [60_000, 6 * 3_600_000];
 
 /** Returns the periods at `ACTING_SPEED`, one per rule (ms since the start). */
@@ -89,7 +89,7 @@ function slower(collect: Config['collect'], shortest: number): Config['collect']
   return Object.fromEntries(entries) as Config['collect'];
 }
 
-/** Relaxes the staleness: at high speed, a round on a busy machine takes several intervals. */
+/** Relaxes the staleness limits: at high speed, a round on a busy machine takes several intervals. */
 function slowerStaleness(given: Config['staleness'], speed: number): Config['staleness'] {
   const markAfter = Math.max(given.markAfter, Math.min(12, Math.ceil(speed / 5)));
   const withdrawAfter = Math.max(given.withdrawAfter, 2 * markAfter);

@@ -32,7 +32,7 @@ const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>
 const PLAIN: FailedRun = {
   url: 'https://rehearsal.example/',
   failureCallback: 'https://rehearsal.example/failed',
-  // A higher number would delay when a callback counts as stuck.
+  // With a higher number, a callback would count as stuck later.
   maxRetries: 0,
   label: 'rehearsal',
   queueName: 'rehearsal',
@@ -71,7 +71,7 @@ function addRun(state: EmulatedAccount['state'] | undefined, run: NonNullable<Fa
   state?.addEvent({ state: 'failed', ...(messageId && { messageId }), ...(url && { url }) });
 }
 
-/** Adds dead letters for rules and filters. Returns notes about those without any. */
+/** Adds dead letters for rules and filters. Returns notes about rules and filters that have none. */
 export function addEntries(config: Config, accounts: readonly EmulatedAccount[]): string[] {
   const missing = new Set<string>();
   const { mode, rules } = config.autoCancel;

@@ -9,7 +9,7 @@ import { untilStopped } from './until-stopped.ts';
 /** Interval between checks of the configuration's files (ms). */
 const WATCH_EVERY = 5000;
 
-/** How long to wait for pending work after closing (ms). */
+/** Time to wait for pending work after closing (ms). */
 const LINGER = 1000;
 
 export function serveCommand(): Command {

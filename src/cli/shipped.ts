@@ -7,7 +7,7 @@ import { formatDuration } from '../kit/duration.ts';
 export interface Settings {
   /** Scrape job of the agents. Without one, dashboards select all jobs. */
   readonly job?: string | undefined;
-  /** Base addresses without a trailing slash. Links without one are omitted. */
+  /** Base URLs without a trailing slash. Links that need a missing URL are omitted. */
   readonly runbooks?: string | undefined;
   readonly grafana?: string | undefined;
   readonly traces?: string | undefined;

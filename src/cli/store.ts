@@ -8,7 +8,7 @@ import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { commandGroup } from './option-values.ts';
 
-/** Row in the target until the copy is complete. A target with this row may be overwritten. */
+/** Key of a row that the target contains until the copy is complete. A target with this row may be overwritten. */
 const UNFINISHED = 'copy/unfinished';
 /** Approximate size of a commit (characters). */
 const MAX_COMMIT = 2 ** 20;

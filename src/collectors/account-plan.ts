@@ -5,7 +5,7 @@ import type { AccountOptions } from '../upstream/options.ts';
 import { type Collector, type CollectorKind, ImplausibleResponse, type Rounds } from './collector.ts';
 
 export interface PlanFacts {
-  /** Undefined until a record has been read. */
+  /** The record of the last token reset; undefined until it has been read. */
   readonly record: RecordedAccount | undefined;
   readonly limits: AccountLimits;
 }
@@ -63,7 +63,10 @@ export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds }
     Object.fromEntries(Object.entries(limits).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
 };
 
-/** `recorded`: reads the record of the last token reset; undefined before the first reset. */
+/**
+ * Creates the collector of the account's plan. `recorded`: reads the record of the last token reset; undefined before the first
+ * reset.
+ */
 export function createAccountPlan(
   recorded: () => Promise<unknown>,
   configured: AccountLimits = {},

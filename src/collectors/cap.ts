@@ -9,7 +9,7 @@ export const seriesDropped = gauge(
   ['family'],
 );
 
-/** Shown values may rank up to this multiple of the cap, so that series do not flicker. */
+/** Multiple of the cap up to which a shown value may rank without being replaced, so that series do not flicker. */
 const MARGIN = 1.1;
 /** Number of consecutive complete rounds beyond the margin after which a shown value is evicted. */
 const EVICT_AFTER_ROUNDS = 3;
@@ -27,7 +27,7 @@ function largest(sizes: readonly Sized[], count: number): readonly Sized[] {
   for (const each of sizes) {
     if (last && byRank(each, last) > 0) continue;
     kept.push(each);
-    // Sorting all values at once would block the event loop for too long: a key list may have 300,000.
+    // Sorting all values at once would block the event loop for too long: a key list may have 300,000 keys.
     if (kept.length < 2 * count) continue;
     kept = kept.sort(byRank).slice(0, count);
     last = kept.at(-1);

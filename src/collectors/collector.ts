@@ -14,7 +14,7 @@ export interface Cadence {
   /** Number of requests per round when there is no new data. */
   readonly requests: number;
   readonly priority: Priority;
-  /** Missed intervals after which the data is stale, if fewer than `staleness.markAfter`. */
+  /** Number of missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
   readonly markAfter?: number;
   /** Returns the daily cost. By default all rounds cost the same. */
   readonly perDay?: (one: Cost, rounds: number) => Cost;
@@ -75,7 +75,7 @@ export const withReader = <Facts, Memory, Walk>(
     collector.observe({ api: at(collector.rounds[step.round]?.priority ?? 'background'), ...step }),
 });
 
-/** Returns the sample of a series, or none without a value. */
+/** Returns a list with the sample of a series; empty if the value is undefined. */
 export const optionalSample = <L extends string>(
   labels: Sample<L>['labels'],
   value: number | undefined,

@@ -3,7 +3,7 @@ import type { FlowControlEntry } from '../model/message.ts';
 import { chooseMembers, type Members, OTHER } from './cap.ts';
 
 export interface KeyFacts {
-  /** Number of distinct keys and unreadable rows in the list; undefined before the first list. */
+  /** Number of distinct keys plus unreadable rows in the list; undefined before the first list. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
   /** Number of selected keys beyond the cap, and of messages waiting on them. */

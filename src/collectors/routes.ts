@@ -12,10 +12,10 @@ const MAX_PATH_LENGTH = 2048;
 /** Maximum total length of the cached paths (characters). */
 const MAX_CACHED = 2 ** 20;
 
-/** Percent-encodes literal text like `URL.pathname` does. */
+/** Percent-encodes literal text in the same way as `URL.pathname`. */
 const encodePath = (text: string) => text.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
 
-/** The library's expressions do not backtrack into matched segments, so matching takes linear time. */
+/** Compiles a pattern. The library's expressions do not backtrack into matched segments, so matching takes linear time. */
 const compile = (pattern: string) => pathToRegexp(parse(pattern, { encodePath })).regexp;
 
 /** Returns why a path pattern is invalid, or undefined. */
@@ -61,7 +61,7 @@ export interface Routes {
 
 export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED, ofPath: () => UNMATCHED };
 
-/** Caches routes by path, because the addresses of a walk repeat. */
+/** Creates routes. Caches them by path, because the addresses of a walk repeat. */
 export function createRoutes(patterns: readonly string[]): Routes {
   if (patterns.length === 0) return NO_ROUTES;
   const routes = patterns.map(pattern => ({ pattern, expression: compile(pattern) }));

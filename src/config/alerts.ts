@@ -30,7 +30,7 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
   ];
 }
 
-/** Returns the histogram of a series name, such as `…_bucket`. */
+/** Returns the histogram that a series name such as `…_bucket` belongs to; undefined if there is none. */
 function histogramOf(metric: string): string | undefined {
   const name = metric.replace(/_(bucket|sum|count)$/, '');
   return dataSources.some(({ families }) =>
@@ -89,7 +89,7 @@ function checkSelector(
   const named = accounts.filter(({ name }) => labels.account?.includes(name) ?? true);
   const about = named.length === 0 ? accounts : named;
   for (const [label, values] of Object.entries(labels)) {
-    // Any family may lack the label, which then matches the empty value.
+    // Skip the empty value: it matches series without the label, in any family.
     for (const value of values.filter(value => value !== '')) {
       const message = family.labels.includes(label) && neverIs(family.name, label, value, config, about);
       if (message) report.error([...path, 'labels', label], message);

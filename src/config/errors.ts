@@ -9,7 +9,7 @@ export interface FileLocation {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** Such as `accounts[0].token`; empty for the whole file. */
+  /** Path of the setting, such as `accounts[0].token`; empty for the whole file. */
   readonly path: string;
 }
 
@@ -129,7 +129,10 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
 
-/** Converts a zod issue. `locate` finds a path in the file, `allowed` its keys, `valueAt` its value. */
+/**
+ * Converts a zod issue. `locate` returns the place of a path in the file, `allowed` the keys allowed there, and `valueAt` its
+ * value.
+ */
 export function toErrors(
   issue: z.core.$ZodIssue,
   locate: (path: Path, key?: string) => FileLocation,

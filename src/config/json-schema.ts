@@ -15,7 +15,7 @@ export interface JsonSchema {
   readonly propertyNames?: JsonSchema;
 }
 
-/** Returns the JSON Schema (draft 2020-12) of the input, such as durations as text. Slow. */
+/** Returns the JSON Schema (draft 2020-12) of the input, in which durations, for example, are text. Slow. */
 const inputSchema = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
 
 export const configJsonSchema = (): JsonSchema => inputSchema(ConfigInput);
@@ -26,7 +26,7 @@ export function withoutNull(schema: JsonSchema): JsonSchema {
   return first && second?.type === 'null' && more.length === 0 ? first : schema;
 }
 
-/** Returns undefined for unknown paths. */
+/** Returns the schema of a path; undefined if the path is unknown. */
 function schemaAt(path: Path, schema: JsonSchema): JsonSchema | undefined {
   let at: JsonSchema | undefined = schema;
   for (const step of path) {

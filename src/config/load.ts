@@ -41,7 +41,7 @@ export interface LoadedConfig {
   readonly place?: (path: Path) => FileLocation;
 }
 
-/** Throws ConfigError if the file cannot be read. */
+/** Reads a text file. Throws ConfigError if the file cannot be read. */
 export function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
@@ -55,7 +55,7 @@ export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig 
   return parseConfig(readText(file), file, env, now);
 }
 
-/** Includes the names of invalid items. */
+/** Returns the names of a list's items, including invalid items. */
 function namesAt(raw: unknown, path: Path): string[] {
   const list = valueAt(raw, path);
   const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
@@ -125,7 +125,7 @@ function gather(text: string, file: string) {
     warnings,
     hash: hash.digest('hex').slice(0, 16),
     isComplete: !isBroken,
-    /** Whether an unreadable part of the files may contain a missing value. */
+    /** Whether a missing value may be in an unreadable part of the files. */
     mayContain: (path: Path): boolean => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
     place(path: Path, key?: string): FileLocation {
       const at = own(path);

@@ -125,7 +125,7 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
     );
   }
 
-  /** Omits the value at a path, or else its parent. */
+  /** Omits the value at a path or, if that is not possible, the nearest enclosing value. */
   function omit(path: Path): void {
     for (let at = path; at.length > 0; at = at.slice(0, -1)) {
       const known = omitted.get(idOf(at));
@@ -162,7 +162,7 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
   }
 }
 
-/** Returns undefined if there is no value. */
+/** Returns the value at a path; undefined if there is none. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (part, step) =>

@@ -6,11 +6,11 @@ import { configJsonSchema, type JsonSchema } from './json-schema.ts';
 import type { Config } from './schema.ts';
 import { writeYaml } from './yaml-file.ts';
 
-/** Maximum items per list and characters in total. */
+/** Maximum number of items per list, and of characters in total. */
 const MAX_ITEMS = 100;
 const MAX_CHARACTERS = 2 ** 19;
 
-/** URLs that may contain credentials: only the origin is printed. */
+/** Keys of URLs that may contain credentials: only the origin is printed. */
 const ADDRESSES: ReadonlySet<string | undefined> = new Set(['url', 'urls', 'proxy']);
 
 /** Sections that accounts inherit: only overrides are printed. */

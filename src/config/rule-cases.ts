@@ -8,7 +8,7 @@ import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
 
-/** Relative to the start of the case (ms), or in ms since the Unix epoch. */
+/** Time relative to the start of the case (ms), or since the Unix epoch (ms). */
 const when = z.string({ error: "must be text such as '+49h'" }).transform((text, context) => {
   const after = text.startsWith('+') ? parseDuration(text.slice(1)) : undefined;
   if (after !== undefined) return { after };

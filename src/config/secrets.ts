@@ -24,7 +24,7 @@ function isReadable(file: string): boolean {
   }
 }
 
-/** Returns undefined if the file contains no valid secret. */
+/** Returns the secret in a file; undefined if the file contains no valid secret. */
 function inFile(file: string): Secret | undefined {
   try {
     const isSmall = statSync(file).size <= MAX_FILE_BYTES;
@@ -334,7 +334,7 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
   );
 }
 
-/** Returns the secrets of an account and of the agent. */
+/** Access to the current secrets of an account and of the agent. */
 export type SecretValues = ReturnType<typeof createSecretValues>;
 
 /** Yields all secrets in a part of the configuration, resolved or not. */
@@ -357,7 +357,7 @@ function currentValue(setting: SecretSetting, env: Env): string {
 export function createSecretValues(first: Config, env: Env) {
   let config = first;
   return {
-    /** Reads files again each time, because a secret may be replaced. */
+    /** Returns the secrets of an account and of the agent. Reads files again each time, because a secret may be replaced. */
     of(name: string): readonly string[] {
       const { accounts, ...agent } = config;
       const account = accounts.find(each => each.name === name);

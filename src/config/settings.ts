@@ -21,7 +21,7 @@ const inheritedAt =
 
 /** Minimum interval (ms). */
 const MIN_INTERVAL = 10;
-/** Shorter intervals (ms) are probably mistakes. */
+/** Minimum interval that causes no warning (ms). Shorter ones are probably mistakes. */
 const MIN_USUAL_INTERVAL = 1000;
 
 function checkInterval(ms: number, path: Path, report: Reporter): void {
@@ -68,7 +68,7 @@ function checkCollect(collect: Config['collect'], at: At, report: Reporter): voi
   }
 }
 
-/** Whether `except` excludes every value that the rule matches by this key. */
+/** Returns whether `except` excludes every value that the rule matches by this key. */
 function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean {
   const [wanted, left] = [match[key], except[key]];
   if (!wanted?.in || !left || wanted.prefix || wanted.matches) return false;

@@ -74,9 +74,9 @@ const goDuration = z.union([z.literal(0), z.string()], { error: NO_DURATION }).t
   return z.NEVER;
 });
 
-/** Maximum bcrypt cost. A check then takes seconds, and twice as long per further step. */
+/** Maximum bcrypt cost. With this cost, a check takes seconds, and each further step doubles the time. */
 const MAX_COST = 15;
-/** Lower costs make stolen hashes easy to crack; higher ones make checks slow. */
+/** Range of costs that cause no warning. Lower costs make stolen hashes easy to crack; higher ones make checks slow. */
 const [LOW_COST, HIGH_COST] = [10, 12];
 
 const costOf = (hash: string) => Number(hash.slice(4, 6));

@@ -15,7 +15,7 @@ export interface FailedRunSeed extends DlqSeed {
   readonly workflowRunId?: string;
   readonly workflowUrl?: string;
   readonly workflowCreatedAt?: number;
-  /** Default: CALLBACK_INPROGRESS. Null without a failure function. */
+  /** State of the failure callback; null if there is no failure function. Default: CALLBACK_INPROGRESS. */
   readonly callbackState?: WireCallbackState | null;
   readonly callbackRetries?: number;
   /** Status of the callback's last attempt. */

@@ -3,7 +3,7 @@ interface Item {
   readonly run: () => void;
 }
 
-/** Runs actions in emulated time. Actions of the same millisecond run in the order added. */
+/** Runs actions in emulated time. Actions of the same millisecond run in the order in which they were added. */
 export class Agenda {
   #now: number;
   /** Latest first. */
@@ -13,7 +13,7 @@ export class Agenda {
     this.#now = now;
   }
 
-  /** Time of the running action, or else the end of the last run. */
+  /** Time of the running action; between runs, the end of the last run. */
   get now(): number {
     return this.#now;
   }

@@ -9,7 +9,7 @@ export function createEmulatedClock(clock: Clock, speed: number) {
   let jumped = 0;
   let latest = origin;
   return {
-    /** Emulated time relative to real time; 0 freezes the clock. */
+    /** Speed of emulated time relative to real time; 0 freezes the clock. */
     speed,
     /** Returns whole emulated milliseconds since the Unix epoch. Never decreases. */
     now(): number {

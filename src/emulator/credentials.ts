@@ -23,7 +23,7 @@ export class EmulatedCredentials {
     this.readOnlyToken = readOnlyToken;
   }
 
-  /** Returns the permissions of an Authorization header; undefined if it is unauthorized. */
+  /** Returns the permissions that an Authorization header grants; undefined if it grants none. */
   rightOf(authorization: string | undefined, at: 'bearer' | 'account'): 'all' | 'read' | undefined {
     if (at === 'account') return authorization === this.#basic ? 'all' : undefined;
     if (authorization === `Bearer ${this.token}`) return 'all';

@@ -22,7 +22,10 @@ const COMMON = { method: 'POST', header: HEADER, maxRetries: 3, topicId: '' } as
 const labelled = (label: string, ...others: readonly string[]) => ({ labels: [label, ...others], label });
 const ORDERS = { ...COMMON, topicName: 'orders', topicId: 'top_4Qk9orders' } as const;
 
-/** About 6,000 messages an hour. Some flow-control keys are deliberately unusual, because clients put them in labels and URLs. */
+/**
+ * Destinations that receive about 6,000 messages an hour in total. Some flow-control keys are deliberately unusual, because
+ * clients put them in labels and URLs.
+ */
 export const destinations: readonly Destination[] = [
   {
     fields: {

@@ -132,7 +132,7 @@ function check(changes: Readonly<Record<string, unknown>>): asserts changes is P
   }
 }
 
-/** Returns the defaults with `changes`. Throws a RangeError for invalid ones. */
+/** Returns the defaults with `changes`. Throws a RangeError if a change is invalid. */
 export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect {
   check(changes);
   const defaults = Object.entries<Choice | Amount>(dialectOptions).map(([name, option]) => [
@@ -142,7 +142,7 @@ export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect
   return { ...Object.fromEntries(defaults), ...changes };
 }
 
-/** Applies all changes, or throws a RangeError without any change. */
+/** Applies all changes. If one is invalid, throws a RangeError and applies none. */
 export function changeDialect(dialect: Dialect, changes: unknown): void {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw new RangeError('invalid dialect: it must be an object of options and their values');
@@ -151,7 +151,7 @@ export function changeDialect(dialect: Dialect, changes: unknown): void {
   Object.assign(dialect, changes);
 }
 
-/** Parses `name=value` from the command line. Throws a RangeError. */
+/** Parses `name=value` from the command line. Throws a RangeError if it is invalid. */
 export function readDialectOption(text: string): Partial<Dialect> {
   const [name = '', ...rest] = text.split('=');
   const value = rest.join('=');

@@ -6,7 +6,7 @@ import { type Position, RowTimeline } from './timeline.ts';
 
 export type StateCounts = Record<LogState, number>;
 
-/** In ms, both ends included. */
+/** Times of the events to count (ms since the Unix epoch), with both ends included. */
 export interface CountRange {
   readonly from?: number;
   readonly to?: number;
@@ -73,7 +73,7 @@ export class LogView {
   readonly #gaps: { readonly from: number; to: number }[] = [];
   #horizon = Number.NEGATIVE_INFINITY;
 
-  /** `latest`: the time up to which events may be listed. Single events may be delayed further. */
+  /** `latest`: returns the time up to which events may be listed. Individual events may be delayed further. */
   constructor(seed: number, dialect: Dialect, latest: (now: number) => number) {
     this.#seed = seed;
     this.#dialect = dialect;
@@ -95,7 +95,7 @@ export class LogView {
     return delayed ? (event, time) => lost(time) || delayed(event, time) : (_, time) => lost(time);
   }
 
-  /** Returns how often an event is listed; undefined if always once. */
+  /** Returns a function that tells how often an event is listed; undefined if every event is listed once. */
   get copies(): ((event: LoggedEvent, time: number) => number) | undefined {
     const { logDuplicates } = this.#dialect;
     if (logDuplicates === 0) return undefined;

@@ -42,7 +42,7 @@ export class FailureCallback {
     return this.#state === 'CALLBACK_INPROGRESS';
   }
 
-  /** Throws a RangeError if the transition is not allowed. */
+  /** Changes the state. Throws a RangeError if the transition is not allowed. */
   become(state: WireCallbackState): void {
     if (!NEXT[this.#state].includes(state)) throw new RangeError(`${this.#state} cannot become ${state}`);
     this.#state = state;

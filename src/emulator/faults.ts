@@ -34,7 +34,7 @@ export const FaultSeed = z.strictObject({
 
 export type FaultSeed = Readonly<z.infer<typeof FaultSeed>>;
 
-/** Parses one fault or a list. Throws a RangeError. */
+/** Parses one fault or a list of faults. Throws a RangeError if one is invalid. */
 export function readFaults(value: unknown): FaultSeed[] {
   return (Array.isArray(value) ? value : [value]).map(each => {
     const { data, error } = FaultSeed.safeParse(each);
@@ -44,7 +44,7 @@ export function readFaults(value: unknown): FaultSeed[] {
   });
 }
 
-/** Parses `name=value,name=value` from the command line. Throws a RangeError. */
+/** Parses `name=value,name=value` from the command line. Throws a RangeError if the fault is invalid. */
 export function readFault(text: string): FaultSeed {
   const pairs = text.split(',').map(pair => {
     const [name = '', ...rest] = pair.split('=');
@@ -65,7 +65,7 @@ interface ActiveFault {
 /** Faults in the order added. Only the first that applies to a request takes effect. */
 export type Faults = ReturnType<typeof createFaults>;
 
-/** `ofScenario`: the scenario's current fault, tried last. */
+/** `ofScenario`: returns the scenario's current fault, which is tried last. */
 export function createFaults(seed: number, ofScenario: () => FaultSeed | undefined) {
   const random = createRandom(seed + 3);
   let all: ActiveFault[] = [];
@@ -93,7 +93,7 @@ export function createFaults(seed: number, ofScenario: () => FaultSeed | undefin
       all = [];
     },
     list: (): readonly Readonly<ActiveFault>[] => all.map(each => ({ ...each })),
-    /** Returns the fault of a request to this endpoint, and its delay (ms). */
+    /** Returns the fault for a request to this endpoint, and its delay (ms); undefined if no fault applies. */
     draw(endpoint: string): { readonly fault: FaultSeed; readonly delayMs: number } | undefined {
       const now = ofScenario();
       const found = [...all, ...(now ? [{ fault: now, struck: 0 }] : [])].find(each => strikes(each, endpoint));

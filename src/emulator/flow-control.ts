@@ -11,9 +11,9 @@ interface Key {
   /** Number of deliveries that will still leak their slot. */
   leaksLeft: number;
   paused: boolean;
-  /** Whether no delivery starts, although the key's fields do not show why. */
+  /** Whether no delivery starts, for a reason that the key's fields do not show. */
   starved: boolean;
-  /** Limits by an operator, which override those of messages. */
+  /** Limits set by an operator, which override those of messages. */
   pinned: Pick<Fields, 'parallelism' | 'rate' | 'period'>;
   nextStart: number;
   planned: boolean;
@@ -52,13 +52,16 @@ export class FlowControl {
   readonly #leaks: () => boolean;
   readonly #keys = new Map<string, Key>();
 
-  /** `leaks`: whether a delivery that ends never releases its slot. */
+  /** `leaks`: decides at the end of each delivery whether its slot leaks instead of being released. */
   constructor(agenda: Agenda, leaks: () => boolean = () => false) {
     this.#agenda = agenda;
     this.#leaks = leaks;
   }
 
-  /** Calls `start` when the flow-control key permits it, or immediately without a key. `again`: a retry that has kept its slot. */
+  /**
+   * Calls `start` when the flow-control key permits it, or immediately if there is no key. `again`: a retry that has kept its
+   * slot.
+   */
   enter(fields: Fields, start: () => void, line: 'waiting' | 'again' = 'waiting'): void {
     if (fields.flowControlKey === undefined) {
       start();
@@ -78,7 +81,7 @@ export class FlowControl {
     const key = fields.flowControlKey === undefined ? undefined : this.#keys.get(fields.flowControlKey);
     if (!key) return;
     key.running--;
-    // Keep one slot, so that the key is never blocked.
+    // Keep one slot usable, so that the key is never completely blocked.
     const { parallelism = 1 } = limitsOf(key);
     if (key.leaksLeft > 0) {
       key.leaksLeft--;

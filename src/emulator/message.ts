@@ -102,7 +102,7 @@ export function dlqIdOf({ time, seq }: Position): string {
   return `${time}-${seq}`;
 }
 
-/** Returns undefined for an invalid id. */
+/** Returns the position of a dead letter; undefined if its id is invalid. */
 export function positionOf(dlqId: string): Position | undefined {
   const match = /^(\d{1,16})-(\d{1,16})$/.exec(dlqId);
   return match ? { time: Number(match[1]), seq: Number(match[2]) } : undefined;

@@ -21,7 +21,7 @@ export interface PageRequest {
   readonly range: TimelineRange & { readonly after?: ListPlace | undefined };
 }
 
-/** Filters by parameter name. Each returns the row's values, or undefined. */
+/** Filters by parameter name. Each returns the row's values that the parameter is compared with, or undefined. */
 export type Filters<T> = Readonly<
   Record<string, (value: T, time: number, seq: number) => string | readonly string[] | undefined>
 >;
@@ -31,7 +31,7 @@ export function parametersOf({ url }: { readonly url: string }): URLSearchParams
   return new URLSearchParams(start === -1 ? '' : url.slice(start));
 }
 
-/** Returns the value of a parameter; undefined if it is empty. */
+/** Returns the value of a parameter; undefined if it is missing or empty. Throws a BadRequest if it occurs more than once. */
 function single(parameters: URLSearchParams, name: string): string | undefined {
   const values = parameters.getAll(name);
   if (values.length > 1) throw new BadRequest(`${name} occurs more than once`);
@@ -106,7 +106,9 @@ export function matcher<T>(
     });
 }
 
-/** `way`: how the dialect filters; undefined if it has no such option. */
+/**
+ * Returns a test for the wanted values. `way`: how the dialect compares values; undefined if it has no option for this filter.
+ */
 function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly string[]): (value: string) => boolean {
   if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
   if (way === 'any-case') {

@@ -1,28 +1,28 @@
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
 
-/** Times in ms. `elapsedMs` starts with the workload and is negative before it. */
+/** Times in ms. `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
   /** Shipped alerts that fire within eight hours (stuck callbacks: two days), except `info` alerts. */
   readonly fires: readonly string[];
   /** Returns the share (0 to 1) of messages to a destination that fail permanently. */
   doomed?(usual: number, elapsedMs: number): number;
-  /** Returns whether a schedule creates no messages or only failing ones; undefined: as usual. */
+  /** Returns `stops` if a schedule creates no messages, `fails` if all its messages fail; undefined if it behaves as usual. */
   schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | undefined;
   readonly unattended?: boolean;
   /** Whether operators clear dead letters within a day and failure callbacks rarely fail. */
   readonly isTidy?: boolean;
   takesMs?(usual: number, elapsedMs: number): number;
-  /** Returns the share (0 to 1) of deliveries that leak their slot, while the key has more than one. */
+  /** Returns the share (0 to 1) of deliveries that leak their slot, while the key has more than one slot. */
   leaks?(elapsedMs: number): number;
   stuck?(elapsedMs: number): number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;
-  /** Returns the time up to which events are listed at `now`, both since the emulator's start. Never decreases. */
+  /** Returns the time up to which events are listed at `now`. Both times count from the emulator's start. Never decreases. */
   listedUntil?(now: number): number;
   readonly dialect?: Partial<Dialect>;
-  /** Returns the fault of all requests at `now` (since the emulator's start). */
+  /** Returns the fault that affects all requests at `now` (since the emulator's start). */
   fault?(now: number): FaultSeed | undefined;
 }
 
@@ -39,7 +39,7 @@ const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
   isTidy: true,
 };
 
-/** Alerts for more failures, delayed retries and remaining dead letters. */
+/** Alerts that fire because of more failures, delayed retries and uncleared dead letters. */
 const DLQ_GROWTH = [
   'DeliveryDestinationFailing',
   'DeliveryDlqAgeHigh',

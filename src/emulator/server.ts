@@ -21,9 +21,9 @@ export interface EmulatorOptions {
   readonly host?: string;
   /** Seed of all random draws; default 1. */
   readonly seed?: number;
-  /** Accounts with separate tokens and rows; default 1. */
+  /** Number of accounts, each with its own tokens and rows; default 1. */
   readonly accounts?: number;
-  /** Emulated time relative to real time; default 1, 0 freezes it. */
+  /** Speed of emulated time relative to real time; default 1. 0 freezes it. */
   readonly speed?: number;
   /** One of `scenarios`; default `steady`. */
   readonly scenario?: string;
@@ -32,11 +32,14 @@ export interface EmulatorOptions {
   /** Read-only token of the first account; default random. */
   readonly readOnlyToken?: string;
   readonly clock?: Clock;
-  /** Workload before the start (ms), at most six hours. Default: an hour, or five minutes with several accounts. */
+  /**
+   * Duration of the workload simulated before the start (ms), at most six hours. Default: an hour, or five minutes with several
+   * accounts.
+   */
   readonly history?: number;
-  /** Default true. Without the workload, all rows come from tests. */
+  /** Whether to simulate a workload; default true. Without it, all rows come from tests. */
   readonly workload?: boolean;
-  /** Dead letters per account from before the history; default 200. */
+  /** Number of dead letters per account that predate the history; default 200. */
   readonly dlqEntries?: number;
   /** Maximum number of events per account; default its share of a million, at least 5,000. */
   readonly maxEvents?: number;
@@ -120,7 +123,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 type Account = ReturnType<typeof createAccount>;
 
-/** Control API of one account. Without a number, the first account is used. */
+/** Path prefix of the control API of one account. Without an account number, the first account is used. */
 const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
 
 /** Selects the account by the secret or by the number in the path. The first account rejects unknown secrets. */

@@ -120,7 +120,9 @@ export class EmulatorState {
     return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus, { responseBody })));
   }
 
-  /** Adds a dead letter of a workflow run and returns its dlqId. Its callback changes only by requests and `setCallback`. */
+  /**
+   * Adds a dead letter of a workflow run and returns its dlqId. Its callback changes only through requests and `setCallback`.
+   */
   addFailedRun(seed: FailedRunSeed = {}): string {
     this.current();
     const { workflows, clock } = this.#world;
@@ -141,7 +143,7 @@ export class EmulatorState {
     log.add(...eventFrom(row, this.#nextId(), now));
   }
 
-  /** Adds events in any order of time. A million take seconds. */
+  /** Adds events in any order of time. Adding a million takes seconds. */
   addEvents(rows: Iterable<EventSeed>): void {
     const { now, log } = this.current();
     const shared = new Map();
@@ -178,13 +180,13 @@ export class EmulatorState {
     return this.#world.workload.publish(entry.fields);
   }
 
-  /** Returns `refused` if the callback is not in progress, `unknown` without a dead letter. */
+  /** Returns `refused` if the callback is not in progress, `unknown` if the dead letter does not exist. */
   cancelCallback(dlqId: string): CancelResult {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.cancel(this.#callbackOf(dlqId), this.dialect.cancelTakesMs) ? 'done' : 'refused';
   }
 
-  /** Returns `refused` if the callback has not failed, `unknown` without a dead letter. */
+  /** Returns `refused` if the callback has not failed, `unknown` if the dead letter does not exist. */
   retryCallback(dlqId: string): CancelResult {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.retry(this.#callbackOf(dlqId)) ? 'done' : 'refused';

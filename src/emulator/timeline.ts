@@ -15,7 +15,7 @@ export interface TimelineRange {
 
 export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefined;
 
-/** Number of removed rows that are not worth a compaction. */
+/** Number of removed rows up to which compaction is not worthwhile. */
 const TOLERATED_DEAD = 1024;
 
 /** Rows ordered by (time, seq). Removed rows leave tombstones until they are the majority. */

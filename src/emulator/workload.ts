@@ -26,7 +26,10 @@ export interface WorkloadParts {
   readonly destinations?: readonly Destination[] | undefined;
 }
 
-/** Maximum gap to simulate (ms), because days would block the process. The event log must not be longer. */
+/**
+ * Maximum gap that is simulated (ms), because simulating days would block the process. The retention of the event log must not
+ * be longer.
+ */
 export const MAX_CATCH_UP_MS = 6 * 3_600_000;
 
 /** Mean time between visits of an operator (ms), and share and maximum number of dead letters per visit. */
@@ -119,7 +122,7 @@ export function createWorkload(parts: WorkloadParts) {
 const CANCELLED_MESSAGES = 0.004;
 const CANCELLED_RETRIES = 0.02;
 
-/** Returns the service's default delay before retry `attempt`, from 1 (ms): 12 s, 148 s, 30 min, 6 h, a day. */
+/** Returns the service's default delay (ms) before retry number `attempt` (1, 2, …): 12 s, 148 s, 30 min, 6 h, a day. */
 export const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
 
 /** Maximum delay of a retry that counts as brief. */

@@ -13,7 +13,7 @@ export interface WorldOptions {
   readonly clock: EmulatedClock;
   readonly seed: number;
   readonly scenario: string;
-  /** Workload before the start (ms), at most the retention of the event log; 0 for no past at all. */
+  /** Duration of the workload simulated before the start (ms), at most the retention of the event log; 0 for no past at all. */
   readonly history: number;
   readonly dlqEntries: number;
   readonly workload?: boolean;
@@ -93,7 +93,7 @@ export function createWorld(options: WorldOptions) {
 /** Maximum age of dead letters with tidy operators (ms). */
 const TIDY_WITHIN_MS = 6 * 3_600_000;
 
-/** Older dead letters (ms) belong only to neglected destinations. */
+/** Age (ms) above which dead letters belong only to neglected destinations. */
 const NEGLECTED_AFTER_MS = 12 * 3_600_000;
 
 /** Adds dead letters with times in [from, to), most of them recent. */

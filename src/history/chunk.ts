@@ -13,7 +13,7 @@ export interface Chunk {
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Maximum size of a decompressed row (bytes): it may be damaged. */
+/** Maximum size of a decompressed row (bytes), because a stored row may be damaged. */
 const MAX_SIZE = 2 ** 25;
 const MAX_SAMPLES = 60;
 

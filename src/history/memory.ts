@@ -10,7 +10,7 @@ export const hourOf = (at: number) => Math.floor(at / HOUR);
 /** `span`: minimum span in memory (ms). */
 export function createHistoryMemory(rows: HistoryRows, span: number) {
   const past = new Map<number, Chunk>();
-  /** Hours without their first samples. */
+  /** Hours whose first samples have been evicted. */
   const cut = new Set<number>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
 

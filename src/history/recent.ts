@@ -40,7 +40,7 @@ export const HOUR = 3_600_000;
 
 /** Window that is in memory for every series (ms). */
 const ALWAYS = 75 * MINUTE;
-/** Maximum distance from a window to the point before it (ms). */
+/** Maximum distance between the start of a window and the point before it (ms). */
 const BEFORE = 2 * MINUTE;
 
 /** Returns the points from `from` until now, and the previous one if it is close. `points`: oldest first. */

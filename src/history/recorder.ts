@@ -17,7 +17,7 @@ export interface HistoryLimits {
 
 /** Records and reads samples of an account. Do not call `sample` concurrently. */
 export interface Recorder extends AccountHistory {
-  /** Adds a sample by series, at most once a minute. Committing `unsaved` stores it. Never rejects. */
+  /** Adds a sample with one value per series, at most once a minute. Committing `unsaved` stores it. Never rejects. */
   sample(values: ReadonlyMap<string, number>): Promise<void>;
   unsaved(): readonly Change[];
   saved(changes: readonly Change[]): void;
@@ -33,13 +33,13 @@ export interface RecorderDeps extends RowsDeps {
 export const SAMPLE_EVERY = 60_000;
 /** Minimum span in memory (ms): 75 minutes and the previous sample. */
 const IN_MEMORY = 78 * 60_000;
-/** Number of samples in an hour before a clean-up, so that a clock that is wrong for a moment does not delete history. */
+/** Number of samples recorded in an hour before each clean-up, so that a briefly wrong clock does not delete history. */
 const TIDY_EVERY = 10;
 /** Rows are shrunk to this share of the limit, because the current hour grows. */
 const FILLED = 0.9;
 /** Minimum change of wall time relative to monotonic time that counts as a step (ms). */
 const STEP = 5000;
-/** Maximum distance of two samples without a gap (sampling intervals). */
+/** Maximum distance between two samples that does not count as a gap (sampling intervals). */
 const GAP = 2.5;
 
 /** Series that is 1 if the wall clock was set since the previous sample. */
@@ -86,7 +86,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   const turns = createYielder();
   const rows = createHistoryRows(deps);
   const memory = createHistoryMemory(rows, IN_MEMORY);
-  /** Difference of wall and monotonic time at the last call of `sample`. */
+  /** Difference between wall time and monotonic time at the last call of `sample`. */
   let offset: number | undefined;
   /** Whether the wall clock was set since the last recorded sample. */
   let isStepped = false;

@@ -3,9 +3,9 @@ import { seriesName } from './series-name.ts';
 
 export interface Recorded {
   readonly family: Family;
-  /** Additional labels to sum over. */
+  /** Labels over which values are summed. */
   readonly without?: readonly string[];
-  /** Maximum number of series; the largest values win. */
+  /** Maximum number of recorded series. Those with the largest values are recorded. */
   readonly largest?: number;
   /** Whether the sum of all series is recorded, too. */
   readonly sum?: boolean;
@@ -47,7 +47,7 @@ const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels
 function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sample[] {
   const found = new Map<string, readonly Sample[]>();
   for (const source of sources) {
-    // Some sources update their samples only here.
+    // Call `revision`, because some sources update their samples only then.
     source.revision();
     for (const [name, samples] of source.samples()) {
       const before = found.get(name);

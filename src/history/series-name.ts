@@ -7,7 +7,7 @@ const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n
 /** Returns `name{label="value"}` with the exposition's escapes, always one line. Omits undefined labels. */
 export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
-  // No intermediate lists: an overview of a thousand accounts needs a hundred thousand names.
+  // Avoid intermediate lists: an overview of a thousand accounts needs a hundred thousand names.
   for (const label in labels) {
     const value = labels[label];
     if (value === undefined) continue;
@@ -20,7 +20,7 @@ export function seriesName(name: string, labels: Labels): string {
 
 export const metricOf = (series: string): string => series.split('{', 1)[0] as string;
 
-/** Whether a metric belongs to a family, also as a line of a histogram. */
+/** Whether a metric belongs to a family, including the series of a histogram, such as `_bucket`. */
 export const isOfFamily = (metric: string, families: ReadonlySet<string>): boolean =>
   families.has(metric) || families.has(metric.replace(/_(bucket|sum|count)$/, ''));
 

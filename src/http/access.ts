@@ -19,7 +19,10 @@ const NOTHING: WebConfig = {
 
 const CHECK_EVERY = 1000;
 
-/** Returns a change that needs a restart: for example, a truncated file must not disable authentication. */
+/**
+ * Describes a change that requires a restart; undefined if there is none. For example, a truncated file must not disable
+ * authentication.
+ */
 function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {
   if (!before.tls !== !after.tls) return `tls_server_config was ${after.tls ? 'added' : 'removed'}`;
   if (before.tls?.clientAuth !== after.tls?.clientAuth) return 'client_auth_type has changed';
@@ -63,7 +66,7 @@ export function createAccess(
 
   return {
     file,
-    /** Returns the content, checked once a second; undefined while the file is invalid: refuse all requests. */
+    /** Returns the content, checked once a second; undefined while the file is invalid. All requests must then be refused. */
     current(): WebConfig | undefined {
       check();
       return broken === undefined ? used : undefined;

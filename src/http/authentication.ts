@@ -31,7 +31,7 @@ const REFUSALS: Readonly<Record<Exclude<PasswordResult, 'right'>, Authenticated>
   full: refuse(503, 'too many passwords are being checked', { 'Retry-After': '1' }),
 };
 
-/** Returns undefined if the header contains no Basic credentials. */
+/** Returns the credentials of an Authorization header; undefined if it contains no Basic credentials. */
 function credentialsOf(header: string | undefined): Credentials | undefined {
   const [, encoded] = /^basic +([\w+/=-]+)$/i.exec(header ?? '') ?? [];
   const text = Buffer.from(encoded ?? '', 'base64').toString();

@@ -4,11 +4,11 @@ import type { Log } from '../kit/log.ts';
 /** Limits on clients, described in docs/bounds.md. Times in milliseconds. */
 export interface Bounds {
   readonly maxConnections: number;
-  /** From the start of a response until the client has read it. */
+  /** Maximum time from the start of a response until the client has read it. */
   readonly responseWithin: number;
-  /** From the first byte of a request, or from connecting, until its headers are complete. */
+  /** Maximum time from the first byte of a request, or from connecting, until its headers are complete. */
   readonly headersWithin: number;
-  /** From the first byte of a request to its last. */
+  /** Maximum time from the first byte of a request to its last. */
   readonly requestWithin: number;
   /** Idle time of a connection between requests, longer than most scrape intervals. */
   readonly keepAliveFor: number;

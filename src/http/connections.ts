@@ -47,7 +47,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
       socket.destroy();
       return;
     }
-    // After an earlier response, the client could misread this one as a part of it.
+    // Respond only if nothing has been sent: after an earlier response, the client could misread this one as a part of it.
     if (socket.writable && socket.bytesWritten === 0) {
       socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
     }

@@ -30,9 +30,9 @@ function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null 
 export interface GateOptions {
   readonly bounds: Bounds;
   readonly responses: ResponseLimiter;
-  /** Hosts as returned by `hostOf`; empty allows any. */
+  /** Hosts as returned by `hostOf`. An empty set allows any host. */
   readonly hosts: () => ReadonlySet<string>;
-  /** Undefined while the web-config file is invalid: all requests are refused. */
+  /** Returns the web configuration; undefined while its file is invalid, when all requests are refused. */
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;

@@ -137,7 +137,7 @@ export async function openListener(
     },
     /** Releases the address. Responses in flight continue. */
     pause: () => void server.close(),
-    /** Rejects if the address is in use. */
+    /** Listens on the address again. Rejects if it is in use. */
     resume: () => listen(server, { host: address.host, port }),
     /** Waits a moment for responses in flight, then destroys all connections. */
     close: () => closeServer(server, sockets, clock),

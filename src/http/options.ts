@@ -118,7 +118,7 @@ export const CLIENT_AUTH = [
   'RequireAndVerifyClientCert',
 ] as const;
 
-/** Types that require a client certificate. */
+/** Client authentication types that require a client certificate. */
 export const REQUIRES_CERT: readonly (typeof CLIENT_AUTH)[number][] = [
   'RequireAnyClientCert',
   'RequireClientCert',

@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import { compareSync } from 'bcryptjs';
 
-/** A password and a bcrypt hash to compare outside the main thread, because it may take seconds. */
+/** A password and a bcrypt hash to compare outside the main thread, because a comparison may take seconds. */
 export interface PasswordCheck {
   readonly password: string;
   readonly hash: string;

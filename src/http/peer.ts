@@ -7,11 +7,11 @@ import { systemClock, withDeadline } from '../kit/clock.ts';
 
 export const REPORT_PATH = '/api/v1/report';
 export const EXPLAIN_PATH = '/api/v1/explain';
-/** Marks a request that another replica has forwarded, which is not forwarded again. */
+/** Query parameter that marks a request forwarded by another replica, so that it is not forwarded again. */
 export const FORWARDED = 'sentOn';
 
 const SCHEME = 'Delivery-Watch';
-/** Maximum clock skew (ms). Until then, a signature can be replayed for the same path and query. */
+/** Maximum clock skew (ms). A signature can be replayed for this long, with the same path and query. */
 const SKEW = 600_000;
 /** Timeout of a request to an agent (ms). */
 const WITHIN = 5000;
@@ -23,7 +23,7 @@ const MAX_BODY_BYTES = 2 ** 24;
  */
 export type PeerKey = ReturnType<typeof createPeerKey>;
 
-/** `secret`: from the store. `now`: ms since the Unix epoch. */
+/** Creates a key. `secret`: from the store. `now`: ms since the Unix epoch. */
 export function createPeerKey(secret: string, now: () => number = systemClock.now) {
   const macOf = (at: string, target: string) => createHmac('sha256', secret).update(`${at}\n${target}`).digest();
   return {
@@ -47,14 +47,14 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
 export interface Peer {
   readonly url: string;
   readonly key: PeerKey;
-  /** Whether the agent is on this machine. Its certificate then need not name the address. */
+  /** Whether the agent is on this machine. If so, its certificate does not have to name the address. */
   readonly isLocal: boolean;
 }
 
 export interface PeerRequest extends Peer {
   readonly id: string;
   readonly account?: string | undefined;
-  /** Whether the request is for another client. The agent then uses only its own accounts. */
+  /** Whether the request is forwarded for another client. The agent then uses only its own accounts. */
   readonly isSentOn: boolean;
 }
 

@@ -33,16 +33,19 @@ export interface ServedReplicas {
   unavailableSince(): number | undefined;
 }
 
-/** Data for the routes, from memory and the store. Requests here never query the service. */
+/** Data for the routes, from memory and the store. Serving a request never queries the service. */
 export interface HttpServed {
   readonly accounts: readonly string[];
   /** Renders all metrics, those of one account, or those of the agent. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
-  /** Verifies requests from agents with the same store. If undefined, they must authenticate like others. */
+  /**
+   * Key that verifies requests from agents with the same store. If undefined, these agents must authenticate like other
+   * clients.
+   */
   readonly peerKey?: PeerKey | undefined;
   /** Executes an operator's command. Rejects with StoreError, or with the reason of `signal`. */
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandResult>;
-  /** Reloads the configuration. Returns its errors and keeps the current one if it is invalid. */
+  /** Reloads the configuration. If the new one is invalid, keeps the current one and returns the errors. */
   reload(): Promise<ReloadResult>;
   /** Returns a function that reports whether a round has ended since its last call. */
   watch(): () => boolean;

@@ -5,7 +5,10 @@ export interface Backoff {
   readonly longest: number;
 }
 
-/** Returns the delay before retry `attempt` (1, 2, …) in ms: doubles up to `longest`, half of it random. */
+/**
+ * Returns the delay (ms) before retry number `attempt` (1, 2, …). It doubles with each attempt up to `longest`, and half of it
+ * is random.
+ */
 export function backoffDelay({ first, longest }: Backoff, attempt: number, random: () => number): number {
   const ceiling = Math.min(longest, first * 2 ** (attempt - 1));
   return ceiling * (0.5 + random() / 2);

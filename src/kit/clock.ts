@@ -8,7 +8,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Maximum clock skew to the service (ms). Above it, auto-cancel stops. */
+/** Maximum clock skew relative to the service (ms). Above it, auto-cancel stops. */
 export const MAX_CLOCK_SKEW = 5000;
 
 /** Maximum delay of setTimeout (ms): Node.js fires longer timers immediately. */
@@ -17,7 +17,7 @@ const MAX_TIMER = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  // Thousands of loops sleep concurrently. One promise takes a third of the memory of node:timers/promises.
+  // Thousands of loops sleep concurrently. This promise takes a third of the memory of a sleep by node:timers/promises.
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
@@ -41,7 +41,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Returns a clock that is `speed` times as fast. Deadlines (`withDeadline`) stay real. */
+/** Returns a clock that runs `speed` times as fast. Deadlines (`withDeadline`) still use real time. */
 export function acceleratedClock(clock: Clock, speed: number): Clock {
   const [now, monotonic] = [clock.now(), clock.monotonic()];
   return {

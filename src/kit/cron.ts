@@ -12,7 +12,7 @@ function nextDue(cron: string, tz: string, at: number): number | undefined {
 
 const NEVER = 'never occurs';
 
-/** Returns undefined if the expression is valid and occurs. */
+/** Returns what is wrong with an expression; undefined if it is valid and has an occurrence. */
 export function cronError(cron: string): string | undefined {
   try {
     // Croner also accepts dates and nicknames, which other programs do not support.
@@ -46,7 +46,7 @@ export const cronWindow = z.strictObject({
   tz: TimeZone.describe('IANA time zone of `cron`.'),
 });
 
-/** A window's length is elapsed time, unaffected by daylight saving time. */
+/** Returns whether a window is open. Its length is elapsed time, unaffected by daylight saving time. */
 export function isOpen({ cron, tz, for: length }: z.output<typeof cronWindow>, at: number): boolean {
   return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
 }
@@ -65,7 +65,7 @@ export const timeWithZone = z
 /** Times in ms since the Unix epoch. */
 export interface Occurrence {
   readonly at: number;
-  /** When the same local time repeats, if clocks are set back; otherwise equal to `at`. */
+  /** Second occurrence of the same local time if clocks are set back; otherwise equal to `at`. */
   readonly again: number;
 }
 

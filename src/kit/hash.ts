@@ -42,7 +42,10 @@ export function extendHash64(hash: bigint, first: number, second: number): bigin
   return join(a, b);
 }
 
-/** Returns at most 64 hexadecimal digits, equal in all processes. Never all zeros, which trace ids must not be. */
+/**
+ * Returns an id of `digits` hexadecimal digits (at most 64), equal in all processes. It is never all zeros, which is invalid
+ * for trace ids.
+ */
 export function hashedId(parts: readonly (string | number)[], digits: number): string {
   for (let turn = 0; ; turn += 1) {
     const id = digestOf('sha256', JSON.stringify(turn === 0 ? parts : [...parts, turn])).slice(0, digits);

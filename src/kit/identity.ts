@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Secret } from './secret.ts';
 
-/** Converts a value for JSON, including types that JSON drops or redacts. */
+/** Converts a value for JSON, including types that JSON.stringify would drop or redact. */
 function plain(value: unknown): unknown {
   if (value instanceof Secret) return ['secret', value.reveal()];
   if (value instanceof RegExp) return ['pattern', String(value)];

@@ -1,7 +1,7 @@
-/** Overhead of an entry (characters). */
+/** Memory overhead of a cache entry, counted as characters. */
 const ROW_WEIGHT = 64;
 
-/** Caches results of `find`. Empties the cache above `limit` characters. */
+/** Caches results of `find`. Empties the cache when it exceeds `limit` characters. */
 export function memoize<T extends string | boolean>(find: (text: string) => T, limit: number): (text: string) => T {
   const cache = new Map<string, T>();
   let weight = 0;

@@ -15,7 +15,10 @@ export function createPrivateFile(path: string): void {
   ignoreExisting(() => closeSync(openSync(path, 'wx', 0o600)));
 }
 
-/** Returns the parents of new folders. Node's recursive mkdir never returns in places such as /proc. */
+/**
+ * Creates a folder and its missing parents. Returns the parent of each new folder. Node's recursive mkdir never returns in
+ * places such as /proc.
+ */
 export function createFolder(path: string, mode = 0o777): string[] {
   if (existsSync(path)) return [];
   const above = dirname(path);

@@ -29,7 +29,7 @@ interface ReceiverSettings {
   readonly headers: Readonly<Record<string, HeaderSetting>>;
 }
 
-/** `variable`: the environment variable that changes the address, if any. */
+/** `variable`: the environment variable that overrides the configured address, if any. */
 export function otlpAddress(signal: OtlpSignal, endpoint: string, env: Env) {
   const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/${signal}`;
   const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`];
@@ -38,7 +38,10 @@ export function otlpAddress(signal: OtlpSignal, endpoint: string, env: Env) {
   return { url, variable: isConfigured ? undefined : env[own] ? own : general };
 }
 
-/** An address from the environment gets no configured headers, which may be keys. */
+/**
+ * Returns a receiver's URL and headers. Configured headers may be keys, so they are not sent to an address from the
+ * environment.
+ */
 export function otlpReceiver(signal: OtlpSignal, { endpoint, headers }: ReceiverSettings, env: Env) {
   const { url, variable } = otlpAddress(signal, endpoint, env);
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {

@@ -2,9 +2,13 @@ import { stripVTControlCharacters } from 'node:util';
 import { printable } from './text.ts';
 
 const MARK = '<secret>';
-/** Far above the output's limit (characters), because most of the text may be redacted. */
+/**
+ * Maximum length of examined text (characters). It is far above the output's limit, because most of the text may be redacted.
+ */
 const MAX_EXAMINED = 4096;
-/** Minimum length of a matched part of a secret (characters). URL paths contain ordinary words, so they need more. */
+/**
+ * Minimum length of a matched part of a secret (characters). URL paths contain ordinary words, so their parts must be longer.
+ */
 const GRAM = 8;
 const PATH_GRAM = 16;
 /** Minimum length of a redacted secret: shorter ones would match ordinary words. */
@@ -80,7 +84,7 @@ function textsIn(token: string): readonly string[] {
   }
 }
 
-/** Returns a secret's parts with their minimum match lengths, without scheme and host of a URL. */
+/** Returns a secret's parts with their minimum match lengths. Omits the scheme and host of a URL. */
 function partsOf(secret: string): readonly (readonly [part: string, gram: number])[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
   if (!url) return [secret, ...textsIn(secret)].map(part => [part, GRAM]);
@@ -143,7 +147,7 @@ function* shapedRanges(text: string): Generator<Range> {
 }
 
 /**
- * Formats text from the service as one line of at most `limit` characters. Redacts `secrets` (also partial, escaped or in
+ * Formats text from the service as one line of at most `limit` characters. Redacts `secrets` (even if partial, escaped or in
  * base64) and text that looks like a credential.
  */
 export function redacted(text: string, secrets: readonly string[], limit: number): string {

@@ -12,12 +12,12 @@ const escaped = (text: string) =>
 /** Escapes control and formatting characters, of which JSON.stringify escapes only the first 32. Keeps line feeds between values. */
 export const escapedJson = (json: string) => json.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped);
 
-/** Serializes JSON that is safe for a terminal. */
+/** Serializes a value to JSON that is safe for a terminal. */
 export const printableJson = (value: unknown, indent?: number) => escapedJson(JSON.stringify(value, null, indent));
 
 /**
- * Truncates text to `limit` characters, with a part of its SHA-256 so that different texts stay different. Replaces lone
- * surrogates by U+FFFD.
+ * Truncates text to `limit` characters. Ends it with a part of its SHA-256 so that different texts stay different. Replaces
+ * lone surrogates with U+FFFD.
  */
 export function boundText(text: string, limit: number): string {
   const wellFormed = text.toWellFormed();
@@ -26,7 +26,7 @@ export function boundText(text: string, limit: number): string {
   return `${wellFormed.slice(0, limit - digest.length - 1).toWellFormed()}…${digest}`;
 }
 
-/** Names without a user or query, such as topic names. */
+/** Names, such as topic names, which cannot contain a user or query. */
 const NAME = /^[\w./-]*$/;
 
 /**
@@ -37,7 +37,7 @@ export function bareAddress(text: string): string {
   if (NAME.test(text)) return text;
   const url = URL.parse(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return '…';
-  // Such a path may contain a user or a query.
+  // A path with these characters may contain a user or a query.
   if (/@|%(40|3f|23)/i.test(url.pathname)) return `${url.origin}/…`;
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }

@@ -43,7 +43,7 @@ export type FilterName = keyof typeof FILTERS;
 
 const STATES = 'CREATED ACTIVE RETRY ERROR IN_PROGRESS DELIVERED FAILED CANCEL_REQUESTED CANCELLED'.split(' ');
 
-/** Explains why a list cannot have this filter; undefined if it can. Times are in ms since the Unix epoch. */
+/** Returns why a list does not support a filter or its value; undefined if it does. Times are in ms since the Unix epoch. */
 export function filterError(list: ListName, name: FilterName, value: string | number): string | undefined {
   const { parameter, lists }: Filter = FILTERS[name];
   if (!lists.includes(list)) return `is a filter of ${lists.join(' and ')}`;

@@ -14,7 +14,7 @@ export interface Message {
   readonly entry: DlqEntry | undefined;
   /** Events of the message's failure callback. Few services report the callback's message id. */
   readonly callbackEvents: readonly DeliveryEvent[];
-  /** Whether the service lists further events. */
+  /** Whether the service lists more events than were read. */
   readonly hasMore: boolean;
   /** Undefined if the agent does not trace messages. A sampled-out message has no trace. */
   readonly traceId: string | undefined;

@@ -17,7 +17,7 @@ export interface Proof<Row> {
   isProven(): boolean;
 }
 
-/** For a list without filters. */
+/** Proof for a list without filters. */
 export const NO_PROOF: Proof<unknown> = { add: () => undefined, isProven: () => true };
 
 export function proveEntries(match: DlqQuery): Proof<Filterable> {

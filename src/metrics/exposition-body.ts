@@ -1,6 +1,6 @@
 import { type GzipBlock, gzipBlock, inflateBlock, joinGzip } from './gzip-block.ts';
 
-/** Short plain text, or long text deflated. With the charset `latin1` each character is a byte. */
+/** Short plain text, or deflated long text. With the charset `latin1` each character is a byte. */
 export type Content = string | readonly GzipBlock[];
 
 export type Charset = 'utf8' | 'latin1';

@@ -9,7 +9,7 @@ import { isComplete, type NativeHistogram, ZERO_THRESHOLD } from './native-histo
  * because V8 joins, compares and copies them as fast as bytes.
  */
 
-/** `value`: at most 53 bits, unsigned. */
+/** Encodes an unsigned integer of at most 53 bits. */
 function varint(value: number): string {
   if (value < 128) return String.fromCharCode(value);
   let bytes = '';
@@ -21,7 +21,7 @@ function varint(value: number): string {
   return bytes + String.fromCharCode(rest);
 }
 
-/** For `sint32` and `sint64`. */
+/** Encodes a value of type `sint32` or `sint64`. */
 const zigzag = (value: number) => varint(value < 0 ? -2 * value - 1 : 2 * value);
 
 const WIRE = { varint: 0, double: 1, bytes: 2 } as const;
@@ -33,12 +33,12 @@ const sized = (bytes: string) => varint(bytes.length) + bytes;
 const scratch = new DataView(new ArrayBuffer(8));
 const byte = (at: number) => scratch.getUint8(at);
 function double(value: number): string {
-  // The text formats have no -0.
+  // Turn -0 into 0, because the text formats have no -0.
   scratch.setFloat64(0, value + 0, true);
   return String.fromCharCode(byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7));
 }
 
-/** Lone surrogates become U+FFFD. */
+/** Encodes text as UTF-8. Lone surrogates become U+FFFD. */
 const utf8 = (text: string) => (/[^\0-\x7f]/.test(text) ? Buffer.from(text).toString('latin1') : text);
 
 const FAMILY = { name: tag(1, 'bytes'), help: tag(2, 'bytes'), type: tag(3, 'varint'), metric: tag(4, 'bytes') };
@@ -92,10 +92,10 @@ function bucketBytes({ labels, value, exemplar }: Sample): string {
   return HISTOGRAM.bucket + sized(BUCKET.count + varint(value) + BUCKET.bound + double(bound) + trace);
 }
 
-/** Filling a gap of this many empty buckets takes less space than another span. */
+/** Maximum number of empty buckets in a gap that is filled. A wider gap takes less space if a new span starts after it. */
 const SMALL_GAP = 2;
 
-/** Returns runs of buckets, and the difference of each bucket's count from the previous one. */
+/** Returns the runs of buckets, and the difference between each bucket's count and that of the previous bucket. */
 function spansOf({ first, counts }: NativeHistogram): { spans: string; deltas: string } {
   const spans: { offset: number; length: number }[] = [];
   let [deltas, before, empty] = ['', 0, first];

@@ -5,7 +5,7 @@ import { type Exemplar, type Family, formatValue, type Sample } from './family.t
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
 const escapeOne = (character: string) => ESCAPES[character] as string;
 
-/** Keeps other control characters, including NUL: Prometheus's parsers of both formats accept them since 2.0. */
+/** Escapes a label value. Keeps control characters such as NUL, which Prometheus's parsers accept since 2.0 in both formats. */
 function escapeLabelValue(value: string): string {
   return /[\\"\n\ud800-\udfff]/.test(value) ? value.toWellFormed().replace(/[\\"\n]/g, escapeOne) : value;
 }
@@ -35,11 +35,11 @@ export function renderHeader(family: Family, format: Format): string {
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 
-/** The label set has 40 characters; OpenMetrics allows 128. */
+/** Formats an exemplar. Its label set has 40 characters; OpenMetrics allows 128. */
 const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
-/** Skips repeated series, because the formats forbid them. */
+/** Returns a function that formats samples as lines. It skips repeated series, because the formats forbid them. */
 export function createLines(family: Family, account: string | undefined, format: Format) {
   const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
   const bucketLabels = [...family.labels, 'le'];

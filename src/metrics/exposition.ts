@@ -78,7 +78,7 @@ export function createExposition(
     return inProtobuf;
   }
   return {
-    /** Throws like `createExposition`. Rendered text of unchanged sources is kept. */
+    /** Replaces the sources, and keeps the rendered text of unchanged ones. Throws like `createExposition`. */
     use(next: readonly Source[]): void {
       if (next === current) return;
       inText.use(next);

@@ -11,7 +11,7 @@ export interface Family<L extends string = string> {
   readonly help: string;
   /** Exposes a counter as `unknown` in OpenMetrics, under its full name, because a gauge has the name without `_total`. */
   readonly isUnknown?: true;
-  /** In output order. Series about an account also have the label `account`, first. */
+  /** Names in output order. Series about an account also have the label `account`, which comes first. */
   readonly labels: readonly L[];
 }
 
@@ -70,7 +70,7 @@ export interface Source {
   samples(): ReadonlyMap<string, readonly Sample[]>;
 }
 
-/** Returns the same object if all families are wanted. */
+/** Returns a source with only the wanted families; the same object if all are wanted. */
 export function onlyFamilies(source: Source, isWanted: (family: Family) => boolean): Source {
   const families = source.families.filter(isWanted);
   if (families.length === source.families.length) return source;
@@ -91,7 +91,7 @@ export interface HistogramState {
   readonly native?: NativeHistogram;
 }
 
-/** `isNative`: also keeps native buckets, which take up to about 3 KB. */
+/** Creates an empty histogram. `isNative`: whether it also keeps native buckets, which take up to about 3 KB. */
 export function createHistogram(bounds: readonly number[], isNative = true): HistogramState {
   const classic = { counts: Array(bounds.length + 1).fill(0), sum: 0 };
   return isNative ? { ...classic, native: createNative() } : classic;
@@ -104,7 +104,7 @@ export const withNative = (stored: HistogramState, bounds: readonly number[]): H
 /** Rounds a sum to a millionth, to hide floating-point errors. */
 const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
-/** `bounds`: inclusive upper bounds in ascending order. */
+/** Adds a value to a histogram. `bounds`: inclusive upper bounds in ascending order. */
 export function observeValue(
   histogram: HistogramState,
   bounds: readonly number[],
@@ -121,7 +121,7 @@ export function observeValue(
   histogram.exemplars[index] = { ...exemplar, value };
 }
 
-/** `since`: start of the series (ms since the Unix epoch). */
+/** Returns the samples of a histogram. `since`: start of the series (ms since the Unix epoch). */
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],

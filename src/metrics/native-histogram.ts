@@ -23,7 +23,7 @@ const BOUNDS: readonly number[] = [
   0.8408964152537144, 0.9170040432046711, 1,
 ].map(half => half * 2);
 
-/** Recommended by client_golang and OpenTelemetry. Beyond it, pairs of buckets are merged. */
+/** Maximum number of populated buckets, as in client_golang and OpenTelemetry. Beyond it, pairs of buckets are merged. */
 const MAX_POPULATED = 160;
 
 export const createNative = (): NativeHistogram => ({ schema: FINEST, zero: 0, first: 0, counts: [], populated: 0 });

@@ -13,7 +13,7 @@ export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 export interface ProcessInfo {
   readonly version: string;
-  /** Reveals differences within a fleet. */
+  /** Hash of the configuration, which reveals differences within a fleet. */
   readonly configHash: string;
   readonly configLoadedAt: number;
   /** Values of the label `endpoint` whose series exist from startup on. */

@@ -13,7 +13,7 @@ export const MONTH = 30 * 86_400;
 /** An objective counts as missed at this share of bad messages, however lax it is. */
 export const MAX_BAD_RATIO = 0.9;
 
-/** Share of attempts that lead to a retry, of at least `fewest` attempts. */
+/** Share of attempts that lead to a retry. It applies to more than `fewest` attempts. */
 export const RETRIES = { share: 0.25, fewest: 40 } as const;
 
 /** An increase over an earlier number must exceed `share` times that number, but at least `fewest` and at most `many`. */

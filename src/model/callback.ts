@@ -12,7 +12,10 @@ export interface CallbackSighting {
   readonly lastSeenAt: number;
   /** Number of complete walks that listed the callback in this episode. */
   readonly snapshots: number;
-  /** Id of one run of the callback. A changed state or message, a missing entry, a long gap between walks or a set clock ends it. */
+  /**
+   * Id of one run of the callback. A changed state or message, a missing entry, a long gap between walks or a set clock ends
+   * the episode.
+   */
   readonly episode: string;
 }
 
@@ -26,7 +29,7 @@ export interface Silence {
 
 export interface CallbackFacts {
   readonly at: number;
-  /** Complete walks since the process started. */
+  /** Number of complete walks since the process started. */
   readonly walks: number;
   readonly sightings: readonly CallbackSighting[];
   /** Whether the list is incomplete: there were too many callbacks to track, or a later walk had unreadable rows. */

@@ -58,7 +58,7 @@ export type JournalStep =
       readonly policy: string;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
-      /** End of grace or approval. */
+      /** End of the grace period or of the time for approval. */
       readonly until: number;
     }
   | { readonly step: 'cleared'; readonly reason: string }
@@ -129,7 +129,7 @@ export type JournalEntry = { readonly at: number } & (
 
 /** Numbers of one account. Times are in milliseconds since the Unix epoch. */
 export interface AutoCancelNumbers {
-  /** Stuck callbacks at the last decision, by rule. */
+  /** Number of stuck callbacks at the last decision, by rule. */
   readonly candidates: ReadonlyMap<string, number>;
   readonly actions: readonly {
     readonly rule: string;
@@ -150,6 +150,6 @@ export interface AutoCancelNumbers {
   readonly isPaused: boolean;
   /** Start of the oldest unfinished cancel, by rule. */
   readonly unresolved: ReadonlyMap<string, number>;
-  /** Cancels that the limits still allow: for all rules together, then for each. */
+  /** Number of cancels that the limits still allow: for all rules together (`rule` is undefined), then for each rule. */
   readonly budget: readonly { readonly rule: string | undefined; readonly left: number }[];
 }

@@ -86,7 +86,7 @@ export interface DlqEntry {
   readonly labels: readonly string[];
   /** HTTP status of the last attempt; 0 if there was no response. */
   readonly responseStatus: number | undefined;
-  /** Normalized body of the last response, without numbers, ids and quotations. */
+  /** Hash of the last response's body, from which numbers, ids and quotations were removed. */
   readonly errorClass?: string | undefined;
   readonly workflowRunId: string | undefined;
   readonly workflowUrl: string | undefined;

@@ -13,7 +13,7 @@ export interface Group {
   readonly labels: Labels;
   /** Identifies the notification; the same for each attempt. */
   readonly key: string;
-  /** Number of alerts over the limit on one notification, which are omitted. */
+  /** Number of alerts that are omitted because of the limits on one notification. */
   readonly left: number;
 }
 
@@ -32,7 +32,7 @@ export function groupKey(labels: Labels): string {
     .join(', ')}}`;
 }
 
-/** Returns the first items up to a number and a total size, at least one. */
+/** Returns the first items that stay within a maximum number and total size, but at least one. */
 export function firstWithin<T>(
   items: readonly T[],
   maxItems: number,

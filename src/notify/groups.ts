@@ -95,9 +95,9 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
     return group.waiting[0];
   }
 
-  /** Whether two times are at least the repeat interval apart. The clock may have been set back. */
+  /** Returns whether two times are at least the repeat interval apart. The clock may have been set back. */
   const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
-  /** Whether an unchanged group must be repeated. Without a last notification, the start of the newest alert counts. */
+  /** Returns whether an unchanged group must be repeated. Without a last notification, the start of the newest alert counts. */
   const isOld = (id: string, notices: readonly Notice[], now: number) =>
     isLongBefore(lastNotifications.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 

@@ -8,7 +8,7 @@ export interface Notice {
   readonly annotations: Labels;
   readonly startsAt: number;
   readonly endsAt?: number | undefined;
-  /** Time (ms) after which the notice expires. No resolved notice follows. */
+  /** Duration (ms) after which the notice expires. If it is set, no resolved notice follows. */
   readonly lasts?: number | undefined;
 }
 

@@ -40,12 +40,12 @@ export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'o
   readonly firing: () => readonly Notice[];
 }
 
-/** With replicas a group has one account: its rows move with the account to the next holder. */
+/** With replicas, a group belongs to one account, because its rows move with the account to the next holder. */
 const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...new Set([...grouping.by, 'account'])] });
 
 interface Posted extends Waiting {
   readonly row: ChangeRow;
-  /** Whether its row is not needed: the notice was sent or dropped, or another row contains it. */
+  /** Whether its row is no longer needed, because the notice was sent or dropped or another row contains it. */
   isSafe: boolean;
 }
 

@@ -67,7 +67,10 @@ const DROP_AFTER = 24 * 3_600_000;
 export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
-/** Whether a rejected request is retried: the receiver's key may be wrong. Groups are repeated; other notices are dropped. */
+/**
+ * Returns whether a rejected request is retried, because the receiver's key may be wrong. Groups are repeated; other notices
+ * are dropped.
+ */
 const isRetried = ({ group, notices }: OutboxEntry) =>
   group === undefined && notices.every(({ status, lasts }) => status === 'firing' && lasts === undefined);
 

@@ -101,7 +101,7 @@ interface MetricPoints {
 
 /**
  * Writes a Metric with its points. The name keeps its unit and `_total`, as OpenTelemetry's Prometheus compatibility requires.
- * An info is a non-monotonic sum.
+ * An info metric becomes a non-monotonic sum.
  */
 function writeMetric(writer: BinaryWriter, { family, points }: MetricPoints): void {
   const { name, help, type } = family;

@@ -18,7 +18,10 @@ export function createQueue({ maxBytes, dropped }: { maxBytes: number; dropped(i
     get bytes(): number {
       return bytes;
     },
-    /** Adds a packet, then drops the oldest ones above the limit, even a single packet that exceeds it. */
+    /**
+     * Adds a packet, then drops the oldest packets until the queue is within its limit. Drops even a single packet that exceeds
+     * the limit.
+     */
     add(packet: Packet): void {
       waiting.push(packet);
       bytes += packet.body.length;

@@ -114,7 +114,7 @@ export function createSender(deps: SenderDeps) {
     async compress(packet: Packet): Promise<Packet> {
       return target.isGzipped ? { ...packet, body: await gzipped(packet.body), isCompressed: true } : packet;
     },
-    /** Returns start (ms since the Unix epoch) and reason of the current failure; undefined without failure. */
+    /** Returns the start (ms since the Unix epoch) and the reason of the current failure; undefined if there is none. */
     trouble: () => trouble,
     /** Sends and counts a request. Rejects only when the signal is aborted. */
     async send(packet: Packet, signal: AbortSignal): Promise<PushOutcome> {

@@ -30,8 +30,8 @@ export interface SnapshotDeps {
 }
 
 /**
- * Maximum number of values in one request, including histogram buckets. Encoding takes a few milliseconds. The result has half a
- * megabyte; receivers accept a few.
+ * Maximum number of values in one request, including histogram buckets. Encoding such a request takes a few milliseconds. It
+ * has half a megabyte; receivers accept several megabytes.
  */
 const MAX_NUMBERS = 5000;
 

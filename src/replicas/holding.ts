@@ -27,7 +27,7 @@ export interface HoldingDeps {
 /** Number of renewals within the lease time. */
 const RENEWALS = 5;
 
-/** Timeouts of a shutdown for an unresponsive database: to save, then to release accounts (ms). */
+/** Time limits of a shutdown while the database does not respond (ms): for saving, then for releasing accounts. */
 const [LAST_SAVE, LAST_RELEASE] = [4000, 2000];
 
 export function createLeaseHolder({ replicas, clock, random, log, ...deps }: HoldingDeps) {
@@ -35,7 +35,7 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
   const loops = createLoops({ clock, random });
   const held = new Set<string>();
   const leaving = new Map<string, 'lost' | 'excess'>();
-  /** Closed accounts with an unreleased lease. */
+  /** Closed accounts whose lease is not released yet. */
   const closed = new Set<string>();
   /** Accounts that failed to open, with the time of the next attempt on the monotonic clock. */
   const refused = new Map<string, number>();
@@ -164,7 +164,10 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
     },
     /** Renews immediately, or joins a renewal in flight. Never rejects. */
     renew,
-    /** Renews an expired lease, and returns whether this replica owns the account. True while the database is unavailable. */
+    /**
+     * Renews an expired lease, and returns whether this replica owns the account. While the database is unavailable, this
+     * replica keeps the accounts that it held.
+     */
     async confirm(account: string): Promise<boolean> {
       // A joined renewal may have started before this process was paused.
       for (let time = 0; time < 2; time += 1) {
@@ -236,8 +239,8 @@ const concernsDatabase = (error: unknown) =>
   error instanceof StoreError && !['invalid', 'guard_failed', 'closed'].includes(error.reason);
 
 /**
- * Returns the store with a renewal after a failed commit, to detect a lost account or an unavailable database. While the database is
- * unavailable, only lease requests are sent, so that rounds and shutdowns do not wait for it.
+ * Wraps the store so that a failed commit triggers a renewal, which detects a lost account or an unavailable database. While
+ * the database is unavailable, only lease requests are sent, so that rounds and shutdowns do not wait for it.
  */
 export function withLeaseCheck(
   store: Store,

@@ -11,7 +11,7 @@ type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isUnavailable'>;
 /** Permission of an opened account to send requests and to commit, until it is revoked. */
 export type Session = ReturnType<typeof createSession>;
 
-/** `holding`: undefined if no other process can own the account. */
+/** Creates the session of an account. `holding`: undefined if no other process can own the account. */
 export function createSession(account: string, store: Store, holding: Leased | undefined) {
   let isRevoked = false;
   return {
@@ -38,8 +38,8 @@ export function createSession(account: string, store: Store, holding: Leased | u
 }
 
 /**
- * Returns a budget that verifies an expired lease after its wait: another replica may own the account after a pause of this
- * process.
+ * Wraps a budget so that it verifies an expired lease after each wait: if this process was paused, another replica may own the
+ * account.
  */
 export function whileHeld(
   budget: Budget,

@@ -53,7 +53,7 @@ async function leaveRecord(
 }
 
 /**
- * Replaces the old credentials by those of the stored response and returns lines for the operator. Can be repeated after any
+ * Replaces the old credentials with those of the stored response and returns lines for the operator. Can be repeated after any
  * interruption. Throws RotationError if a credential was not replaced, or the service rejects the new token.
  */
 export async function finish(

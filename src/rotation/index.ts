@@ -20,8 +20,8 @@ export interface RotateDeps extends RotationDeps {
 }
 
 /**
- * Resets an account's token. The response is written to disk as soon as it arrives, and the next run finishes an interrupted one.
- * Throws RotationError with the state and the next step.
+ * Resets an account's token. The response is written to disk as soon as it arrives, and the next run finishes an interrupted
+ * reset. Throws RotationError with the state and the next step.
  */
 export async function rotateToken(account: ResetAccount, deps: RotateDeps): Promise<void> {
   const say = (lines: readonly string[]) => {
@@ -38,7 +38,10 @@ export async function rotateToken(account: ResetAccount, deps: RotateDeps): Prom
   say(await deps.uninterrupted(() => reset(intent, setup)));
 }
 
-/** Checks that the files of the secrets can be replaced, unless `out` is set and the operator replaces them. */
+/**
+ * Checks that the files of the secrets can be replaced. If `out` is set, ignores failures, because the operator can replace the
+ * secrets.
+ */
 function rehearse({ token, password, out }: RotationSetup): void {
   for (const place of [token, password].filter(({ file }) => file)) {
     try {

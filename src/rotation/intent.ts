@@ -7,7 +7,7 @@ export interface Intent {
   readonly startedAt: string;
   readonly account: string;
   readonly token: string;
-  /** Whether the service accepted that token before the reset. */
+  /** Whether the service accepted the token before the reset. */
   readonly worked: boolean;
   readonly record: string;
 }

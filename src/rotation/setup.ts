@@ -7,7 +7,7 @@ import { type Addresses, type Connection, createRotator, createTokenCheck, reset
 import { codeOf, RotationError } from './rotation-error.ts';
 import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-place.ts';
 
-/** Plan limits from the last reset, for the agent. */
+/** File with the plan limits from the last reset, which the agent reads. */
 export interface PlanFile {
   readonly path: string;
   /** Returns the unvalidated content; undefined if it does not exist. Rejects if it cannot be read. */
@@ -86,7 +86,7 @@ function lock(account: ResetAccount, intentFile: string): void {
   }
 }
 
-/** Like `prepareCheck`, and locks the reset against other runs. */
+/** Prepares a reset like `prepareCheck`, and locks it against other runs. */
 export function prepareReset(account: ResetAccount, deps: RotationDeps) {
   const { name, management, actionToken } = account;
   const setup = prepareCheck(account, deps);

@@ -19,7 +19,7 @@ const keptText = (bytes: Buffer, { record }: Intent) =>
     ? ` The received part of the response is in ${record}: if it contains a "token", that is the new one.`
     : '';
 
-/** Returns the message if there is no new token and the old one is rejected or could not be checked. */
+/** Returns the message about a reset without a new token, if the old token is rejected or could not be checked. */
 function openMessage(
   verdict: Exclude<TokenCheckResult, 'accepted'>,
   bytes: Buffer,

@@ -68,7 +68,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     });
   }
 
-  /** Adds rows only of changed states, so stored values and annotations may be outdated. */
+  /** Adds rows only for changed states, so stored values and annotations may be outdated. */
   function noteChangedStates({ alerts }: Evaluated): void {
     for (const fingerprint of new Set([...stored.keys(), ...alerts.keys()])) {
       const alert = alerts.get(fingerprint);
@@ -93,14 +93,14 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     current: (): Evaluated => current,
     /** Returns the state of each rule that is firing or unknown. */
     states: () => statesOf(current),
-    /** Notices of firing and recently resolved alerts, except silenced ones. */
+    /** Returns the notices of firing and recently resolved alerts, except silenced ones. */
     notices: (): readonly Notice[] => notices,
     /**
      * Applies the result of an evaluation and queues notices of the changes, unless another replica holds the account. Never
      * rejects: notices are sent even if the store fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
-      // Do not await a valid lease: a concurrent evaluation of the same state would repeat the notices.
+      // Use no `await` if the lease is valid: a concurrent evaluation of the same state would repeat the notices.
       const mayNotify = holds.has(account);
       if (mayNotify !== true && !(await mayNotify)) return;
       const next = withSilences(evaluated, current, silences);

@@ -91,7 +91,7 @@ function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSetting
 export class Alerting {
   readonly outbox: Outbox;
   readonly #deps: AlertingDeps;
-  /** Used for alerts about the agent. Replicas keep them in memory, because the database may be unavailable. */
+  /** Place of the alerts about the agent. Replicas keep these alerts in memory, because the database may be unavailable. */
   readonly #ofAgent: Place;
   readonly #entries = new Map<string, Entry>();
   readonly #identity = createIdentities();
@@ -255,7 +255,10 @@ export class Alerting {
     await this.#switch(entry, { rules: [], builtin: this.#builtin('agent', check), facts: NO_FACTS });
   }
 
-  /** Returns the entry of an account and creates it if necessary. If alerts are off, resolves them and returns undefined. */
+  /**
+   * Returns the entry of an account and creates it if necessary. If alerts are off, resolves the account's alerts and returns
+   * undefined.
+   */
   async #enabledEntry(account: string): Promise<Entry | undefined> {
     await this.#openStates(account);
     const entry = this.#entries.get(account);

@@ -21,7 +21,9 @@ export const builtinRules = (
     return { name, for: pending, keepFiringFor, labels: { severity, ...more }, annotations };
   });
 
-/** Returns the alert labels of a finding or of a subject without a result. `label`: its value is the subject. */
+/**
+ * Returns the alert labels of a finding or of a subject without a result. `label`: name of the label that contains the subject.
+ */
 function labelsOf(
   { collector }: CheckResult['check'],
   { subject, labels }: Pick<Unknown, 'subject' | 'labels'>,

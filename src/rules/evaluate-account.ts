@@ -36,7 +36,7 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     clock,
     histories,
   );
-  /** Results of this evaluation by built-in alert; empty after a bug in a check. */
+  /** Results of this evaluation by built-in alert; empty if a check threw an error. */
   let evaluated: ReadonlyMap<string, BuiltinResult> = new Map();
 
   function runChecks(): void {

@@ -90,8 +90,8 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   }
 
   /**
-   * Returns active series up to the limit by fingerprint, and the number of omitted ones. Existing alerts count, so that changing
-   * labels cannot create unlimited alerts.
+   * Returns active series by fingerprint, up to the limit, and the number of omitted ones. Existing alerts count towards the
+   * limit, so that changing labels cannot create unlimited alerts.
    */
   function cap(rule: EvaluatedRule, listed: readonly ActiveSeries[], existing: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;

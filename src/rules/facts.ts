@@ -34,7 +34,7 @@ function toSeries({ labels, value }: Sample): Series {
   return { key: JSON.stringify(named), labels: Object.fromEntries(named), value };
 }
 
-/** Returns the facts of one account. `sources` may include other accounts. */
+/** Returns the facts of one account. `sources` may include those of other accounts. */
 export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {
   const own = sources.filter(source => source.account === account.name);
   const made = new Map<Source, { readonly revision: unknown; readonly samples: ReturnType<Source['samples']> }>();

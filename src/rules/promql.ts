@@ -44,7 +44,7 @@ export function series<L extends string>(
   return `${name}${suffix}${texts.length === 0 ? '' : `{${texts.join(', ')}}`}`;
 }
 
-/** Returns the latest value of a gauge despite some failed scrapes, which would otherwise restart every `for`. */
+/** Returns the latest value of a gauge, even if some scrapes have failed: otherwise, each gap would restart every `for`. */
 export const latest = (selector: string, offset = '') => `last_over_time(${selector}[5m]${offset})`;
 
 const by = (labels: readonly string[], among: readonly string[] = ACCOUNT) =>
@@ -159,7 +159,10 @@ function guardedExpression({ name, when, labels: given }: AlertRule, metrics: Me
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
-/** Converts alerts to rules for Prometheus 2.42 or newer. They need the shipped records `BLIND` and `PARTIAL` in their group. */
+/**
+ * Converts alerts to rules for Prometheus 2.42 or newer. Their group must contain the shipped recording rules `BLIND` and
+ * `PARTIAL`.
+ */
 export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics) =>
   rules.map(rule => ({
     alert: rule.name,

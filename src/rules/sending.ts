@@ -129,7 +129,7 @@ export class Sending {
     await Promise.all([this.#loops?.close(), this.#heartbeat.close()]);
   }
 
-  /** Must be called after `stop`. */
+  /** Closes the connections to receivers. Must be called after `stop`. */
   close(): Promise<void> {
     return this.#client.close();
   }

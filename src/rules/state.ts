@@ -6,7 +6,7 @@
 export type AlertState =
   | {
       readonly phase: 'pending';
-      /** Minimum time for which the condition has held so far. */
+      /** Time for which the condition has certainly held so far. */
       readonly heldFor: number;
       /** Time of the last evaluation; undefined after an unknown result or a restart. */
       readonly seenAt?: number | undefined;
@@ -14,7 +14,7 @@ export type AlertState =
   | {
       readonly phase: 'firing';
       readonly startsAt: number;
-      /** Minimum time since the condition stopped holding; undefined while it holds. */
+      /** Time for which the condition has certainly not held; undefined while it holds. */
       readonly clearFor?: number | undefined;
       readonly seenAt?: number | undefined;
     }
@@ -29,7 +29,7 @@ export interface Durations {
 /** Result of a condition. Times in ms: `now` since the Unix epoch, `monotonic` on the monotonic clock. */
 export interface Evaluation {
   readonly holds: boolean | 'unknown';
-  /** Minimum time for which the condition has held, if the data itself shows it. */
+  /** Time for which the condition has certainly held, if the data itself shows it. */
   readonly heldFor?: number | undefined;
   readonly now: number;
   readonly monotonic: number;

@@ -15,7 +15,7 @@ export type CollectorState<Facts = unknown> = ReturnType<typeof createCollectorS
 
 export interface RoundOptions {
   readonly every: number;
-  /** Missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
+  /** Number of missed intervals after which the data is stale; used if lower than `staleness.markAfter`. */
   readonly markAfter?: number | undefined;
 }
 
@@ -95,8 +95,9 @@ export function createCollectorState<Facts = unknown>(
     account,
     collector,
     /**
-     * Sets the facts of a completed round, which may not be committed yet. `at`: start of the round (wall time). `partial`: some rows
-     * were unreadable. `failedFilters`: all failing filters. Both are always shown together with the facts.
+     * Sets the facts of a completed round, which may not be committed yet. `at`: start of the round (wall time). `partial`:
+     * some rows were unreadable. `failedFilters`: all failing filters. `partial` and `failedFilters` are always shown together
+     * with the facts.
      */
     observed(
       round: string,

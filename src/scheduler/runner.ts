@@ -33,7 +33,7 @@ export interface Observation<Facts, Memory, Walk> {
   readonly failedFilters?: readonly FailedFilter[] | undefined;
   /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog starves no other collector. */
   readonly more: Walk | undefined;
-  /** Reason of a first step that sent no request. The round ends without success or fold. */
+  /** Reason why the first step sent no request. The round ends without success or fold. */
   readonly idle?: Idle | undefined;
 }
 
@@ -81,7 +81,7 @@ class StoreRefusal extends CommitError {}
 /** Maximum number of log lines waiting for a commit. Further ones count as omitted. */
 const MAX_UNLOGGED = 10_000;
 
-/** An error without a reason is a bug. */
+/** Returns the reason of an error. An error without a reason is a bug. */
 function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error && typeof error.reason === 'string' ? error.reason : 'bug';
 }
@@ -104,7 +104,7 @@ export async function createRunner<Facts, Memory, Walk>({
   let memory = observer.restore(await queue.committed());
   let unlogged: LogLine[] = [];
   let omitted = 0;
-  /** True during a fold. If it stays true, the fold failed midway and memory is unusable. */
+  /** Whether a fold is in progress. If this stays true, the fold failed midway and memory is unusable. */
   let memoryDirty = false;
   /** Number of reloads of memory. Observations that began before the latest reload are discarded. */
   let generation = 0;

@@ -14,7 +14,7 @@ type Row = FlowControl['rows'][number];
 const { waitlistSize } = collector.families;
 
 const MAX_ROWS = 100;
-/** Window for the change of a waitlist (ms). */
+/** Window over which the change of a waitlist is measured (ms). */
 const PACE_OVER = 900_000;
 
 /** Returns the time (s) until the waitlist is empty at its present rate; null if it does not shrink or its change is unknown. */
@@ -23,7 +23,7 @@ function drainSeconds(waiting: number, change: Row['change']): number | null {
   return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
 }
 
-/** Returns the higher utilization of parallelism and rate; null if both are unknown. */
+/** Returns the utilization of parallelism or of rate, whichever is higher; null if both are unknown. */
 function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: FlowControlEntry): number | null {
   const shares = [
     [parallelismInUse, parallelismLimit],

@@ -37,7 +37,10 @@ interface Kept extends OverviewRow {
 /** Cached rows by account object. */
 export type KeptRows = WeakMap<object, Kept>;
 
-/** Maximum age of a row without changed samples (ms). Ages and changes over the last hour also depend on the time. */
+/**
+ * Maximum age of a row whose samples have not changed (ms). Its ages and its changes over the last hour also depend on the
+ * time.
+ */
 const RENEW = 15_000;
 
 /** Returns a value that identifies a revision without retaining replaced facts. */

@@ -23,7 +23,7 @@ const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 /** `last` may be in the future, because the clocks of replicas may differ. */
 const isOver = (last: number, now: number) => Math.abs(now - last) > MAX_GAP;
 
-/** `stored`: problems recorded by an earlier process; `now`: milliseconds since the Unix epoch. */
+/** Creates a problem log. `stored`: problems recorded by an earlier process; `now`: milliseconds since the Unix epoch. */
 export function createProblemLog(now: number, stored?: StoredProblems) {
   const before = stored && !isOver(stored.at, now) ? stored : { at: undefined, since: {} };
   let lookedAt = before.at;
@@ -59,7 +59,7 @@ export function createAgentLog() {
   const before: { readonly at: number; readonly values: ReadonlyMap<string, number> }[] = [];
   return {
     firstSeen: log.firstSeen,
-    /** `notifications`: counts since the process started. */
+    /** Records current problems and notification counts. `notifications`: counts since the process started. */
     saw(problems: readonly Named[], notifications: readonly NotificationCount[], at: number): void {
       log.saw(problems, at);
       before.push({ at, values: new Map(notifications.map(each => [seriesOf(each), each.count])) });

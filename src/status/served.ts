@@ -25,8 +25,8 @@ export interface Served extends HttpServed {
   status(): readonly PlacedStatus[];
   /**
    * Explains decisions on a failure callback, as JSON, for all accounts that track it or for one configured account. Asks other
-   * replicas only if no account of this one tracks it. `no_agent`: another replica did not respond. `busy`: too many requests
-   * wait for other replicas. Rejects if `signal` is aborted.
+   * replicas only if no account of this replica tracks it. `no_agent`: another replica did not respond. `busy`: too many
+   * requests wait for other replicas. Rejects if `signal` is aborted.
    */
   explain(
     id: string,

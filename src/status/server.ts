@@ -7,7 +7,7 @@ import { pageRoutes } from './routes/page.ts';
 import { statusRoutes } from './routes/status.ts';
 import type { Served } from './served.ts';
 
-/** Opens the HTTP server with all routes. Rejects as `openHttpServer`. */
+/** Opens the HTTP server with all routes. Rejects like `openHttpServer`. */
 export const startHttpServer = (
   settings: ServerSettings,
   served: Served,

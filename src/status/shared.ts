@@ -108,7 +108,7 @@ function replicasView(names: readonly string[], parts: Parts): AgentView['replic
   };
 }
 
-/** Serves all accounts: `own` those of this replica, `others` the remaining ones. */
+/** Serves all accounts. `own` serves the accounts of this replica, `others` the remaining ones. */
 function serveAll(own: StateServed, parts: Parts): StateServed {
   const { others, here, held, holders, stored, explain, holding } = parts;
   return {
@@ -171,7 +171,10 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
       others,
       holders,
       self: here,
-      /** Returns the holder of an account that this replica has opened or failed to open. After a failure, no replica may hold it. */
+      /**
+       * Returns the holder of an account that this replica has opened or failed to open. After a failure, it is possible that
+       * no replica holds it.
+       */
       placeOf: (account: string): FromReplica => (holders.holderOf(account) ? here : NOT_SHARED),
       /** Returns a function that reads the journals of all accounts. `ofOwn` reads the journals of this replica's accounts. */
       journal:

@@ -95,7 +95,7 @@ export async function statusChanges(
   return changes;
 }
 
-/** Returns undefined if the row is damaged or has another version. */
+/** Decodes a status row. Returns undefined if it is damaged or has another version. */
 export function decodeStatus(text: string): StatusRow | undefined {
   try {
     return StatusRow.parse(JSON.parse(text));

@@ -18,7 +18,7 @@ export const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
 type WithNulls<T> = { [K in keyof T]: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] };
 
-/** Replaces undefined members by null, which JSON keeps. */
+/** Replaces undefined members with null, which JSON keeps. */
 export const withNulls = <T extends object>(of: T) =>
   Object.fromEntries(Object.entries(of).map(([name, value]) => [name, orNull(value)])) as WithNulls<T>;
 

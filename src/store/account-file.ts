@@ -24,7 +24,7 @@ function accountFile({ path }: Pick<StoreOptions, 'path'>, account: string): str
 
 export function writeAccountFile(file: string, record: RecordedAccount): void {
   createPrivateFolder(dirname(file));
-  // The agent may run as another user.
+  // Readable by every user, because the agent may run as another user.
   replaceFile(file, `${JSON.stringify(record)}\n`, 0o644);
 }
 
@@ -72,7 +72,7 @@ export function openAccountRecord(options: StoreOptions, account: string, env: E
   };
 }
 
-/** Returns a function that reads the record for the agent, unvalidated. A PostgreSQL row is cached for `ROW_EVERY`. */
+/** Returns a function that reads the record for the agent without validating it. A PostgreSQL row is cached for `ROW_EVERY`. */
 export function accountRecordReader(
   options: Pick<StoreOptions, 'kind' | 'path'>,
   account: string,

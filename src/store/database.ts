@@ -31,13 +31,18 @@ export interface Database {
 /** Maximum time to block while another program holds a lock (ms). Readers hold no conflicting lock. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** Largest file that is fully checked at startup (bytes), in 70 ms. In larger files, damage is found when rows are read. */
+/**
+ * Size of the largest file that is fully checked at startup (bytes), which takes 70 ms. In larger files, damage is found when
+ * rows are read.
+ */
 const MAX_CHECKED_BYTES = 64 * 2 ** 20;
 
 /** SQLite's minimum page size in bytes (sqlite.org/fileformat2.html). */
 const MIN_PAGE_BYTES = 512;
 
-/** A crash before WAL mode was set left a rollback journal. Only a writable connection can recover it. */
+/**
+ * SQLite's result code if a crash before WAL mode was set left a rollback journal. Only a writable connection can recover it.
+ */
 const READONLY_ROLLBACK = 776;
 
 const SETTINGS = `
@@ -78,7 +83,7 @@ function assertUsable(file: string): void {
   }
   if (!stat.isFile()) throw new StoreError('path', file, 'not a regular file');
   accessSync(file, constants.R_OK | constants.W_OK);
-  // SQLite would treat it as empty and overwrite it.
+  // SQLite would treat such a file as empty and overwrite it.
   if (stat.size > 0 && stat.size < MIN_PAGE_BYTES) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
 }
 

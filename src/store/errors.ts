@@ -63,7 +63,10 @@ export const isUndone = (error: unknown): boolean =>
 export const isGuardFailed = (error: unknown): boolean =>
   error instanceof StoreError && error.reason === 'guard_failed';
 
-/** By primary result code (sqlite.org/rescode.html). Code 1, a generic error, means here that a table was altered. */
+/**
+ * Reasons by SQLite's primary result code (sqlite.org/rescode.html). Code 1, a generic error, here means that a table was
+ * altered.
+ */
 const REASON_BY_SQLITE_CODE: Readonly<Record<number, StoreReason>> = {
   1: 'corrupt',
   3: 'readonly',

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../kit/clock.ts';
 
 export interface GroupCommitOptions {
   readonly limit: number;
-  /** Whether all queued items also fail with this error. */
+  /** Whether all queued items would also fail with this error. */
   affectsAll(error: unknown): boolean;
   /** Minimum pause between groups (ms), so that more items can join. */
   readonly spacing?: () => number;

@@ -1,6 +1,6 @@
 /**
- * `S` is the schema. A lease lasts while its holder is a live replica, so a renewal writes one row for all accounts. `expires` is
- * by the database's clock, `digest` is the hash of `accounts`, the configured ones.
+ * `S` is the schema. A lease lasts while its holder is a live replica, so a renewal writes one row for all accounts. `expires`
+ * is a time of the database's clock. `accounts` contains the configured accounts, and `digest` is their hash.
  */
 export const LEASE_TABLES = `
   CREATE TABLE S.replicas (
@@ -42,7 +42,7 @@ export const leaseStatements = (schema: string) => ({
     SET expires = ${ENDS}, url = $3, digest = $4,
       accounts = CASE WHEN digest = $4 THEN accounts ELSE $5::text[] END
     WHERE id = $1 ${RETURNING}`,
-  /** Inserts a replica with the same parameters, running since $6 (null: now). */
+  /** Inserts a replica with the parameters of `renew`, running since $6 (null: now). */
   join: `INSERT INTO ${schema}.replicas (id, url, since, expires, digest, accounts)
     VALUES ($1, $3, coalesce(to_timestamp($6::float8 / 1000), now()), ${ENDS}, $4, $5::text[])
     ${RETURNING}`,

@@ -12,7 +12,7 @@ import type { RenewalResult, Replica, Replicas, Sharing } from './store.ts';
 export interface LeasesDeps {
   readonly database: Pick<PostgresDatabase, 'query' | 'schema'>;
   readonly url: string;
-  /** Longer than the interval between renewals and than a statement may take (ms). */
+  /** Duration of a lease (ms): longer than the interval between renewals and than any statement. */
   readonly leaseTime: number;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
@@ -220,7 +220,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   async function release(accounts: readonly string[]): Promise<void> {
     const given = new Set(accounts);
     const known = held().filter(([account]) => given.has(account));
-    // Marked first: if the response is lost, the statement may take effect at any time.
+    // Mark them first, because the statement may take effect at any time if its response is lost.
     for (const [, lease] of known) lease.lost = true;
     if (known.length > 0) await query(sql.release, self.id, ...pairs(known));
     for (const account of given) own.delete(account);

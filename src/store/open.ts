@@ -10,10 +10,10 @@ import type { Store } from './store.ts';
 
 type Which = Pick<StoreOptions, 'kind' | 'path'> & Partial<Pick<StoreOptions, 'url' | 'schema' | 'lease'>>;
 
-/** Only kind `postgres` uses them. */
+/** Dependencies that only the kind `postgres` uses. */
 export interface StoreDeps {
   readonly env?: Env;
-  /** Without it, only agent-wide rows can be written. */
+  /** Replica that uses the store. If undefined, only agent-wide rows can be written. */
   readonly replica?: ReplicaDeps;
 }
 

@@ -175,7 +175,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       // After the timeout, the statements of `last` and those queued behind them fail.
       if (last) await cutLate(last());
       closed = true;
-      // Before `pool.end`, which drops queries that wait for a connection.
+      // Wait before `pool.end`, which drops queries that wait for a connection.
       await cutLate(Promise.all(running));
       await cutLate(pool.end());
     },

@@ -67,7 +67,10 @@ function explain(error: Error): readonly [StoreReason, string] | undefined {
   return [REASON_BY_CLASS[code.slice(0, 2)] ?? 'io', `PostgreSQL ${code}`];
 }
 
-/** Converts errors to StoreError, but not bugs. Drops the cause, because PostgreSQL's messages contain user names and values. */
+/**
+ * Converts database errors to StoreError, and returns bugs unchanged. Drops the cause, because PostgreSQL's messages contain
+ * user names and values.
+ */
 export function postgresError(error: unknown, subject: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError) return error;
   const found = explain(error);

@@ -35,7 +35,7 @@ const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 const guardSql = (schema: string) =>
   `SELECT key FROM ${schema}.rows WHERE account = $8 AND key = $9 AND value = $10 FOR SHARE`;
 
-/** Writes commits in one round trip; nothing if the lane's sequence differs from $2. */
+/** Returns the statement that writes commits in one round trip, or nothing if the lane's sequence differs from $2. */
 const writeSql = (schema: string, heldSql: string, guard: string) => `
   WITH lane AS (
     UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
@@ -106,9 +106,9 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     guarded: writeSql(schema, held, guardSql(schema)),
     claim: claimSql(schema),
   };
-  /** Ids that may be in the database. */
+  /** Lane ids that may be in the database. */
   let tried: string[] = [];
-  /** Undefined if the lane must be claimed before the next write. */
+  /** Current id; undefined if the lane must be claimed before the next write. */
   let id: string | undefined;
   /** Number of statements known to have taken effect under this id. */
   let sequence = 0;

@@ -19,7 +19,9 @@ const TABLES = `CREATE TABLE S.rows (
    ) WITH (fillfactor = 50);
    ${LEASE_TABLES}`;
 
-/** Returns the version; 0 if the schema is missing or empty. Rejects with StoreError for any other version than 0 and this one. */
+/**
+ * Returns the version; 0 if the schema is missing or empty. Rejects with StoreError for any version other than 0 and `VERSION`.
+ */
 export async function readSchema(
   database: PostgresDatabase,
   query: DatabaseQuery = (sql, values) => database.query('read', sql, values),

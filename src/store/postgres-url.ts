@@ -12,7 +12,7 @@ const MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
-/** Returns the problem of a URL, without any part of the URL; undefined if it is valid. */
+/** Returns what is wrong with a URL, without quoting it; undefined if the URL is valid. */
 export function urlError(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) return FORM;
@@ -79,7 +79,7 @@ export function readUrl(setting: SecretSetting, env: Env): string {
   }
 }
 
-/** Throws StoreError if the URL is invalid or names unreadable files. */
+/** Parses a URL and reads the files that it names. Throws StoreError if the URL is invalid or a file cannot be read. */
 export function parseAddress(text: string) {
   const fault = urlError(text);
   if (fault !== undefined) throw new StoreError('refused', 'PostgreSQL', `store.url ${fault}`);

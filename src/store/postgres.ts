@@ -102,7 +102,7 @@ function createPostgresStore(
       assertOpen();
       checkChanges(account, changes, guard);
       const epoch = epochOf(account);
-      // Copied, because the caller may modify the changes before they are written.
+      // Copy the changes, because the caller may modify them before they are written.
       const own = changes.map((change): Change => ({ ...change }));
       const commit = { account, epoch, changes: own, guard: guard && { ...guard } };
       const written = await queues[laneOf(account)]?.add(commit, guard ? Number.POSITIVE_INFINITY : weightOf(changes));

@@ -6,7 +6,7 @@ import { StoreError, toStoreError, withStoreErrors } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
-/** Comparisons, unlike LIKE, compare code points, have no wildcards and use the primary key. */
+/** Unlike LIKE, comparisons use code points and the primary key, and have no wildcards. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
 /** Does not read large values, because SQLite stores the length before the text. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
@@ -111,7 +111,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (!isWritten) throw new StoreError('guard_failed', 'the row of the guard');
   }
 
-  // Copied, because the caller may modify the changes before they are written.
+  // Copies the changes, because the caller may modify them before they are written.
   const commit = (account: string, changes: readonly Change[], guard?: Guard) =>
     add({ account, changes: changes.map(change => ({ ...change })), guard: guard && { ...guard } });
 

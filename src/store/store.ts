@@ -6,7 +6,7 @@ export { isGuardFailed, isNotHeld, isUndone } from './errors.ts';
 export interface Store {
   /** Returns the account's rows with this key prefix, in no particular order. Includes every commit that has returned. */
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
-  /** Returns the sizes of these rows' values (bytes) without reading the values. As current as `scan`. */
+  /** Returns the sizes of the values that `scan` would return (bytes), without reading the values. As current as `scan`. */
   sizes(account: string, prefix: string): Promise<ReadonlyMap<string, number>>;
   /** Returns the value of a key in every account with such a row. */
   valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
@@ -22,7 +22,7 @@ export interface Store {
   agents?(): Promise<readonly string[]>;
   /** Completes accepted commits and refuses new ones. Closing again does nothing. */
   close(): Promise<void>;
-  /** Undefined if the store belongs to this process alone, which then holds every account. */
+  /** Leases on accounts; undefined if the store belongs to this process alone, which then holds every account. */
   readonly replicas?: Replicas;
 }
 

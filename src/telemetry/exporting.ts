@@ -15,7 +15,10 @@ const PROTOCOLS = {
   'http/json': async () => (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter,
 } satisfies Record<TracesProtocol, unknown>;
 
-/** The exporter itself reads OpenTelemetry's variables, except for the address. Rejects with an Error if a variable is unsupported. */
+/**
+ * Creates an exporter, which itself reads OpenTelemetry's variables, except for the address. Rejects with an Error if a
+ * variable has an unsupported value.
+ */
 export async function createOtlpExporter(options: Pick<TracingOptions, 'endpoint' | 'headers'>, env: Env) {
   const load = PROTOCOLS[tracesProtocol(env)];
   const receiver = otlpReceiver('traces', options, env);

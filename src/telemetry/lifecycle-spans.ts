@@ -29,7 +29,7 @@ interface Part {
   readonly ordinal: number;
   readonly name: string;
   readonly spanKind: SpanKind;
-  /** Milliseconds since the Unix epoch. */
+  /** Start and end (ms since the Unix epoch). */
   readonly start: number;
   readonly end: number;
   readonly attributes: Attributes;

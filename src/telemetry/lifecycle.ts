@@ -9,7 +9,7 @@ import { createOtlpExporter, watchExporter } from './exporting.ts';
 import { lifecycleSpans } from './lifecycle-spans.ts';
 import type { TracingOptions } from './options.ts';
 
-/** Pending traces of all accounts in the store. */
+/** The store's pending traces of all accounts. */
 export interface TraceOutbox {
   readonly accounts: readonly string[];
   /** Returns the traces of one account, as JSON, by key. */
@@ -44,15 +44,18 @@ interface Waiting {
 const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
   new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
 
-/** Rejects with an Error for an unsupported protocol. */
+/** Creates the export of message traces from the outbox. Rejects with an Error if the protocol is not supported. */
 export async function createLifecycleExport(deps: LifecycleDeps) {
   const { options, env, outbox, clock, random } = deps;
   const exporter = watchExporter(await createOtlpExporter(options, env), 'messages', deps);
   const retry = createRetry(BACKOFF, clock, random);
-  /** Settles when the last batch has been removed from the outbox or has failed. */
+  /** Settles when the most recent batch has been removed from the outbox or has failed. */
   let inFlight: Promise<unknown> = Promise.resolve();
 
-  /** Removes the batch from the outbox if it is accepted. After a crash before the removal, the same spans are sent again. */
+  /**
+   * Sends a batch and removes it from the outbox if it is accepted. After a crash between the two, the same spans are sent
+   * again.
+   */
   async function deliver(account: string, batch: readonly Waiting[]): Promise<boolean> {
     const isAccepted = await send(
       exporter,

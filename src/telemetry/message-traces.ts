@@ -14,7 +14,7 @@ export interface Traces {
   readonly id: string;
   /** Returns undefined if messages are not traced. */
   queue(account: string): TraceQueue | undefined;
-  /** Loop body; undefined if messages are not traced. Never rejects. */
+  /** Body of the loop that exports message traces; undefined if messages are not traced. Never rejects. */
   readonly exportMessages: ((signal: AbortSignal) => Promise<void>) | undefined;
   activate(): void;
   /** Sends pending spans within `MAX_FLUSH_MS`, message traces first. */
@@ -81,7 +81,10 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   });
 }
 
-/** Returns `before` if its settings are equal. Traces take effect with `activate`. Rejects with an Error for an unsupported protocol. */
+/**
+ * Prepares tracing, or returns `before` if its settings are equal. The traces take effect when `activate` is called. Rejects
+ * with an Error if the protocol is not supported.
+ */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
   const { config, env, spans, tracer, log, holding, queues } = deps;
   const isOn = isTraced(config, env);

@@ -38,7 +38,7 @@ function numberIn(env: Env, name: string): number | undefined {
   return number > 0 ? number : undefined;
 }
 
-/** Counts dropped spans, which the SDK's own queue does not. */
+/** Counts dropped spans, because the SDK's own queue does not count them. */
 function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): SpanProcessor {
   const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048;
   const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);
@@ -70,7 +70,9 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
   };
 }
 
-/** OTEL_* environment variables override `options`. Rejects with an Error for an unsupported protocol. */
+/**
+ * Prepares the SDK. OTEL_* environment variables override `options`. Rejects with an Error if the protocol is not supported.
+ */
 export async function prepareSdk(deps: TracingDeps) {
   const { options, env } = deps;
   const exporter = isOtlp(env) ? watchExporter(await createOtlpExporter(options, env), 'agent', deps) : undefined;

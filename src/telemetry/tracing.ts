@@ -11,7 +11,7 @@ export function disableTracing(): void {
   propagation.disable();
 }
 
-/** Uses the SDK that is registered now. `propagate`: whether requests carry a `traceparent` header. */
+/** Creates a tracer that uses the currently registered SDK. `propagate`: whether requests carry a `traceparent` header. */
 export function createTracer(propagate: boolean): Tracer & { use(propagate: boolean): void } {
   const current = () => trace.getTracer('delivery-watch', version);
   let [tracer, isPropagated] = [current(), propagate];
@@ -32,7 +32,7 @@ export function createTracer(propagate: boolean): Tracer & { use(propagate: bool
           try {
             return await work({ set: more => void span.setAttributes(more), fail });
           } catch (error) {
-            // Only the error's reason, from a fixed set: its message may quote content.
+            // Record only the error's reason, which is from a fixed set: the message may quote content.
             fail(error instanceof Error && 'reason' in error ? String(error.reason) : 'error');
             throw error;
           } finally {

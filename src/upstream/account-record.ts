@@ -50,7 +50,7 @@ function stateOf({ state, active }: Readonly<Record<string, unknown>>): string |
   return word(state) ?? (active ? 'active' : 'passive');
 }
 
-/** Returns undefined if the response has no token. */
+/** Parses the response of a token reset. Returns undefined if it has no token. */
 export function parseResetResponse(bytes: Buffer): ResetResponse | undefined {
   let body: unknown;
   try {

@@ -54,7 +54,7 @@ export interface Reader {
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
-/** Pages after which a reduced page size is doubled, so that a few large rows do not slow down the rest of a walk. */
+/** Number of pages after which a reduced page size is doubled, so that a few large rows do not slow down the rest of a walk. */
 const PAGES_TO_GROW = 16;
 
 /** Page size that every service accepts; some reject larger ones. */
@@ -65,7 +65,7 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 const MAX_KEY_BYTES = 1024 * 1024;
 
-/** A page with more than this multiple of the requested rows is invalid. */
+/** Maximum number of rows in a page, as a multiple of the requested rows. A page with more is invalid. */
 const MAX_EXCESS = 10;
 
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;

@@ -11,13 +11,13 @@ export interface BodyBounds {
   readonly largest: number;
 }
 
-/** Texts up to this length (characters) are parsed at once: the worst case takes 0.1 s. */
+/** Maximum length of a text that is parsed in one piece (characters): the worst case takes 0.1 s. */
 const SMALL = 1024 * 1024;
 /** Maximum number of list elements and object members in a larger text. A list of 100,000 flow-control keys has 900,000. */
 const MAX_VALUES = 1_000_000;
 /** Rows of a larger text are parsed in pieces of about this length (characters). */
 const PIECE = 64 * 1024;
-/** Maximum number of values in a piece, which contains at least one row, and outside of pieces. Parsing takes at most 0.1 s. */
+/** Maximum number of values in a piece, which contains at least one row, or between two pieces. Parsing takes at most 0.1 s. */
 const MAX_PIECE_VALUES = 100_000;
 /** Maximum depth of nesting. JSON.parse is slow for deeper texts: 4 s for 32 MiB of brackets. */
 const MAX_DEPTH = 200;
@@ -40,7 +40,7 @@ export async function* bounded(
   }
 }
 
-/** Size (bytes). Each chunk waits for a turn of the event loop, so small chunks are slow in a busy process. */
+/** Chunk size (bytes). Each chunk waits for a turn of the event loop, so small chunks are slow in a busy process. */
 const DECOMPRESSED_CHUNK = 128 * 1024;
 
 async function* decompressed(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {

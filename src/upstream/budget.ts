@@ -86,7 +86,7 @@ function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: 
       // Setting the wall clock back must not grant the day's requests twice.
       const today = Math.floor(clock.now() / DAY);
       if (today > day) used = 0;
-      // A clock that was far ahead would otherwise block the budget until that day.
+      // If the clock was once far ahead, the budget would otherwise stay used up until that date.
       if (today > day || today < day - 1) day = today;
     },
     /** Returns the refill rate (tokens per ms): below the configured rate if the day's requests would run out early. */
@@ -191,7 +191,7 @@ export function createBudget(
         startNext();
       }
     },
-    /** Starts no requests for `ms` milliseconds, at most `MAX_PAUSE`, because the service requested it. */
+    /** Pauses all requests for `ms` milliseconds, at most `MAX_PAUSE`, as the service has requested. */
     pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, MAX_PAUSE));
       const tooLong = longPause();

@@ -7,9 +7,9 @@ export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', '
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**
- * Priorities when an account's budget is short, highest first. `action`: a cancel and the final check before it, which
- * alone may use the daily reserve. `look`: all other requests of auto-cancel. `browser`: look-ups of the API and the pages,
- * which the agent limits and runs as `background`.
+ * Priorities when an account's budget is short, highest first. `action`: a cancel and the final check before it, which alone
+ * may use the daily reserve. `look`: all other requests of auto-cancel. `browser`: look-ups through the API and the pages; the
+ * agent limits them and runs them as `background`.
  */
 export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look', 'browser'] as const;
 export type Priority = (typeof PRIORITIES)[number];

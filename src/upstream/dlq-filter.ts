@@ -37,7 +37,7 @@ const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: Filterable) => r
   label: ({ labels = [] }) => labels,
 };
 
-/** Normalizes different spellings of the same value. */
+/** Functions that normalize different spellings of the same value, by parameter. */
 const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
   url: text => URL.parse(text)?.href ?? text,
   responseStatus: text => String(Number(text)),
@@ -60,7 +60,7 @@ function compareTime(parameter: Time, bound: number): Compare {
   };
 }
 
-/** The service accepts several values separated by commas. */
+/** Compares an entry with a value or with several values separated by commas, which the service accepts. */
 function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): Compare {
   const normal = NORMAL[parameter] ?? ((text: string) => text);
   const wanted = new Set([wantedText, ...wantedText.split(',')].flatMap(text => [text, normal(text.trim())]));
@@ -101,7 +101,7 @@ export function createReportedFields(matches: readonly DlqQuery[]) {
   };
 }
 
-/** The service listed entries for a filter that do not match it. */
+/** Error that the service listed entries that do not match the requested filter. */
 export class FilterContradiction extends Error {
   override readonly name = 'FilterContradiction';
   readonly reason = 'invalid_response';
@@ -156,7 +156,7 @@ const IpAddress = z.union([z.ipv4(), z.ipv6()]);
 const LATEST = 8.64e15;
 const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
 
-/** Describes the allowed values if the service cannot accept this one. */
+/** Returns what the value must be if the service cannot accept it; undefined if the service can. */
 export function filterValueError(parameter: DlqFilter, value: string | number): string | undefined {
   if (String(value).trim() === '') return 'must not be empty';
   if (isTime(parameter)) {

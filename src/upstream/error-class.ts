@@ -2,7 +2,7 @@ import { hash64 } from '../kit/hash.ts';
 
 /** Maximum length of the text that is classified (characters). */
 const MAX_READ = 2048;
-/** Later words, such as a stack trace, rarely describe the error. */
+/** Maximum number of words that count. Later words, such as a stack trace, rarely describe the error. */
 const MAX_WORDS = 40;
 const MAX_WORD = 40;
 

@@ -16,7 +16,7 @@ export const REQUEST_OUTCOMES = [
 ] as const;
 
 export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
-/** Reasons of a failed request. `refused`: the agent did not send it, or the service rejected it as invalid. */
+/** Reason why a request failed. `refused`: the agent did not send it, or the service rejected it as invalid. */
 export type Reason = Exclude<RequestOutcome, 'ok'>;
 
 /** Every error of this module. The message contains no token, header value or body, except `serviceError`. */
@@ -71,7 +71,7 @@ export function reasonOfStatus(status: number): Reason | undefined {
   return status < 500 ? 'refused' : 'server';
 }
 
-/** Wait (ms) after a 429 without a specified wait, and if the burst limit should already have been reset. */
+/** Wait (ms) after a 429 that specifies none, and when the burst limit should already have been reset. */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');

@@ -3,7 +3,7 @@ import { UpstreamError } from './errors.ts';
 
 export interface ListPage<Row> {
   readonly rows: readonly Row[];
-  /** Unreadable rows of this page, which are skipped. */
+  /** Number of unreadable rows of this page, which are skipped. */
   readonly rejected: number;
   readonly isLast: boolean;
 }
@@ -15,10 +15,10 @@ export type CursorPage<Row> = Omit<ListPage<Row>, 'isLast'> & { readonly cursor:
 export const MAX_PAGES = 20_000;
 /** Maximum cursor length: cursors are part of a URL, and `CACHED_CURSORS` of them are cached. */
 const MAX_CURSOR_LENGTH = 4096;
-/** A repetition within this many pages is detected; a longer cycle ends at `MAX_PAGES`. */
+/** Number of recent cursors among which a repetition is detected. A longer cycle ends at `MAX_PAGES`. */
 const CACHED_CURSORS = 1000;
 
-/** Throws UpstreamError `invalid_response` if cursors repeat or never end. */
+/** Reads the pages of a list. Throws UpstreamError `invalid_response` if cursors repeat or never end. */
 export async function* paginate<Row>(
   what: string,
   readPage: (cursor: string | undefined) => Promise<CursorPage<Row>>,
@@ -40,7 +40,7 @@ export async function* paginate<Row>(
 }
 
 export interface ListPath {
-  /** The path, or the first candidate. */
+  /** The path, or the candidate that is tried first. */
   readonly latest: string;
   /** Calls `read` with each candidate until the service supports one. Later calls try that candidate first. */
   first<T>(read: (path: string) => Promise<T>): Promise<T>;
@@ -48,7 +48,7 @@ export interface ListPath {
 
 export const listPath = (path: string): ListPath => ({ latest: path, first: read => read(path) });
 
-/** The event log is being renamed: services support either path or both. */
+/** Candidate paths of the event log. It is being renamed, so services support either path or both. */
 const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 
 const isNoSuchPath = (error: unknown) =>

@@ -67,8 +67,8 @@ const MAX_SHOWN = 200;
 const ErrorBody = z.object({ error: z.string() });
 
 /**
- * Reads the body `{error}` of an error response; undefined for any other body or a long or delayed one. Never throws. Without
- * `secrets` the body is only drained, so that the connection can be reused.
+ * Returns the text of an error response with the body `{error}`; undefined for any other body, and for one that is too long or
+ * too slow. Never throws. Without `secrets` the body is only drained, so that the connection can be reused.
  */
 async function readErrorText(
   packed: AsyncIterable<Buffer>,

@@ -28,7 +28,7 @@ async function beingReplacedSince(path: string): Promise<number | undefined> {
   }
 }
 
-/** Reads the token from a file, again whenever the file has changed. */
+/** Reads the token from a file, and reads it again whenever the file has changed. */
 export function fileToken(path: string): TokenSource {
   let known: { version: string; token: Secret | undefined } | undefined;
   const read = async () => {
@@ -75,7 +75,7 @@ export const withBearer =
     /** Whether the token differs from `sent` now or after a reset in progress. Undefined if the request has no time left to wait. */
     async function isReplaced(sent: string, { signal, time }: Request): Promise<boolean | undefined> {
       for (;;) {
-        // Read first, because the reset ends only after the token has changed.
+        // Check for a reset before reading the token, because a reset ends only after the token has changed.
         const since = await token.beingReplacedSince?.();
         if ((await token()).reveal() !== sent) return true;
         if (since === undefined || clock.now() - since > MAX_RESET_TIME) return false;

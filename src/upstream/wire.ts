@@ -122,7 +122,7 @@ function callbackState(row: Fields): CallbackState | undefined {
   return new Set(states).size > 1 ? 'unknown' : states[0];
 }
 
-/** Responses that are not UTF-8 are in Base64. */
+/** Returns the error class of a row. The service encodes responses that are not UTF-8 as Base64. */
 function errorClassOf({ responseBody, responseBodyBase64, error }: Fields): string | undefined {
   const response = text(responseBody) ?? text(error);
   if (response !== undefined) return classOfError(response);

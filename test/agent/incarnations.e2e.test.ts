@@ -11,7 +11,9 @@ import { createManualClock } from '../support/manual-clock.ts';
 import { runs } from '../support/runs.ts';
 import { accountNamed, configOf, type Opening, openSupervised } from '../support/supervised.ts';
 
-/** An account of the service has one of two names or is not configured. The account `b` is always configured. */
+/**
+ * Configured accounts: one account of the service under one of two names or not at all. The account `b` is always configured.
+ */
 interface Configured {
   readonly one: 'a' | 'renamed' | undefined;
   /** Value of an account label. A change reopens the accounts. */

@@ -84,7 +84,7 @@ describe('brake', () => {
     expect([brake.pause, brake.guard().value]).toEqual([undefined, (await store.scan('', BRAKE)).get(BRAKE)]);
   });
 
-  it('the brake is unknown while the store cannot be read', async () => {
+  it('the state of the brake is unknown while the store cannot be read', async () => {
     const store = createMemoryStore();
     const { brakeOf } = setUp(store);
     const brake = brakeOf();
@@ -206,7 +206,7 @@ describe('pause and resume commands', () => {
 describe('pauses with requests in flight', () => {
   const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
 
-  it('a pause does not wait for a request with a deadline a day ago', async () => {
+  it('a pause does not wait for a request whose deadline was a day ago', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() - 24 * 3_600_000));
     await pause();

@@ -8,7 +8,7 @@ type Scene = Awaited<ReturnType<typeof warmScene>>;
 const pass = (scene: Scene, ms: number) => scene.clock.sleep(ms);
 
 describe('time since the last event', () => {
-  it('the time since the last event is measured at the start of the event look-up', async () => {
+  it('the time since the last event is measured up to the start of the event look-up', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 30 * MINUTE);
     scene.onEvents = () => pass(scene, 40 * MINUTE);
@@ -40,7 +40,7 @@ describe('time since the last event', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('event look-ups that take longer than a walk are reused for the next walk', async () => {
+  it('the results of event look-ups during which the next walk completes are reused for that walk', async () => {
     const scene = await warmScene();
     for (const id of ['a', 'b']) scene.events.set(`m-${id}`, scene.clock.now() - 3 * HOUR);
     let looks = 0;

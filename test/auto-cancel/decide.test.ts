@@ -45,14 +45,14 @@ describe('decisions', () => {
     expect(await scene.walk('a')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it('a rule only plans cancels if the global mode is plan', async () => {
+  it('a rule plans cancels instead of sending them if the global mode is plan', async () => {
     const scene = await warmScene({ mode: 'plan', rules: [rule('jobs')] });
     expect(await scene.walk('a')).toBe('ended a planned stuck');
     expect(await scene.lines()).toMatchObject([{ mode: 'plan' }]);
     expect(scene.sent).toEqual([]);
   });
 
-  it('a rule only plans cancels from the moment it expires', async () => {
+  it('a rule plans cancels instead of sending them from the moment it expires', async () => {
     const expires = '2026-06-01T01:00:00Z';
     const scene = await warmScene({ rules: [rule('jobs', { expires })] });
     await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);
@@ -117,7 +117,7 @@ describe('decisions', () => {
     expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_label', count: 1 }]);
   });
 
-  it('each further cancel waits for the configured spacing', async () => {
+  it('each cancel after the first waits for the configured spacing', async () => {
     const scene = await warmScene({ limits: { spacing: '7s', perRun: 9 }, rules: [rule('jobs')] });
     const times: number[] = [];
     scene.onSend = () => times.push(scene.clock.monotonic());
@@ -152,7 +152,7 @@ describe('final check', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('the final check prevents the cancel if the callback was run again', async () => {
+  it('the final check prevents the cancel if the callback was sent again after the walk', async () => {
     const scene = await warmScene();
     await scene.walk('a:idle_for');
     scene.messages.set('a', 'c1');

@@ -179,7 +179,7 @@ describe('match and except', () => {
     expect(match(ways, entry)).toBe(expected),
   );
 
-  it('except with failureCallbackUrl excludes matching callbacks, is unknown without a reported URL, and shows no query', () => {
+  it('an except condition on failureCallbackUrl excludes matching callbacks, is unknown without a reported URL, and shows no query', () => {
     const rule = ruleOf({ except: { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } } });
     expect(verdictOf(rule, seenFor(49))).toBe('no_match: excepted');
     expect(verdictOf(rule, seenFor(49, { failureCallbackUrl: 'https://other.example.com/' }))).toBe('stuck: stuck');
@@ -190,7 +190,7 @@ describe('match and except', () => {
     expect(JSON.stringify(evaluate(rule, seenFor(49)))).not.toContain('hidden');
   });
 
-  it('except excludes an entry by any of its keys, and is unknown if a key is not reported', () => {
+  it('an except condition excludes an entry that matches any of its keys, and is unknown if a key is not reported', () => {
     const rule = ruleOf({ except: { label: { in: ['keep'] }, responseStatus: { in: [504] } } });
     expect(verdictOf(rule, seenFor(49))).toBe('no_match: excepted');
     expect(verdictOf(rule, seenFor(49, { responseStatus: 500 }))).toBe('stuck: stuck');

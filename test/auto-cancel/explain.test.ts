@@ -4,7 +4,7 @@ import { createScene } from '../support/auto-cancel-scene.ts';
 
 const heldOf = (scene: Awaited<ReturnType<typeof createScene>>, id = 'a') => scene.explain(id)?.held;
 
-it('a tracked callback can be explained by dlqId or messageId', async () => {
+it('a tracked callback can be selected for an explanation by its dlqId or messageId', async () => {
   const scene = await createScene({ rules: [rule('first'), rule('second', { mode: 'plan' })] });
   await scene.walk('a:first=stuck,second=idle_for b:no_match');
   expect(scene.explain('a')).toEqual({

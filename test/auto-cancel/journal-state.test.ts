@@ -118,7 +118,7 @@ describe('pruning', () => {
     expect(words.filter(Boolean).join(', ')).toBe(expected);
   });
 
-  it('pruning keeps attempts of a blind cancel for a year, and its outcome without limit', () => {
+  it('pruning keeps the attempts of a blind cancel for a year, and its outcome forever', () => {
     const state = folded('intent 1 blind, answered 1 refused, ended not_in_progress');
     prune(state, 366 * DAY);
     expect(summaryOf(state.actions.get('x'))).toBe('#1@1 refused@2');

@@ -66,7 +66,7 @@ describe('look-up of an entry, by how the service applies messageId', () => {
     expect(await found('in another case', { messageId: WANTED.messageId })).toBe('an id is listed in another case');
   });
 
-  it('the look-up of an entry is inconclusive if it is listed with another message', async () => {
+  it('the look-up of an entry is inconclusive if the entry is listed with another message', async () => {
     const target = { dlqId: WANTED.dlqId, messageId: 'msg_other' };
     expect(await found('exactly', target)).toBe('the entry is listed with another message');
   });

@@ -66,7 +66,10 @@ interface Step {
   readonly by: number;
 }
 
-/** Draws incidents, clock steps and kills. Events that reset episodes are days apart, so that the agent can act in between. */
+/**
+ * Generates random incidents, clock steps and kills. Events that reset episodes are days apart, so that the agent can act in
+ * between.
+ */
 function drawTroubles(seed: number, days: number) {
   const random = createRandom(seed + 1);
   const incidents: Incident[] = [];
@@ -251,25 +254,28 @@ it.each([
   [1, 10],
   [2, 30],
   [3, 30],
-])('cancels every long-stuck callback and no healthy one in a month (seed %i, maxGap %im)', async (seed, minutes) => {
-  const { result, missed, wrongly, opened, intents } = await simulate(seed, {
-    days: 30,
-    count: 2500,
-    stuckWhen: CAREFUL,
-    maxGap: minutes * MINUTE,
-    candidates: WIDE,
-  });
-  process.stdout.write(`${JSON.stringify(result)}\n`);
-  expect(wrongly, `seed ${seed}`).toEqual([]);
-  expect(missed, `seed ${seed}`).toEqual([]);
-  expect(result['healthy cancelled']).toBe(0);
-  expect(opened).toEqual([]);
-  // Check that the simulation exercised the rules.
-  expect(result['stuck, meant and long enough']).toBeGreaterThan(20);
-  expect(result.restarts).toBeGreaterThan(20);
-  // There is at most one DELETE per intent.
-  expect(result.DELETEs).toBeLessThanOrEqual(intents);
-});
+])(
+  'auto-cancel cancels every long-stuck callback and no healthy one in a month (seed %i, maxGap %im)',
+  async (seed, minutes) => {
+    const { result, missed, wrongly, opened, intents } = await simulate(seed, {
+      days: 30,
+      count: 2500,
+      stuckWhen: CAREFUL,
+      maxGap: minutes * MINUTE,
+      candidates: WIDE,
+    });
+    process.stdout.write(`${JSON.stringify(result)}\n`);
+    expect(wrongly, `seed ${seed}`).toEqual([]);
+    expect(missed, `seed ${seed}`).toEqual([]);
+    expect(result['healthy cancelled']).toBe(0);
+    expect(opened).toEqual([]);
+    // Check that the simulation exercised the rules.
+    expect(result['stuck, meant and long enough']).toBeGreaterThan(20);
+    expect(result.restarts).toBeGreaterThan(20);
+    // There is at most one DELETE per intent.
+    expect(result.DELETEs).toBeLessThanOrEqual(intents);
+  },
+);
 
 describe('overeager rules', () => {
   const eager = { days: 5, count: 420, stuckWhen: EAGER, maxGap: 30 * MINUTE };

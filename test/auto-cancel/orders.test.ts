@@ -189,7 +189,7 @@ describe('orders', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('an order is executed once if the process dies before it deletes the row', async () => {
+  it('an order is executed only once even if the process dies before it deletes the row', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     await give(RESET);
@@ -203,7 +203,7 @@ describe('orders', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('an order is executed once even if its commit failed after storing its line', async () => {
+  it('an order is executed only once even if its commit fails after storing its line', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     const agent = await hold(['a']);

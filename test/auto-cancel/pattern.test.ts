@@ -86,7 +86,7 @@ it('patterns match the same texts as JavaScript’s regular expressions', () => 
 describe('patterns with hostile texts', () => {
   const LENGTHS = [512, 8192] as const;
 
-  /** Returns the shortest of seven runs, each with another text (ms). */
+  /** Returns the duration of the fastest of seven runs (ms), each with a different text. */
   function least(pattern: string, hostile: string, length: number): number {
     const runs = Array.from({ length: 7 }, (_, run) => {
       const text = `${hostile.repeat(length).slice(0, length - 2)}${run}!`;

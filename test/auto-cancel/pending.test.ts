@@ -23,7 +23,7 @@ function requested(id: string, at: number): JournalEntry {
   return { at, step: 'awaiting_approval', mode: 'approve', policy: '', ...about, until: at + 24 * HOUR };
 }
 
-it('pending actions are read from a stored journal, the next to expire first', async () => {
+it('pending actions are read from a stored journal and sorted by expiry time', async () => {
   const store = createMemoryStore();
   const journal = await openJournal(store, 'production');
   await journal.append([

@@ -11,7 +11,7 @@ const BLIND = {
   ],
 };
 
-/** Scripts the response to a cancel and completes a walk that sends it. */
+/** Completes a walk that sends a cancel. `answer`: scripted response to the cancel. */
 async function answered(answer: string, section: object = REPORTED) {
   const scene = await createScene(section);
   await scene.warm();

@@ -67,7 +67,7 @@ async function manyCallbacks(count: number, firstSeenAt: number) {
   };
 }
 
-/** Runs `work` and returns its number of event loop turns. `onTurn` is called in each turn. */
+/** Awaits `work` and returns the number of event-loop turns that it takes. `onTurn` is called in each turn. */
 async function turnsOf(work: Promise<unknown>, onTurn: (turn: number) => unknown = () => undefined): Promise<number> {
   let [turns, isDone] = [0, false];
   const count = () => {

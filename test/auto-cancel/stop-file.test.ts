@@ -12,7 +12,7 @@ it('the stop file is detected if its path exists', () => {
   expect([mayExist(file), mayExist(folder)]).toEqual([true, true]);
 });
 
-it('the stop file counts as existing if its path is unreadable', () => {
+it('the stop file counts as existing if its path cannot be resolved', () => {
   const folder = newFolder();
   symlinkSync('/nowhere/STOP', join(folder, 'dangling'));
   symlinkSync('loop', join(folder, 'loop'));

@@ -38,7 +38,7 @@ async function factsOf(rows: readonly Partial<DlqEntry>[], times: readonly numbe
   return facts as NonNullable<typeof facts>;
 }
 
-/** Returns the values of the gauges of suspected callbacks and of the oldest one in progress. */
+/** Returns the number of suspected callbacks and the value of the gauge for the oldest callback in progress. */
 async function valuesOf(rows: readonly Partial<DlqEntry>[], times = [START, START + LONG]) {
   const facts = await factsOf(rows, times);
   const [oldest] = dlq.samples(facts).oldestInProgress ?? [];

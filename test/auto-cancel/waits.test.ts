@@ -88,7 +88,7 @@ describe('approvals', () => {
     expect(intent).toMatchObject({ approvedBy: 'ann' });
   });
 
-  it('an approval can refer to the first 6 characters of the action', async () => {
+  it('an approval can name an action by its first 6 characters, but not by fewer', async () => {
     const scene = await awaitingApproval();
     const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
     expect(await approve(scene, action.slice(0, 5))).not.toBe('obeyed');
@@ -96,7 +96,7 @@ describe('approvals', () => {
     expect(await approve(scene, 'nobody')).toBe('no action nobody waits for approval');
   });
 
-  it('an approval is accepted for a day', async () => {
+  it('an action can be approved for a day after the request', async () => {
     const scene = await awaitingApproval();
     await scene.wait(DAY - 1);
     expect(await approve(scene, 'b')).toBe('obeyed');

@@ -4,7 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** Writes a rule case: one entry, listed every 5 minutes for 60 hours, and this expected verdict. Returns its path. */
+/**
+ * Writes a rule case with one entry, listed every 5 minutes for 60 hours, and one expectation with `verdict`. Returns the
+ * file’s path.
+ */
 function stuck(verdict: string): string {
   const file = join(newFolder(), 'case.yaml');
   const dlq = '[{ dlqId: 1-0, messageId: m1, label: x, failureFunctionState: CALLBACK_INPROGRESS }]';
@@ -23,7 +26,7 @@ expect:
 }
 
 describe('offline rule tests', () => {
-  it('rules test prints a line for each expectation and the covered predicates', async () => {
+  it('rules test prints a line for each expectation and one for the covered predicates', async () => {
     const file = stuck('stuck');
     expect(await runCli(['rules', 'test', file])).toEqual({
       code: 0,
@@ -36,7 +39,7 @@ describe('offline rule tests', () => {
     });
   });
 
-  it('rules test exits with 1 on a difference and shows every predicate', async () => {
+  it('rules test exits with 1 if an expectation is not met, and shows the result of every predicate', async () => {
     const file = stuck('unknown, reason: no_id');
     const { code, stdout, stderr } = await runCli(['rules', 'test', stuck('stuck'), file]);
     expect(code).toBe(1);

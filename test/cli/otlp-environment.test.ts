@@ -10,7 +10,7 @@ function faults(sections: object, env: Record<string, string>): string[] {
 const GRPC = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
 const [tracing, push] = [{ enabled: true }, { metrics: { enabled: true } }];
 
-it('the environment check reports unsupported OpenTelemetry variables of each enabled signal', () => {
+it('the environment check reports OpenTelemetry variables with unsupported values for each enabled signal', () => {
   expect(faults({ tracing, push }, GRPC)).toEqual([
     'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
     'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only',

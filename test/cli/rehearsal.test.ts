@@ -59,7 +59,7 @@ it('a rehearsal contains no configured address, file or secret', async () => {
   expect(texts.filter(text => text.includes('canary'))).toEqual([]);
   const addresses = texts.filter(text => /^(https?|postgres):/.test(text));
   expect(new Set(addresses.map(text => new URL(text).origin))).toEqual(
-    // Default endpoint of tracing and push, which are disabled here.
+    // The third origin is the default endpoint of tracing and push, which are disabled here.
     new Set([new URL(emulator.url).origin, RECEIVER, 'http://localhost:4318']),
   );
   expect([config.tracing.enabled, config.push.metrics.enabled, config.heartbeat]).toEqual([false, false, null]);

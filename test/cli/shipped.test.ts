@@ -24,7 +24,7 @@ describe('placeholders', () => {
   });
 });
 
-it('a template is filled with values of their type, and loses properties without a value', () => {
+it('a template’s placeholders are replaced by typed values, and properties whose placeholder has no value are removed', () => {
   const template = '{"a":"<<onTimeSeconds>>","b":"[<<window>>:1h]","c":"<<grafana>>/d","d":["<<traces>>",1,null]}';
   expect(filled(template, { objectives })).toEqual({ a: 300, b: '[30d:1h]', d: ['/explore', 1, null] });
 });

@@ -11,6 +11,6 @@ it('a table aligns its columns', () => {
   );
 });
 
-it('a table removes terminal control sequences', () => {
+it('a table replaces control characters and lone surrogates', () => {
   expect(toTable(['key'], [['a\u001b[2J\nb\u202e\ud800']])).toBe('key\na\u{fffd}[2J\u{fffd}b\u{fffd}\u{fffd}');
 });

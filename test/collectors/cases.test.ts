@@ -12,12 +12,12 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Input: the service's response to each request. The .prom file with the same name contains the expected output. */
+/** Input of a test case. The .prom file with the same name contains the expected output. */
 interface Case {
   readonly now: string;
   /** The collector's section of the configuration; for `account`, the configured limits. */
   readonly options: object;
-  /** Default: the collector's first round. */
+  /** Round that runs. Default: the collector's first round. */
   readonly round?: string;
   /** Rows committed before this process. */
   readonly stored?: Readonly<Record<string, string>>;

@@ -118,7 +118,7 @@ describe('watched keys', () => {
 });
 
 describe('key lists with unreadable rows', () => {
-  it('a key list with unreadable rows keeps the values of one missing key per unreadable row, watched and largest ones first', async () => {
+  it('a key list with unreadable rows keeps the values of one missing key per unreadable row: watched keys first, then the largest', async () => {
     const { state, observe, round } = await setUp({ watch: ['a'] });
     state.list = { a: 5, b: 1, c: 7, d: 2 };
     await round('list');
@@ -148,7 +148,7 @@ describe('key lists with unreadable rows', () => {
     const { state, round } = await setUp({ watch: ['a'] });
     state.list = { a: 5, b: 500, c: 1 };
     await round('list');
-    // The unreadable rows may be other keys, so `b` may be missing because it is idle.
+    // The unreadable rows may be those of other keys, so `b` may be missing because it is idle.
     state.list = { c: 1 };
     state.bad = 2;
     for (let list = 0; list < 20; list += 1) expect(await round('list')).toEqual({ c: 1, a: 5, b: 500 });

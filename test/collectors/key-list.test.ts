@@ -62,7 +62,7 @@ describe('key lists', () => {
     );
   });
 
-  it('counts a key listed twice once, with its last row', () => {
+  it('counts a key that is listed twice only once, and uses its last row', () => {
     fc.assert(
       fc.property(selection, rounds(fc.array(row, { maxLength: 200 })), (selection, lists) => {
         const summary = ({ keys, shown, beyondCap, beyondCapWaiting }: ReturnType<typeof readAll>[0]) => ({

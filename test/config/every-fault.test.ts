@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../src/config/load.ts';
 import { runs } from '../support/runs.ts';
 
-/** Value planted at a path; undefined deletes the path. */
+/** A fault: the value to set at a path of the configuration; undefined deletes the path. */
 type Plant = readonly [what: string, path: string, value: unknown];
 
 const good = () => ({

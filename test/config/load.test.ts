@@ -106,7 +106,7 @@ describe('valid configurations', () => {
     }
   });
 
-  it('a configuration has collect, upstream and objectives of each account, including overrides', () => {
+  it('a configuration contains each account’s collect, upstream and objectives with its overrides applied', () => {
     const text = `
 objectives: { delivered: 0.9, onTimeWithin: 1m }
 upstream: { timeout: 7s, proxy: http://user:proxy-canary@proxy.example:3128, noProxy: [a.example] }

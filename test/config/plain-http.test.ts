@@ -49,14 +49,14 @@ describe('http to another host', () => {
     'http://[::1]:1',
     'http://[0:0::1]',
     'https://h.example',
-  ])('does not warn about the base URL %s', baseUrl => expect(warningsOf(account({ baseUrl }))).toEqual([]));
+  ])('the base URL %s causes no warning', baseUrl => expect(warningsOf(account({ baseUrl }))).toEqual([]));
 
   it.each(['http://localhost.example', 'http://127.0.0.1.example', 'http://[::2]', 'http://0.0.0.0', 'HTTP://h'])(
-    'warns about the base URL %s',
+    'the base URL %s causes a warning',
     baseUrl => expect(warningsOf(account({ baseUrl }))).toHaveLength(1),
   );
 
-  it('does not warn about http for traces without headers', () =>
+  it('http for traces without headers causes no warning', () =>
     expect(warningsOf({ ...account({}), tracing: { enabled: true, endpoint: 'http://otlp.example:4318' } })).toEqual(
       [],
     ));

@@ -7,7 +7,7 @@ import { identityOf } from '../../src/kit/identity.ts';
 
 const CANARY = 'canary-7f3a';
 
-/** Contains every kind of secret, and every kind of value that parsing changes, such as durations and times. */
+/** Configuration with every kind of secret, and every kind of value that parsing changes, such as durations and times. */
 const FULL = `
 server: { externalUrl: 'https://user:${CANARY}@dw.example.com/?key=${CANARY}' }
 upstream: { proxy: 'http://user:${CANARY}@proxy.example.com:3128', timeout: 45s }

@@ -35,4 +35,4 @@ it.each([
   [{ publicReplicaUrl: 'javascript:alert(1)' }, /server.publicReplicaUrl: must be an http or https address/],
   [{ publicReplicaUrl: { env: 'MISSING' } }, /server.publicReplicaUrl: the environment variable MISSING is not set/],
   [{ replicaUrl: { env: 'NOWHERE' } }, /NOWHERE must be an http or https address/],
-])('rejects the server settings %j', (server, message) => expect(() => load(server)).toThrow(message));
+])('the server settings %j are rejected', (server, message) => expect(() => load(server)).toThrow(message));

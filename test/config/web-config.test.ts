@@ -25,7 +25,7 @@ function read(content: string, now?: number) {
 const TLS = 'tls_server_config: { cert_file: tls/server.pem, key_file: tls/server.key';
 
 describe('invalid web-config files', () => {
-  it.each(globSync('test/config/bad-web/*.yaml').sort())('reports the errors of %s', path => {
+  it.each(globSync('test/config/bad-web/*.yaml').sort())('readWebConfig reports the errors of %s', path => {
     const message = faultText(() => readWebConfig(path)).replaceAll(path, basename(path));
     expect(message).not.toMatch(/canary|X0h1gDsPszWURQaxFh|PRIVATE/);
     expect(message).toMatchSnapshot();
@@ -115,7 +115,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
     expect([config.tls?.cert, config.tls?.clientCa]).toEqual([inline.cert, inline.client_ca]);
   });
 
-  it('warns about a web-config file that protects less than it seems to', () => {
+  it('readWebConfig warns about a file that protects less than it seems to', () => {
     expect(
       read(`${TLS}, client_auth_type: RequireAnyClientCert }\nbasic_auth_users:
   cheap: ${HASH.replace('$10$', '$08$')}

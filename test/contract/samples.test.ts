@@ -119,7 +119,7 @@ describe('events', () => {
 });
 
 describe('flow control', () => {
-  test('next to the key, the flow-control list has only the field waitListSize, and a single key only waitlistSize', async () => {
+  test('besides the key, the flow-control list has only the field waitListSize, and a single key only waitlistSize', async () => {
     const { status, body } = await ask(emulated, '/v2/flowControl');
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['flowControls']);

@@ -101,7 +101,7 @@ async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promi
 }
 
 describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('alerts from end to end', () => {
-  it('an alert and its resolution reach the receiver through Prometheus with the shipped rules and Alertmanager', async () => {
+  it('an alert and its resolution reach the receiver through Prometheus (with the shipped rules) and Alertmanager', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     const { emulator, heal } = await startGrowth();

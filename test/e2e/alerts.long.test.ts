@@ -107,7 +107,7 @@ describe('alerts after an agent is killed', () => {
       await agent.start();
       await eventually(() => expect(hook.received).toHaveLength(2 * round + 1));
       log += await agent.kill();
-      // Removes the entry while no agent runs.
+      // Remove the entry while no agent runs.
       emulator.state.removeDlqEntry(id);
       await agent.start();
       await eventually(() => expect(hook.received).toHaveLength(2 * round + 2));
@@ -202,7 +202,7 @@ describe('alerts after an agent is killed', () => {
     expect(log).not.toContain(ROUTING_KEY);
   });
 
-  it('alerts are exposed and counted, and the agent exits with 0 on SIGTERM', async () => {
+  it('alerts are exposed and counted, and the agent exits with code 0 on SIGTERM', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     for (let count = 0; count < 6; count += 1) emulator.state.addDlqEntry();
     const agent = createAlerting(emulator, [hookAt(hook.url)]);

@@ -109,11 +109,11 @@ it('pause waits for a request in flight and reports it; reset-breaker reports a 
   });
 });
 
-it('the brake commands work even if the file is invalid YAML below the store section', async () => {
+it('the brake commands work even if the configuration file is invalid YAML below the store section', async () => {
   const { cli, config } = await setUp();
   appendFileSync(config, 'alerts: { enabled: true\ntracing: {}\n');
   expect(await cli('pause', '--by', 'ann', '--reason', 'incident')).toEqual({ code: 0, said: 'paused' });
-  // The unreadable part might contain accounts.
+  // `journal` fails, because the unreadable part might contain accounts.
   expect(await cli('journal')).toMatchObject({ code: 2, said: expect.stringContaining('is not closed') });
 });
 

@@ -8,7 +8,7 @@ import { json, serve } from '../support/http-service.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Changes a correct response to a list request. */
+/** Returns an altered version of the correct response to a list request. */
 type ResponseChange = (right: Readonly<Record<string, unknown>>, list: List) => unknown;
 
 /** Renames all fields of a row, which makes it unreadable. */
@@ -75,7 +75,7 @@ async function setUp() {
       flowControl: { every },
       events: { every, window: `${HEALTHY.window}s`, lateSweep: '2m' },
     },
-    // Withdrawal would also remove series.
+    // Delays withdrawal until after the test, because it would also remove series.
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
     alerts: { enabled: true, builtin: null, evaluateEvery: '100ms', rules: RULES },
   };

@@ -187,7 +187,7 @@ it('no output of the agent contains a secret', async () => {
   expect(broken.stdout + broken.stderr).not.toContain(CANARY);
 });
 
-it('error texts of the service reach log, page, API and doctor without secrets and control characters', async () => {
+it('error texts of the service reach the log, page, API and doctor without secrets or control characters', async () => {
   const secrets = {
     TOKEN: 'tk_8fQz-77Lm_pW2x',
     ACTION: 'act-Wv3;KqX9z',

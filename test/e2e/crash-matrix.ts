@@ -23,7 +23,7 @@ interface Variant {
   readonly outcome: FinalOutcome;
   /** Final state of the callback; undefined if the entry is removed. */
   readonly callback: WireCallbackState | undefined;
-  /** Expected result if the agent died before it recorded the first of two attempts. */
+  /** Expected result if a crash uses up the first of two attempts, so that the fault affects the second one. */
   readonly second?: { readonly outcome: FinalOutcome; readonly callback: WireCallbackState };
   /** Whether the response alone ends the action or permits a new attempt. */
   readonly isSettledByAnswer?: boolean;

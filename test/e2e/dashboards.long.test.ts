@@ -98,7 +98,10 @@ const SCENARIOS = {
 
 type Scenario = keyof typeof SCENARIOS;
 
-/** Scenario of a panel, and a value that one of its series must exceed there. Other panels need any number in `everything`. */
+/**
+ * Scenario of a panel, and a value that one of its series must exceed there. For other panels, any number in the scenario
+ * `everything` is enough.
+ */
 const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
   'Age of the newest event': { scenario: 'log-lag', above: 15 },
   'Request budgets': { scenario: 'rate-limited', above: -1 },

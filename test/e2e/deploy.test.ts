@@ -21,7 +21,7 @@ function scrapeJobs(text: string) {
   return jobs;
 }
 
-/** Replaces the host of a scrape job. */
+/** Returns a scrape job as JSON, with the host `localhost` replaced by `delivery-watch`. */
 const ofAnyHost = (job: unknown) => JSON.stringify(job).replaceAll('localhost', 'delivery-watch');
 
 describe('files in deploy/', () => {

@@ -68,7 +68,7 @@ async function setUp(dlq: object, entries: number) {
   return { emulator, ids, add, scrape, truth, sizes, kill };
 }
 
-it('the agent counts added and removed entries exactly, even if it is killed ten times by SIGKILL', async () => {
+it('the agent counts added and removed entries exactly, even if it is killed ten times with SIGKILL', async () => {
   const { emulator, ids, add, scrape, truth, sizes, kill } = await setUp(
     { every: '200ms', rescanEvery: '900ms' },
     2500,
@@ -99,7 +99,7 @@ it('the agent counts added and removed entries exactly, even if it is killed ten
   expect(value('delivery_dlq_messages_by_route')).toBe(truth().all);
   expect(value('delivery_dlq_messages_by_route', { route: '/users/:id' })).toBe(truth().all);
   expect(value('delivery_dlq_messages_by_workflow_url', { workflow_url: '__none__' })).toBe(truth().all);
-  // Two hosts times three responses, apart from the ids in them. All groups existed at the first walk.
+  // Two hosts times three responses, which otherwise differ only in their ids. All groups existed at the first walk.
   expect(value('delivery_dlq_groups')).toBe(2 * ERRORS.length);
   expect(value('delivery_dlq_group_messages')).toBe(truth().all);
   expect(value('delivery_dlq_groups_new_total')).toBe(0);

@@ -15,7 +15,7 @@ import { newFolder } from '../support/folder.ts';
 
 const accountOf = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
 
-it('doctor runs next to an agent and exits with 0, with 1 after a failed check, or with 2 on an invalid configuration', async () => {
+it('doctor runs alongside an agent and exits with 0, with 1 after a failed check, or with 2 on an invalid configuration', async () => {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
   const agent = createAgent({ accounts: [accountOf(emulator.url)] }, env);

@@ -3,7 +3,7 @@ import { startAgent } from '../support/agent.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** Starts the agent with an emulated service that serves its event log on some of the paths. */
+/** Starts the agent and an emulated service that serves its event log at one or both of the paths. */
 async function setUp(eventPaths: 'both' | 'events' | 'logs', paths: object = {}) {
   const emulator = await emulateEmpty({ dialect: { eventPaths } });
   const budget = { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 };

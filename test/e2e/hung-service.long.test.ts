@@ -94,7 +94,7 @@ describe('unresponsive services', () => {
     ['hangs on one endpoint', path => path.startsWith('/v2/dlq'), hang],
     ['hangs on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), hang],
     ['responds too slowly on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), drip],
-  ])('all outputs report soon after a single request timeout that a service %s', async (_where, isHit, respond) => {
+  ])('soon after a single request timeout, all outputs report a service that %s', async (_where, isHit, respond) => {
     const service = await startService();
     const agent = await startAgent({
       accounts: [unlimited('a', service.url)],

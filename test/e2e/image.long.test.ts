@@ -114,7 +114,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
     expect(found('app/**/{node_modules,*.ts}')).toEqual([]);
   });
 
-  it('the image has no setuid files, and other users than root can only write to its store and to temporary folders', () => {
+  it('the image has no setuid files, and users other than root can write only to its store and to temporary folders', () => {
     const all = entries();
     const sizes = new Map(all.map(({ stats }) => [stats.ino, stats.isFile() ? stats.size : 0]));
     const megabytes = [...sizes.values()].reduce((sum, size) => sum + size, 0) / 1e6;
@@ -199,7 +199,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
       return [answer.status, await answer.text()] as const;
     };
     const early = agent.ended.then(code => Promise.reject(new Error(`ended with ${code}: ${agent.output()}`)));
-    // The agent exits later; its rejection must not go unhandled.
+    // The agent exits later, and the rejection of `early` must not go unhandled.
     early.catch(() => undefined);
     await Promise.race([early, eventually(() => get(probes, '/-/ready'))]);
     expect(await get(port, '/-/healthy')).toEqual([200, 'delivery-watch is healthy\n']);

@@ -113,7 +113,7 @@ describe('list', () => {
     expect(unproven).toMatchObject({ code: 0, stderr: expect.stringContaining('a: a filter is unproven') });
   });
 
-  it('list prints the rows of other accounts if one fails', async () => {
+  it('list prints the rows of the other accounts if one account fails', async () => {
     const { emulator } = await emulated();
     const failing = await serve((_request, response) => response.writeHead(403).end());
     const accounts = [unlimited('failing', failing.url), unlimited('good', emulator.url)];

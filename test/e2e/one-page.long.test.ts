@@ -16,7 +16,7 @@ const DOWN = 25 * HOUR;
 const UP = DOWN + 2 * HOUR;
 /** End of the simulation (min). By then, all alerts on six-hour windows and slow burns have resolved. */
 const END = UP + 8 * HOUR;
-/** Interval of reads, samples and evaluations (min). */
+/** Interval between reads, between samples and between evaluations (min). */
 const STEP = 4;
 
 const loaded = alerts.filter(({ set }) => set !== 'extended').map(({ name }) => name);

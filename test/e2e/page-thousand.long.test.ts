@@ -15,7 +15,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 const nameOf = (index: number) => `tenant-${String(index).padStart(3, '0')}`;
-/** Number of dead letters of an account: different from its neighbours' and in no particular order. */
+/** Returns an account's number of dead letters, which differs from its neighbours' and follows no particular order. */
 const lettersOf = (index: number) => (index * 7) % 13;
 
 /**

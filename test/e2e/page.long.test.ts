@@ -104,7 +104,7 @@ const approving = (webConfigFile: string, folder: string) => ({
   },
 });
 
-/** Selects the size of the queue on the page of an account. */
+/** Selector of the queue's size on an account's page. */
 const DEAD_LETTERS = '#dead-letters .tile:first-child .big data';
 
 const PAGES = {
@@ -183,84 +183,87 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await page.locator(DEAD_LETTERS).first().getAttribute('value')).toBe('5');
   });
 
-  it.each([1280, 400])('pages lead from a kind to its entries, to a message and back at %i px', async width => {
-    const scene = await setScene();
-    scene.fill();
-    const { state } = scene.emulator;
-    const messageId = `msg_${'x'.repeat(190)}`;
-    const times = [-90_000, -80_000, -70_000, -70_000].map(offset => scene.clock.now() + offset);
-    state.addDlqEntry({
-      messageId,
-      enteredAt: times[3] ?? 0,
-      responseStatus: 429,
-      url: 'https://kind.example.com/x',
-      queueName: HOSTILE,
-    });
-    state.addEvents(
-      (['created', 'active', 'error', 'failed'] as const).map((each, index) => ({
+  it.each([1280, 400])(
+    'pages lead from a kind of dead letters to its entries, to a message and back at a width of %i px',
+    async width => {
+      const scene = await setScene();
+      scene.fill();
+      const { state } = scene.emulator;
+      const messageId = `msg_${'x'.repeat(190)}`;
+      const times = [-90_000, -80_000, -70_000, -70_000].map(offset => scene.clock.now() + offset);
+      state.addDlqEntry({
         messageId,
-        state: each,
-        time: times[index] ?? 0,
-      })),
-    );
-    const { url } = await scene.start();
-    await untilRead(scene, url);
-    const visited = await open(`${url}/accounts/acme`, { width, colorScheme: width === 400 ? 'dark' : 'light' });
-    const { page } = visited;
-    const heading = page.getByRole('heading', { level: 1 });
-    const rows = page.locator('tbody tr');
+        enteredAt: times[3] ?? 0,
+        responseStatus: 429,
+        url: 'https://kind.example.com/x',
+        queueName: HOSTILE,
+      });
+      state.addEvents(
+        (['created', 'active', 'error', 'failed'] as const).map((each, index) => ({
+          messageId,
+          state: each,
+          time: times[index] ?? 0,
+        })),
+      );
+      const { url } = await scene.start();
+      await untilRead(scene, url);
+      const visited = await open(`${url}/accounts/acme`, { width, colorScheme: width === 400 ? 'dark' : 'light' });
+      const { page } = visited;
+      const heading = page.getByRole('heading', { level: 1 });
+      const rows = page.locator('tbody tr');
 
-    await rows
-      .filter({ hasText: 'kind.example.com' })
-      .getByRole('link', { name: /^kind / })
-      .click();
-    await heading.filter({ hasText: /^Dead letters of kind [0-9a-f]+$/ }).waitFor();
-    expect(await rows.count()).toBe(1);
-    expect(await page.locator('main').innerText()).toContain('status 429');
-    await expectSound(visited);
-    const entries = page.url();
+      await rows
+        .filter({ hasText: 'kind.example.com' })
+        .getByRole('link', { name: /^kind / })
+        .click();
+      await heading.filter({ hasText: /^Dead letters of kind [0-9a-f]+$/ }).waitFor();
+      expect(await rows.count()).toBe(1);
+      expect(await page.locator('main').innerText()).toContain('status 429');
+      await expectSound(visited);
+      const entries = page.url();
 
-    // The link is reachable with the keyboard, in reading order.
-    const link = page.getByRole('link', { name: messageId });
-    for (const name of ['Skip to content', 'delivery-watch', 'Accounts', 'Auto-cancel', 'Agent', 'acme', messageId]) {
-      await page.keyboard.press('Tab');
-      expect(await page.evaluate('document.activeElement.textContent')).toBe(name);
-    }
-    expect(await link.evaluate(each => each.matches(':focus-visible'))).toBe(true);
-    await page.keyboard.press('Enter');
-    await heading.filter({ hasText: `Message ${messageId}` }).waitFor();
-    const text = await page.locator('main').innerText();
-    for (const words of [
-      'Result: failed after 20 s and 1 attempt.',
-      'attempt 1, took 10 s',
-      'In the dead-letter queue',
-    ])
-      expect(text).toContain(words);
-    await expectSound(visited);
+      // The link is reachable with the keyboard, in reading order.
+      const link = page.getByRole('link', { name: messageId });
+      for (const name of ['Skip to content', 'delivery-watch', 'Accounts', 'Auto-cancel', 'Agent', 'acme', messageId]) {
+        await page.keyboard.press('Tab');
+        expect(await page.evaluate('document.activeElement.textContent')).toBe(name);
+      }
+      expect(await link.evaluate(each => each.matches(':focus-visible'))).toBe(true);
+      await page.keyboard.press('Enter');
+      await heading.filter({ hasText: `Message ${messageId}` }).waitFor();
+      const text = await page.locator('main').innerText();
+      for (const words of [
+        'Result: failed after 20 s and 1 attempt.',
+        'attempt 1, took 10 s',
+        'In the dead-letter queue',
+      ])
+        expect(text).toContain(words);
+      await expectSound(visited);
 
-    await page.getByRole('link', { name: 'Dead letters of the same kind' }).click();
-    await page.waitForURL(entries);
-    await page.goBack();
-    await heading.filter({ hasText: 'Message' }).waitFor();
-    await page.getByRole('link', { name: 'acme' }).click();
-    await page.waitForURL('**/accounts/acme');
-    await page.getByRole('link', { name: 'Newest events' }).click();
-    await rows.getByRole('link', { name: messageId }).first().waitFor();
-    await expectSound(visited);
-    await page.getByRole('link', { name: messageId }).first().click();
-    await heading.filter({ hasText: 'Message' }).waitFor();
+      await page.getByRole('link', { name: 'Dead letters of the same kind' }).click();
+      await page.waitForURL(entries);
+      await page.goBack();
+      await heading.filter({ hasText: 'Message' }).waitFor();
+      await page.getByRole('link', { name: 'acme' }).click();
+      await page.waitForURL('**/accounts/acme');
+      await page.getByRole('link', { name: 'Newest events' }).click();
+      await rows.getByRole('link', { name: messageId }).first().waitFor();
+      await expectSound(visited);
+      await page.getByRole('link', { name: messageId }).first().click();
+      await heading.filter({ hasText: 'Message' }).waitFor();
 
-    // The service fails: the pages show the reason and the data of the last round.
-    scene.emulator.faults.add({ kind: 'status', status: 401 });
-    await scene.clock.advance(10_001);
-    const failed = await open(entries, { width });
-    expect(await failed.page.locator('main').innerText()).toMatch(
-      /failed with status 503: the service rejects the token.*last read/s,
-    );
-    expect(failed.complaints.filter(each => !each.includes('503'))).toEqual([]);
-    expect(await failed.overflowing()).toEqual([]);
-    expect(await failed.accessibilityFaults()).toEqual([]);
-  });
+      // The service fails: the pages show the reason and the data of the last round.
+      scene.emulator.faults.add({ kind: 'status', status: 401 });
+      await scene.clock.advance(10_001);
+      const failed = await open(entries, { width });
+      expect(await failed.page.locator('main').innerText()).toMatch(
+        /failed with status 503: the service rejects the token.*last read/s,
+      );
+      expect(failed.complaints.filter(each => !each.includes('503'))).toEqual([]);
+      expect(await failed.overflowing()).toEqual([]);
+      expect(await failed.accessibilityFaults()).toEqual([]);
+    },
+  );
 
   it('pages of look-ups work without JavaScript', async () => {
     const scene = await setScene();

@@ -15,9 +15,9 @@ import { type Postgres, postgresForTests, postgresIsThere } from '../support/pos
 import { cancelStuck } from '../support/stuck-rule.ts';
 
 const chance = createChance();
-/** Delay of each DELETE by the service (ms). */
+/** Delay that the service adds to each DELETE (ms). */
 const SLOW = 300;
-/** Minimum time without a DELETE after a pause (ms). */
+/** Minimum time after a pause during which no DELETE may arrive (ms). */
 const QUIET = 2000;
 const LEASE = 6;
 

@@ -96,7 +96,7 @@ describe('signals, outages and reloads', () => {
     agent.kill('SIGHUP');
     await eventually(async () => expect(await isShownValid()).toBe(1));
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
-    // Sends more signals than there is time for reloads.
+    // Send more signals than the agent has time to handle.
     for (let count = 0; count < 50; count += 1) agent.kill('SIGHUP');
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);

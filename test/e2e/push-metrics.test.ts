@@ -43,8 +43,8 @@ it.skipIf(program === undefined)(
     );
 
     /**
-     * Returns series by name and labels, without labels of their origin. Bounds are numbers: `300` when pushed, `300.0`
-     * when scraped.
+     * Returns series by name and labels, without labels of their origin. Bucket bounds become numbers, because they are `300`
+     * when pushed and `300.0` when scraped.
      */
     async function seriesOf(selector: string): Promise<Series> {
       const found = await database.query(selector);

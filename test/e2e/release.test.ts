@@ -54,7 +54,7 @@ it('.ci/release-files writes the package, the SBOMs of package and image, checks
   expect(notes).not.toContain('Later.');
 });
 
-it('.ci/release-files rejects a tag without a matching version in package.json and a dated section in CHANGELOG.md', () => {
+it('.ci/release-files rejects a tag unless package.json has the same version and CHANGELOG.md has a dated section for it', () => {
   const { replace, create } = copyPackage();
   expect(create('v9.9.9')).toMatchObject({ status: 1, stderr: `package.json has version ${version}, the tag 9.9.9\n` });
   replace('CHANGELOG.md', /^(## \d\S+).*$/m, '$1 (unreleased)');

@@ -2,7 +2,7 @@ import { afterThisTest } from '../support/client.ts';
 import { watchCounters } from '../support/replica-checks.ts';
 import type { ReplicaProcess, Scene } from './replica-scene.ts';
 
-/** Account counters are stored and must never decrease. Process counters reset with the process. */
+/** Names of account counters, which are stored and must never decrease. Process counters reset with the process. */
 const STORED = /^delivery_(?!watch_|auto_cancel_)/;
 const LEADER = 'delivery_watch_leader{account="';
 

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 import { startCourse } from './replica-course.ts';
 
-/** Longer than any lease (ms). */
+/** Duration of pauses and database outages, longer than any lease (ms). */
 const LONG = 12_000;
 
 describe.skipIf(!postgresIsThere())('three replicas and two hundred accounts', () => {

@@ -38,7 +38,7 @@ const addDeadLetter = ({ emulator }: Awaited<ReturnType<typeof setUp>>) =>
     body: CANARY,
   });
 
-/** Runs the chat script of docs/report.md with a configuration and returns its requests' bodies. */
+/** Runs the chat script of docs/report.md with a configuration and returns the bodies of the script's requests. */
 async function runChatScript(config: string, env: Readonly<Record<string, string>>): Promise<string[]> {
   const [, script = ''] = /^```sh\n(#!.*?)^```/ms.exec(readFileSync('docs/report.md', 'utf8')) ?? [];
   const bodies: string[] = [];
@@ -74,7 +74,7 @@ describe.skipIf(!requireProgram('jq') || !requireProgram('curl'))('the chat scri
 });
 
 describe('report', () => {
-  it('report collects once without an agent, and exits with 0 if healthy, 1 on problems and 3 if unknown', async () => {
+  it('without an agent, report collects once, and exits with 0 if healthy, 1 on problems and 3 if unknown', async () => {
     const scene = await setUp();
     const healthy = await scene.report();
     expect(healthy).toMatchObject({ code: 0, stderr: expect.stringMatching(NO_AGENT) });

@@ -26,12 +26,12 @@ const FAST = {
 };
 const BUDGET = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 100_000_000 };
 
-it('a running agent switches to the new token without a failed round, even if the response is slow', async () => {
+it('a running agent switches to the new token without a failed round, even if the response to the reset is slow', async () => {
   const rotation = await startRotation({ config: FAST, account: { budget: BUDGET } });
   const { agent, sum } = await startAgent(rotation);
   await eventually(async () => expect(await sum('delivery_up')).toBe(1));
-  // The service resets the token immediately but sends the response byte by byte, so no client has the valid token for
-  // a second.
+  // The service resets the token immediately but sends the response byte by byte. So for a second, no client knows the valid
+  // token.
   rotation.fault({ kind: 'drip', dripMs: 1 });
   expect((await rotation.run()).code).toBe(0);
   const answered = await sum('delivery_watch_api_requests_total', { outcome: 'ok' });

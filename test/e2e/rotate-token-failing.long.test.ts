@@ -36,7 +36,7 @@ describe('failed resets', () => {
     },
   );
 
-  it('rotate-token keeps the old token, and stores the response, if the service returns an HTML page without a reset', async () => {
+  it('rotate-token keeps the old token, and stores the response, if the service returns an HTML page and resets nothing', async () => {
     const { rotation, stderr, unfinished } = await failing({ kind: 'html' });
     const [record = ''] = rotation.records();
     expect(stderr).toBe(
@@ -91,7 +91,7 @@ describe('failed resets', () => {
       expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
       if (kept !== '') expect(stderr).toContain(`The received part of the response is in ${record}`);
 
-      // The next run reports the error and the ways to recover again, and resets nothing.
+      // The next run again reports the error and the ways to recover, and resets nothing.
       rotation.emulator.faults.clear();
       const again = await rotation.run();
       expect([again.code, rotation.resets()]).toEqual([1, 1]);

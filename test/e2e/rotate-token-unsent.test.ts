@@ -20,7 +20,7 @@ describe('unsent resets', () => {
     return result.stderr.replaceAll(rotation.folder, '');
   };
 
-  it('rotate-token sends nothing without a terminal and without --yes', async () => {
+  it('rotate-token sends nothing if it has neither a terminal nor --yes', async () => {
     expect(await refused(await startRotation(), { args: [], code: 2 })).toBe(
       'error: no terminal to ask for confirmation; use --yes to skip it\n',
     );

@@ -20,7 +20,7 @@ interface RotationOptions {
   /** Additional settings of the account. */
   readonly account?: object;
   readonly config?: object;
-  /** Replaces the emulator's URL. */
+  /** URL of the account management, instead of the emulator's. */
   readonly managementUrl?: string;
   readonly emulator?: EmulatorOptions;
 }
@@ -62,7 +62,10 @@ export async function startRotation(options: RotationOptions = {}) {
     );
   configure(options);
   const args = (more: readonly string[]) => ['rotate-token', '--config', configFile, '--account', 'acme', ...more];
-  /** Environment in which the process is killed at, or fails at, a file operation; see support/crash.ts. */
+  /**
+   * Returns an environment in which the process is killed at a file operation, or in which that operation fails; see
+   * support/crash.ts.
+   */
   const crash = (how: { at?: number; fail?: string; trace?: string }) => ({
     NODE_OPTIONS: `--import=${new URL('../support/crash.ts', import.meta.url)}`,
     CRASH_FOLDER: secrets,

@@ -79,7 +79,7 @@ describe('commands in runbooks', () => {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-runbooks-'));
   let emulator: Emulator;
   let agent: CliProcess;
-  /** Values of the placeholders. */
+  /** Values that replace the placeholders in commands, by placeholder. */
   let values: Readonly<Record<string, string>>;
   let env: Readonly<Record<string, string>>;
 

@@ -14,7 +14,7 @@ const ENDS_WITHIN = 50_000;
 
 const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
 
-/** Counts missed and late starts in each minute of a period from the complete log. */
+/** Counts the missed and late starts of a period from the complete log. One start is due every minute. */
 function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   const counts = { missed: 0, late: 0 };
   for (let at = Math.ceil((from + 1) / MINUTE) * MINUTE; at <= to; at += MINUTE) {

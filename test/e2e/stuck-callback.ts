@@ -46,7 +46,7 @@ export type Violation = string;
 
 export const isDelete = ({ method }: FrontRequest) => method === 'DELETE';
 const isList = ({ method, path }: FrontRequest) => method === 'GET' && /^\/v2\/dlq(\?|$)/.test(path);
-/** Whether a request is for a page of a complete walk, rather than for one entry or only workflow runs. */
+/** Returns whether a request is for a page of a complete walk, rather than for one entry or only workflow runs. */
 const isWalk = (request: FrontRequest) => isList(request) && !/messageId=|source=/.test(request.path);
 export const isLook = ({ method, path }: FrontRequest) => method === 'GET' && path.includes('messageId=');
 
@@ -235,7 +235,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     stopFile,
     configure,
     now: () => since + (Date.now() - since) * speed,
-    /** Number of walks of the latest process. */
+    /** Returns the number of walks of the latest process. */
     walks: () => walks,
     /** Starts the agent. `crash`: the commit at which it is killed; see support/journal-crash.ts. */
     startAgent(crash = '') {
@@ -259,7 +259,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       for (const line of lines) foldEntry(folded, line);
       return { lines, state: folded, actions: [...folded.actions.values()] };
     },
-    /** All lines that any process committed, in their original form. */
+    /** Returns all journal lines that any process committed, in their original form. */
     traced: (): JournalEntry[] =>
       existsSync(traceFile)
         ? readFileSync(traceFile, 'utf8')

@@ -24,7 +24,7 @@ test.each([
   [['--option', 'colour=red'], 'there is no option "colour"'],
   [['--option', 'eventTime=date'], 'eventTime must be one of text, number'],
   [['--fault', 'kind=explode'], 'invalid fault: kind: '],
-])('emulate %j exits with 2 and an error', async (args, reason) => {
+])('emulate %j exits with code 2 and prints the error', async (args, reason) => {
   const { code, stderr } = await runCli(['emulate', '--port', '0', ...args]);
   expect(code).toBe(2);
   expect(stderr).toContain(reason);

@@ -317,7 +317,7 @@ describe('filters', () => {
   const WAYS = Object.keys(FOUND) as (keyof typeof FOUND)[];
 
   test.each(Object.entries(FIELDS).flatMap(([name, field]) => WAYS.map(way => [name, way, field] as const)))(
-    'the filter %s supports the mode %s in each list that has it',
+    'the filter %s supports the mode %s in each list that has this filter',
     async (name, way, field) => {
       const emulated = await withOption({ [`${name}Filter`]: way });
       for (const value of FOUND.ignored) {

@@ -4,7 +4,7 @@ import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/em
 import { EmulatorState } from '../../src/emulator/state.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 
-/** Fixed start of the real clock, so that results are reproducible. */
+/** Fixed start time of the clock that replaces the real one, so that results are reproducible. */
 export const NOON = Date.UTC(2026, 2, 14, 12);
 export const HOUR = 3_600_000;
 

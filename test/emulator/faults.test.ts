@@ -53,7 +53,7 @@ describe('faults on the wire', () => {
     expect(await read(`${emulated.url}/v2/dlq`, emulated.token)).toEqual({ text: '', refused: 'ECONNRESET' });
   });
 
-  test('a fault sends half of a body after sending its full Content-Length', async () => {
+  test('a fault sends only half of a body, with the Content-Length of the whole body', async () => {
     const emulated = await emptyEmulator();
     for (let entry = 0; entry < 20; entry++) emulated.state.addDlqEntry();
     const { text: whole } = await ask(emulated, '/v2/dlq');
@@ -136,7 +136,7 @@ describe('faults on the wire', () => {
 
 describe('effects of disrupted requests', () => {
   test.each(['status', 'hang', 'reset', 'html'] as const)(
-    'a request disrupted by a fault of kind %s takes effect only if configured',
+    'a request disrupted by a fault of kind %s takes effect only if the fault has the option acts',
     async kind => {
       const emulated = await emptyEmulator();
       const cancel = async (fault: FaultSeed) => {

@@ -43,7 +43,7 @@ let events: EventRow[];
 
 beforeAll(async () => {
   emulated = await startEmulator({ clock: handClock(), speed: 0, history: 20 * 60_000 });
-  // Adds unique rows, so that every filter matches something.
+  // Add unique rows so that every filter matches something.
   emulated.state.addDlqEntry({
     topicName: 'a&b=c d',
     labels: ['ärger', 'x+y'],

@@ -129,7 +129,7 @@ describe('POST /_emulator/dialect', () => {
   });
 });
 
-test('the home page lists the endpoints that change the emulator', async () => {
+test('the home page lists the emulator’s own endpoints', async () => {
   const emulated = await emptyEmulator();
   const { text } = await ask(emulated, '/');
   expect(text).toContain('  GET /_emulator/state\n');

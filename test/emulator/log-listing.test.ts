@@ -12,7 +12,7 @@ function addAll({ state }: Emulator, ids: readonly string[], seed: EventSeed = {
 
 const idsOf = (rows: readonly { messageId: string }[]) => rows.map(row => row.messageId);
 const listed = async (emulated: Emulator) => idsOf(await walk(emulated, 'events', [OURS]));
-/** Returns the ids on each page of the added events. */
+/** Returns the concatenated ids of each page of the added events. */
 async function split(emulated: Emulator, more: Parameters, between?: (page: number) => void): Promise<string[]> {
   const found = [];
   for await (const rows of pages(emulated, 'events', [OURS, ...more], between)) found.push(idsOf(rows).join(''));
@@ -50,7 +50,7 @@ describe('delayed events', () => {
     for (const index of [1, 2]) expect(Math.abs((found[index] as number) - 100 * index)).toBeLessThan(40);
   });
 
-  test('delayed events appear between events that were listed earlier, with any filter', async () => {
+  test('delayed events appear between events that are already listed, regardless of filters', async () => {
     const emulated = await emptyEmulator({ dialect: LATE });
     for (let index = 0; index < 40; index++)
       addAll(emulated, [`m${index}`], { time: NOON - 4000 + 100 * index, state: index % 2 ? 'active' : 'error' });
@@ -71,7 +71,7 @@ describe('delayed events', () => {
     for (const id of appeared) expect(await walk(again, 'events', [['messageId', id]])).toEqual([]);
   });
 
-  test('delayed events depend only on the seed, not on the number of requests', async () => {
+  test('which events are delayed depends only on the seed, not on the number of requests', async () => {
     const found = async (seed: number, asks: number) => {
       const emulated = await emptyEmulator({ seed, dialect: LATE });
       addAll(emulated, many(200));
@@ -84,7 +84,7 @@ describe('delayed events', () => {
     expect(await found(1, 1)).not.toEqual(await found(2, 1));
   });
 
-  test('events are delayed in addition to the lag of dialect and scenario', async () => {
+  test('an event’s delay is added to the lags of the dialect and the scenario', async () => {
     const emulated = await emptyEmulator({ dialect: { logLateShare: 0.5, logLateMs: 2000, logLagMs: 3000 } });
     addAll(emulated, many(100));
     emulated.clock.advance(2999);
@@ -100,7 +100,8 @@ describe('delayed events', () => {
     addAll(stalled, many(20));
     stalled.clock.advance(4 * 60_000 - 1);
     expect(await listed(stalled)).toEqual([]);
-    // The stall ends at minute 15. All events up to 20 s before that are then listed, including these with delays of up to 1 s.
+    // The stall ends at minute 15. All events that are at least 20 s old are then listed, including these with delays of up to
+    // 1 s.
     stalled.clock.advance(1 + 1000);
     expect((await listed(stalled)).length).toBe(20);
   });

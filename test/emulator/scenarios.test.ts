@@ -54,7 +54,7 @@ test('rate-limited: 40 % of requests get 429 with Retry-After: 1', async () => {
 });
 
 test('flow-control-pileup: waitlists grow during two busy hours and drain during two quiet ones', () => {
-  /** Total length of waitlists every 15 minutes over four hours. */
+  /** Returns the total length of waitlists every 15 minutes over four hours. */
   const waiting = (options: Parameters<typeof frozen>[0]) => {
     const { clock, state } = frozen(options);
     return Array.from({ length: 16 }, () => {

@@ -198,7 +198,7 @@ describe('clock steps', () => {
       [71, 1000],
       [72, 1001],
     ]);
-    // A clock set far back and corrected again loses no samples.
+    // Setting the clock far back and correcting it again loses no samples.
     scene.clock.set(0);
     await scene.minutes(3, () => 5);
     scene.clock.set(START + 72 * MINUTE);

@@ -3,7 +3,7 @@ import { HEALTHY, healthyResponse } from './healthy-service.ts';
 import { listenHttp } from './listen.ts';
 import { type Answer, every, type HostileService, json, LISTS, type List, type ListRequest, paged } from './service.ts';
 
-/** A service that responds to every request with status 200 and `body`. */
+/** Creates a service that responds to every request with status 200 and `body`. */
 const responding = (name: string, body: string | Buffer, headers: Readonly<Record<string, string>> = {}) =>
   answering(name, 'invalid_response', (_listRequest, response) => response.writeHead(200, headers).end(body));
 
@@ -14,7 +14,7 @@ const answering = (
   more: Partial<HostileService> = {},
 ): HostileService => ({ name, outcome, ...more, start: site => listenHttp(site, answer) });
 
-/** A service that responds with valid JSON of unexpected content. Its requests may count as successful. */
+/** Creates a service that responds with valid JSON of unexpected content. Its requests may count as successful. */
 const respondingJson = (name: string, body: unknown, outcome: HostileService['outcome'] = 'invalid_response') =>
   answering(name, outcome, (_listRequest, response) => json(response, body), { counted: 'none' });
 
@@ -36,7 +36,7 @@ const respondingJsonPerList = (
     ...more,
   });
 
-/** The correct response with every row changed by `change`. */
+/** Returns the correct response with every row changed by `change`. */
 const withRows = (field: string, listRequest: ListRequest, change: (row: object, index: number) => unknown) => {
   const right = healthyResponse(listRequest) as Readonly<Record<string, readonly object[]>>;
   return { ...right, [field]: right[field]?.map(change) };
@@ -45,7 +45,7 @@ const renamed = (row: object) => Object.fromEntries(Object.entries(row).map(([na
 
 const inEachField = (value: unknown) => Object.fromEntries(LISTS.map(list => [FIELD[list], value]));
 
-/** The correct response with every timestamp replaced, including the Date header. */
+/** Answers with the correct response in which every timestamp is replaced, including the Date header. */
 function withTimes(replace: (time: number) => unknown): Answer {
   return (listRequest, response) => {
     const text = JSON.stringify(healthyResponse(listRequest), (name, value) =>
@@ -56,11 +56,11 @@ function withTimes(replace: (time: number) => unknown): Answer {
 }
 
 const YEAR = 365 * 86_400_000;
-/** Result if all times are invalid: only events require a valid time. */
+/** Outcome for each list if all times are invalid: only events require a valid time. */
 const NO_EVENT = { ...every('ok' as const), events: 'invalid_response' } as const;
 const counted = { counted: 'none', shows: { delivery_dlq_messages: HEALTHY.deadLetters } } as const;
 
-/** Unusual responses: no JSON, unexpected JSON, wrong encodings, cyclic cursors, clock skew. */
+/** Services with unusual responses: no JSON, unexpected JSON, wrong encodings, cyclic cursors, clock skew. */
 export const answerServices: readonly HostileService[] = [
   responding('html', '<!doctype html><title>Bad gateway</title><h1>It works</h1>', { 'content-type': 'text/html' }),
   responding('truncated-json', '{"messages":[{"dlqId":"1-0"},{"dlqI'),

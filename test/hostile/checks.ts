@@ -42,7 +42,10 @@ export function errorsOfHealthy(scrape: Scrape, account: string): string[] {
   return faults;
 }
 
-/** Counted events minus the time of the newest event (s). Constant, because one event is added per second. */
+/**
+ * Returns the number of counted events minus the time of the newest event (s). It is constant, because one event is added per
+ * second.
+ */
 function eventsAhead(scrape: Scrape, account: string): number {
   const counted = scrape.values('delivery_events_total', { account });
   const newest = scrape.value('delivery_event_log_newest_timestamp_seconds', { account }) ?? Number.NaN;
@@ -52,11 +55,11 @@ function eventsAhead(scrape: Scrape, account: string): number {
 export interface HealthyWatch {
   /** Accounts that have not been correct yet. */
   readonly awaited: ReadonlySet<string>;
-  /** Returns the errors of accounts that have been correct before; after `timeout`, of all accounts. */
+  /** Returns the errors of accounts that were correct in an earlier scrape; after `timeout`, the errors of all accounts. */
   faults(scrape: Scrape): string[];
 }
 
-/** Checks the accounts in each scrape. `timeout` (ms) starts at this call. */
+/** Creates a watch that checks the accounts in each scrape. `timeout` (ms) starts at this call. */
 export function createHealthyWatch(accounts: readonly string[], timeout: number): HealthyWatch {
   const deadline = performance.now() + timeout;
   const awaited = new Set(accounts);
@@ -80,7 +83,7 @@ export function createHealthyWatch(accounts: readonly string[], timeout: number)
   };
 }
 
-/** Returns the accounts and endpoints with requests of outcome `bug`. */
+/** Returns the accounts and endpoints that have requests with the outcome `bug`. */
 export function bugsOf(scrape: Scrape): string[] {
   const counted = scrape.families.filter(({ name }) => /^delivery_watch_api_requests(_total)?$/.test(name));
   return counted
@@ -89,7 +92,7 @@ export function bugsOf(scrape: Scrape): string[] {
     .map(({ labels }) => `${labels.account}: a bug at ${labels.endpoint}`);
 }
 
-/** Returns the expected reports of a hostile service that are still missing. */
+/** Returns the expected reports about a hostile service that the agent does not show yet. */
 export function missingOf(service: HostileService, scrape: Scrape, status: Status): string[] {
   const { name: account, counted = 'each', shows = {} } = service;
   const missing: string[] = [];

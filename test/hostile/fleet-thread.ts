@@ -14,7 +14,7 @@ export interface FleetThread extends Pick<Fleet, 'accounts' | 'close'> {
   complaints(): Promise<readonly string[]>;
 }
 
-/** Messages from the thread: first the accounts, then the complaints on each request. */
+/** Messages from the thread: first the accounts, then the complaints each time they are requested. */
 type Message = { readonly accounts: readonly FleetAccount[] } | { readonly complaints: readonly string[] };
 
 /** Starts the services in a worker thread, so that they do not slow down the checks of the agent. */

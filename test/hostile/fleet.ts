@@ -27,7 +27,7 @@ export interface Fleet {
 /** Never reached in these tests. */
 const UNLIMITED = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 1_000_000_000 };
 
-/** Names of `count` accounts with a healthy service. */
+/** Returns the names of `count` accounts with healthy services. */
 export const healthyNames = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `healthy-${index + 1}`);
 

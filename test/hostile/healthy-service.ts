@@ -6,8 +6,8 @@ const FIRST = Date.UTC(2025, 5, 15);
 const DEAD_LETTERS = 250;
 
 /**
- * States of consecutive events, one per second, so that every complete minute has the same counts. Each message has
- * three.
+ * States of consecutive events, one per second, so that every complete minute has the same counts. Each message has three
+ * events.
  */
 const STATES = ['CREATED', 'ACTIVE', 'DELIVERED', 'CREATED', 'ACTIVE', 'FAILED'];
 

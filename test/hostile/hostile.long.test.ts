@@ -67,7 +67,7 @@ describe('hostile services', () => {
     await eventually(() => expect(missingOf(service, latest.scrape, latest.status)).toEqual([]), REPORTED_WITHIN_MS);
   });
 
-  it('next to hostile services, healthy accounts stay correct, every scrape is valid and no bug is counted', async () => {
+  it('alongside hostile services, the metrics of healthy accounts stay correct, every scrape is valid and no bug is counted', async () => {
     await eventually(() => expect([...healthyWatch.awaited]).toEqual([]), REPORTED_WITHIN_MS);
     await eventually(() => expect(checks).toBeGreaterThan(10));
     expect([...new Set(faults)]).toEqual([]);

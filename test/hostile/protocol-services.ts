@@ -5,7 +5,7 @@ import { type HostileService, LISTS, type List, type ListRequest } from './servi
 const healthy = (listRequest: ListRequest) => packet(JSON.stringify(healthyResponse(listRequest)));
 const head = (...headers: string[]) => ['HTTP/1.1 200 OK', ...headers, '', ''].join('\r\n');
 
-/** A service that responds to every request with `bytes` and closes the connection. */
+/** Returns a service that responds to every request with `bytes` and closes the connection. */
 const responding = (name: string, outcome: HostileService['outcome'], bytes: string | Buffer): HostileService => ({
   name,
   outcome,
@@ -102,7 +102,7 @@ export const protocolServices: readonly HostileService[] = [
       }),
   },
   {
-    // The client cannot detect that the response came before the request. The connection serves one response.
+    // The client cannot detect that the response came before the request. Each connection serves only one response.
     name: 'responds-before-the-request',
     outcome: 'ok',
     start: () => listenTcp(socket => void socket.write(packet('{"messages":[],"events":[],"flowControls":[]}'))),
@@ -119,7 +119,7 @@ export const protocolServices: readonly HostileService[] = [
   },
 ];
 
-/** The list after this one in `LISTS`. */
+/** Returns the list after `list` in `LISTS`; the first list follows the last one. */
 function other(list: List): List {
   return LISTS[(LISTS.indexOf(list) + 1) % LISTS.length] as List;
 }

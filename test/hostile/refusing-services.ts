@@ -18,7 +18,7 @@ const refusing = (
     ),
 });
 
-/** A service that redirects to the trap. */
+/** Returns a service that redirects to the trap. */
 const redirecting = (status: number): HostileService => ({
   name: `redirect-${status}`,
   outcome: 'invalid_response',

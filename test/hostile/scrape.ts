@@ -69,14 +69,16 @@ export function read(url: string, headers: Readonly<Record<string, string>> = {}
     });
     request.on('timeout', () => request.destroy(new Error(`no response within ${RESPONSE_TIMEOUT_MS} ms`)));
     request.on('error', (error: NodeJS.ErrnoException) => {
-      // The server may close an idle connection just before its reuse. Prometheus also retries then.
+      // The server may close an idle connection just before it is reused. Prometheus retries in that case, too.
       if (request.reusedSocket && error.code === 'ECONNRESET') resolve(read(url, headers));
       else reject(error);
     });
   });
 }
 
-/** Scrapes /metrics of the agent at `url`. Throws if the response has another encoding or violates its format. */
+/**
+ * Scrapes /metrics of the agent at `url`. Throws if the response does not have the requested encoding or violates its format.
+ */
 export async function scrape(url: string, { format, gzip }: ScrapeKind): Promise<Scrape> {
   const reading = await read(`${url}/metrics`, {
     accept: ACCEPT[format],

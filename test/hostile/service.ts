@@ -49,8 +49,8 @@ export interface HostileService {
   /** Result of the rounds of each list. */
   readonly outcome: Ending | Readonly<Record<List, Ending>>;
   /**
-   * Lists that must have requests counted with that outcome. `each` (default): every list. `any`: at least one, because
-   * it prevents requests for the others. `none`: no list, because single requests may count as successful.
+   * Lists that must have requests counted with that outcome. `each` (default): every list. `any`: at least one list, because
+   * its outcome prevents requests for the others. `none`: no list, because single requests may count as successful.
    */
   readonly counted?: 'each' | 'any' | 'none';
   /** Values in /metrics for the account. */
@@ -64,13 +64,13 @@ export interface HostileService {
   start(site: Site): Promise<Running>;
 }
 
-/** The same value for every list. */
+/** Returns the same value for every list. */
 export const every = <T>(value: T): Readonly<Record<List, T>> => ({ dlq: value, events: value, flow_control: value });
 
-/** `ending` for the paged lists; the list of flow-control keys has no pages and ends with `ok`. */
+/** Returns `ending` for the paged lists. The list of flow-control keys has no pages and ends with `ok`. */
 export const paged = <T>(ending: T) => ({ dlq: ending, events: ending, flow_control: 'ok' }) as const;
 
-/** Result of the rounds of each list. */
+/** Returns the result of the rounds of each list. */
 export const endingsOf = ({ outcome }: Pick<HostileService, 'outcome'>): Readonly<Record<List, Ending>> =>
   typeof outcome === 'string' ? every(outcome) : outcome;
 

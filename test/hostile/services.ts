@@ -5,7 +5,7 @@ import { refusingServices } from './refusing-services.ts';
 import type { HostileService } from './service.ts';
 import { sizeServices } from './size-services.ts';
 
-/** The hostile services and the expected reports. */
+/** The hostile services, each with the reports that are expected from the agent. */
 export const hostileServices: readonly HostileService[] = [
   ...connectionServices,
   ...protocolServices,

@@ -11,10 +11,10 @@ const GZIP = { 'content-encoding': 'gzip' };
 /** Budget of a service with large responses: a low rate, and a burst that can read every list once. */
 const RARE = { requestsPerSecond: 0.1, burst: 8 };
 
-/** The response is well-formed JSON with invalid content, so its request may count as successful. */
+/** Options of a service whose responses are well-formed JSON with invalid content. Its requests may count as successful. */
 const INVALID_CONTENT = { counted: 'none', budget: { requestsPerSecond: 0.1, burst: 5 } } as const;
 
-/** Sends `mib` MiB of blanks. */
+/** Sends `mib` MiB of spaces. */
 function sendBlanks(response: ServerResponse, mib: number): void {
   const block = Buffer.alloc(MIB, ' ');
   response.writeHead(200, { 'content-length': String(mib * MIB) });
@@ -23,7 +23,8 @@ function sendBlanks(response: ServerResponse, mib: number): void {
 }
 
 /**
- * Builds a gzip body of `head`, `unit` repeated `times`, and `tail`. Repeats one compressed member, so that large bombs are quick to build.
+ * Builds a gzip body from `head`, `unit` repeated `times` times, and `tail`. Repeats one compressed member, so that large bombs
+ * are quick to build.
  */
 function packed(head: string, unit: string, times: number, tail: string): Buffer {
   const inMember = Math.max(1, Math.floor(MIB / unit.length));
@@ -37,7 +38,7 @@ function packed(head: string, unit: string, times: number, tail: string): Buffer
   ]);
 }
 
-/** A service with one large response per list. */
+/** Returns a service with one large response per list. */
 const bomb = (
   name: string,
   make: (list: List) => Buffer,
@@ -54,7 +55,7 @@ const bomb = (
   },
 });
 
-/** A service that lists `keys` distinct flow-control keys. Its other responses are correct. */
+/** Returns a service that lists `keys` distinct flow-control keys. Its other responses are correct. */
 const withKeys = (name: string, keys: number, make: () => string): HostileService => ({
   name,
   outcome: 'ok',
@@ -93,7 +94,7 @@ const AWKWARD = [
   ' 1\ndelivery_up{account="healthy-1"} 0\n',
 ];
 
-/** Endless pages with cursors of more than `length` characters. */
+/** Serves endless pages whose cursors are longer than `length` characters. */
 const longCursors =
   (length: number): HostileService['start'] =>
   site => {

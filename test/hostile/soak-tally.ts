@@ -21,7 +21,7 @@ export interface Tally {
   table(): string;
 }
 
-/** Resident memory of a process (bytes). */
+/** Returns the resident memory of a process (bytes). */
 export function rssOf(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) * 1024;
 }
@@ -39,8 +39,8 @@ export function rank(values: readonly number[], share: number): number {
 const TOLERATED_GROWTH = 0.15;
 
 /**
- * Returns the relative growth of the mean from the first to the second half of `values`, or undefined if there are too
- * few. Ignores the first third, in which bounded caches fill up.
+ * Returns the relative growth of the mean from the first to the second half of `values`, or undefined if there are too few.
+ * Ignores the first third of `values`, in which bounded caches fill up.
  */
 export function growth(values: readonly number[]): number | undefined {
   const settled = values.slice(Math.ceil(values.length / 3));

@@ -80,7 +80,7 @@ describe('users', () => {
     expect(logText()).not.toContain('canary');
   });
 
-  it('user names and passwords may contain non-ASCII characters, colons and blanks', async () => {
+  it('user names and passwords may contain non-ASCII characters, colons and spaces', async () => {
     const password = 'pä:ss wörd ☃';
     const { status } = await serve({ basic_auth_users: { 'jürgen 2': hashSync(password, 4) } });
     const authorization = (scheme: string) => `${scheme} ${Buffer.from(`jürgen 2:${password}`).toString('base64')}`;
@@ -171,7 +171,7 @@ describe('client certificates', () => {
     ['VerifyClientCertIfGiven', { client_ca_file: 'authority.pem' }, [true, true, false]],
     ['RequireAndVerifyClientCert', { client_ca_file: 'authority.pem' }, [false, true, false]],
   ])(
-    'client_auth_type %s: clients without, with a trusted and with an untrusted certificate are accepted: %j',
+    'client_auth_type %s accepts clients without, with a trusted and with an untrusted certificate: %j',
     async (client_auth_type, more, expected) => {
       const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
       const isAccepted = (tls: SecureContextOptions) =>
@@ -281,7 +281,7 @@ describe('unusable web-config files', () => {
     ['missing', 'web.yaml', undefined],
     ['a missing key', 'server.key', undefined],
   ])(
-    'the port rejects all requests while the web-config or TLS files are unusable, logs it once, and recovers when they are fixed: %s',
+    'the port rejects all requests while the web-config or TLS files are unusable, logs the error once, and recovers when they are fixed: %s',
     async (_name, name, content) => {
       const { ask, status, put, later, log, folder, logText } = await serve(GOOD);
       expect(await status('/metrics', ALICE)).toBe(200);

@@ -31,7 +31,7 @@ function killAfterThisTest(child: ChildProcess): void {
   });
 }
 
-/** Starts a real agent as a process with about 5 MB in /metrics. */
+/** Starts a real agent as a process. Its /metrics response has about 5 MB. */
 async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
   const keys = Array.from({ length: 8300 }, (_, index) => ({
     flowControlKey: `tenant-${index}-of-the-service`,
@@ -152,7 +152,7 @@ describe.skipIf(process.platform !== 'linux')('clients that use too many resourc
     expect(boundsIn(agent.log())).toEqual(['answers', 'requests']);
   });
 
-  it('the agent rejects connections above maxConnections, logs it once, and accepts new ones when others close', async () => {
+  it('the agent rejects connections above maxConnections, logs the limit once, and accepts new ones when others close', async () => {
     const agent = await startLargeAgent({ maxConnections: 5 });
     const sockets = await Promise.all(
       Array.from({ length: 20 }, async () => {

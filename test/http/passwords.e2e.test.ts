@@ -48,7 +48,7 @@ describe('passwords', () => {
     expect(await passwords.check(new Map(), right('alice'), 'a')).toBe('wrong');
   });
 
-  it('concurrent requests with the same password verify it once', async () => {
+  it('a password that several concurrent requests use is verified once', async () => {
     const { passwords, users } = create();
     const verdicts = Array.from({ length: 1000 }, () => passwords.check(users, right('alice'), 'a'));
     expect(new Set(verdicts).size).toBe(1);

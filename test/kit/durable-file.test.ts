@@ -100,7 +100,7 @@ describe.runIf(isRoot)('files of other users in shared folders', () => {
     const theirs = openSync(file, 'r');
     replaceFile(file, 'secret');
     expect([readFileSync(file, 'utf8'), mode(file), owner(file)]).toEqual(['secret', '600', [0, 0]]);
-    // A process that has it open keeps reading the old content.
+    // A process that has the planted file open keeps reading the old content.
     expect(readFileSync(theirs, 'utf8')).toBe('planted');
     closeSync(theirs);
   });
@@ -137,7 +137,7 @@ describe.runIf(isRoot)('files of other users in shared folders', () => {
 });
 
 describe('reserveFile', () => {
-  it('a reserved file is filled with blanks, which are overwritten by data and removed on completion', () => {
+  it('a reserved file is filled with spaces, which data overwrites and completion removes', () => {
     const path = join(newFolder(), 'f');
     const file = reserveFile(path, 100);
     expect([readFileSync(path, 'utf8'), mode(path)]).toEqual([' '.repeat(100), '600']);

@@ -43,7 +43,7 @@ describe('redacted', () => {
     expect(shown).not.toMatch(/[0-9a-f]{2}(?:%|\\u00)[0-9a-f]{2}|[\w+/]{10,}$/);
   });
 
-  it('redaction removes every encoding of a known secret that contains blanks and symbols', () => {
+  it('redaction removes every encoding of a known secret that contains spaces and symbols', () => {
     const forms = [PASSWORD, encodeURIComponent(PASSWORD), JSON.stringify(PASSWORD), base64(PASSWORD)];
     for (const form of forms) expect(redacted(`no: ${form}`, [PASSWORD], 200)).toMatch(/^no: ["']?<secret>["'=]*$/);
   });
@@ -56,7 +56,7 @@ describe('redacted', () => {
     expect(redacted('abcabcabc', ['postgres://me:abcabcabc@db/x'], 200)).toBe('<secret>');
   });
 
-  it('redaction removes the decoded password of an address', () => {
+  it('redaction removes the password of an address in its percent-decoded form', () => {
     expect(redacted('not p@s/w:d!', ['http://me:p%40s%2Fw%3Ad!@proxy'], 200)).toBe('not <secret>');
   });
 

@@ -26,7 +26,7 @@ const FAILED = [
 ];
 
 describe('timelineOf', () => {
-  it('a timeline numbers the attempts, with durations, and shows each retry time once', () => {
+  it('a timeline numbers the attempts, contains their durations, and shows each retry time once', () => {
     expect(timelineOf(FAILED.toReversed(), true, false)).toEqual({
       events: [
         { time: time(0), state: 'created' },

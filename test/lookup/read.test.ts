@@ -81,7 +81,7 @@ it('readNewest reads all pages of an oldest-first list that contains rows withou
   expect((await readNewest(list, NO_READER, { limit: 2, signal })).rows).toEqual([6, 5]);
 });
 
-it('readNewest finds the newest rows of a list of 20,000 rows with the oldest first', async () => {
+it('readNewest finds the newest rows of an oldest-first list of 20,000 rows', async () => {
   const times = Array.from({ length: 20_000 }, (_, index) => index);
   const { list } = listOf(times, 100);
   const found = await readNewest(list, NO_READER, { limit: 3, signal });

@@ -9,7 +9,9 @@ import type { Format } from '../../src/model/exposition.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { createFakeSource } from './sources.ts';
 
-/** Values with each ASCII character, within and at the end, and with characters at the limits of Unicode ranges. */
+/**
+ * Label values that contain each ASCII character, in the middle and at the end, and characters at the limits of Unicode ranges.
+ */
 const hostile = [
   ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)),
   ...[

@@ -186,7 +186,7 @@ describe('protobuf messages', () => {
   });
 });
 
-/** Values in text format by series, with `le` as a number. */
+/** Returns the values in text format by series, with `le` as a number. */
 function textSeries(sources: readonly Source[]): [string, number][] {
   return parseExposition(render(sources, 'text').toString(), 'text').flatMap(({ samples }) =>
     samples.map(({ name, labels, value }): [string, number] => {

@@ -8,7 +8,7 @@ const [ofHours = [], ofDays = []] = [false, true].map(isOfDays =>
 );
 
 describe.skipIf(!requireProgram('promtool'))('alerts in rare situations (promtool test rules)', () => {
-  it.each(ofDays)('$alert fires and resolves as expected over windows of days', each => {
+  it.each(ofDays)('$alert fires and resolves as expected over multi-day windows', each => {
     expect(errorsOf(each, 'usual', 'rare')).toBe('');
   });
 

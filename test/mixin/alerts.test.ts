@@ -8,7 +8,7 @@ import { errorsOf } from './alert-case.ts';
 import { alertingRule } from './alerting-rule.ts';
 import { alertCases } from './cases/index.ts';
 
-/** Cases without windows of days. Those with windows of days, and rare situations, are in alerts.long.test.ts. */
+/** Cases without multi-day windows. Cases with them, and rare situations, are in alerts.long.test.ts. */
 const ofHours = alertCases.filter(({ step }) => step === undefined);
 
 describe.skipIf(!requireProgram('promtool'))('alerts in common situations (promtool test rules)', () => {

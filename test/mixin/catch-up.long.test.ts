@@ -5,7 +5,7 @@ import { caughtUpAfter } from './course.ts';
 import { asJobs, fires, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
 import { alertNamed, HOUR, sceneOf } from './scene.ts';
 
-/** Cases of alerts on the event log, except for windows of days. */
+/** Cases of alerts on the event log, except those with multi-day windows. */
 const ofLog = alertCases.filter(({ alert, step }) => alertNamed(alert).collector === 'events' && step === undefined);
 
 /** Time that the next agent takes to read the log completely (minutes). */

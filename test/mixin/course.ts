@@ -153,7 +153,7 @@ export function health(rounds: readonly Round[], darkness: Darkness = { from: In
   };
 }
 
-/** The agent restarts while reads fail. Afterwards it has no data, so that no data is stale yet. */
+/** The agent restarts while reads fail. Afterwards it has no data, so no data is stale yet. */
 export const blindRestart = (input: Input, at: number): Input =>
   mapped(restarted(input, at), (values, series) => minute => {
     if (minute < at) return values(minute);

@@ -30,7 +30,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     for (const label of labels) {
       expect(label).toMatchObject({ multi: true, allValue: '.+', refresh: 2, datasource: { uid: DATASOURCE } });
     }
-    // Hidden constants with addresses for links.
+    // The others are hidden constants that contain addresses for links.
     expect(others.filter(({ type }) => type !== 'query')).toMatchObject([
       { name: 'traces', type: 'constant', hide: 2 },
     ]);
@@ -62,7 +62,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, matchers } of parsePromql(expr).selectors) {
         expect(matchers.job, expr).toMatch(/^=~"\.\+\|?"$/);
-        // Alerts and records have no instance label.
+        // Alerts and recorded series have no instance label.
         if (!/^ALERTS|:/.test(name)) expect(matchers.instance, expr).toBe('=~".+"');
         if (knownSeries.get(name)?.includes('account')) expect(matchers.account, expr).toMatch(/^=~"\.\+\|?"$/);
       }
@@ -96,7 +96,10 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
 const cellsOf = ({ gridPos: { x, y, w, h } }: Panel) =>
   Array.from({ length: w * h }, (_, i) => `${x + (i % w)} ${y + Math.floor(i / w)}`);
 
-/** Returns the panels that are visible together: all panels outside of collapsed rows, and each collapsed row with its panels. */
+/**
+ * Returns the groups of panels that are visible together: all panels outside of collapsed rows, and each collapsed row with its
+ * panels.
+ */
 const layouts = ({ panels }: Dashboard) => [
   panels,
   ...panels.filter(({ collapsed }) => collapsed).map(row => [row, ...(row.panels ?? [])]),

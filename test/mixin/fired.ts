@@ -13,7 +13,7 @@ const firedUntil = (minute: number, names: readonly string[]): Query => ({
 });
 
 interface Watched extends Omit<CourseOptions, 'keep'> {
-  /** Interval of the evaluated scrapes and of evaluations (minutes). Default 1. */
+  /** Interval between the evaluated scrapes and between evaluations (minutes). Default 1. */
   readonly step?: number;
 }
 

@@ -15,7 +15,7 @@ const SLOW = 'DeliveryErrorBudgetSlowBurn';
 const ended = (outcome: string) => `delivery_messages_finished_total{outcome="${outcome}"}`;
 const attempts = (state: string) => `delivery_events_total{state="${state}",destination="api.example.com"}`;
 
-/** Counter of failed messages: four of ten a minute fail for half an hour. */
+/** Counter of failed messages: for half an hour, four of the ten messages in each minute fail. */
 const failed = (minute: number) => 4 * Math.min(30, Math.max(0, minute - 6 * HOUR));
 const END = 6 * HOUR + 30;
 const burnt: RuleTest = {
@@ -97,7 +97,7 @@ const newStore: RuleTest = {
   queries: [fires(BURN, 2 * HOUR - 1), isQuiet(BURN, 4 * HOUR)],
 };
 
-/** Counter of failed messages: five of ten a minute fail for two hours, after a day without failures. */
+/** Counter of failed messages: after a day without failures, five of the ten messages in each minute fail for two hours. */
 const lastFailed = (minute: number) => 5 * Math.min(2 * HOUR, Math.max(0, minute - 25 * HOUR));
 const afterwards: RuleTest = {
   name: 'two hours of failures after a day',

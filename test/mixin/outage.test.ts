@@ -6,7 +6,7 @@ import { fires, isQuiet, neverFired, type RuleTest, replica, testRules } from '.
 
 const [BLIND, UNAVAILABLE] = ['DeliveryBlind', 'DeliveryServiceUnavailable'];
 const SECOND = 1 / 60;
-/** The service is unavailable between these minutes. */
+/** Minutes between which the service is unavailable. */
 const [FROM, TO] = [10, 15];
 
 /** Series of an account with the collectors `reads` during an outage of five minutes. */

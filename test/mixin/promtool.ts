@@ -13,7 +13,7 @@ export interface RuleTest {
   readonly input: Input;
   /** The last minute with samples. */
   readonly minutes: number;
-  /** Interval of samples and evaluations (minutes). Default 1; 0.25 is the shipped scrape interval. */
+  /** Interval between samples and between evaluations (minutes). Default 1; 0.25 is the shipped scrape interval. */
   readonly step?: number | undefined;
   readonly alerts?: readonly {
     readonly alert: string;

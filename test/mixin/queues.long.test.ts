@@ -20,7 +20,7 @@ const size = (values: Values) => sees({ [DLQ]: values });
 const growing = (before: number, by: number, every: number) =>
   size(minute => before + by * Math.max(0, Math.floor((minute - 2 * HOUR) / every)));
 
-/** Reads fail between these minutes. Entries are added during that time. */
+/** Minutes between which reads fail. Entries are added during that time. */
 const DARK = { from: 60, to: 260 };
 const dark = (before: number, added: number) =>
   replica({

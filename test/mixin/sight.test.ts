@@ -12,7 +12,7 @@ import { fires, isQuiet, JOB, replica, testRules } from './promtool.ts';
 
 const up = (instance: string) => `up{job="${JOB}",instance="${instance}"}`;
 const stale = '{collector="dlq",round="new"}';
-/** Reads fail from minute 20. */
+/** Series of a replica whose reads fail from minute 20 on. */
 const state: Input = {
   [`delivery_collector_data_stale${stale}`]: minute => Number(minute >= 20),
   [`delivery_collector_data_timestamp_seconds${stale}`]: minute => 60 * Math.min(minute, 20),

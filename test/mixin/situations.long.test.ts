@@ -125,7 +125,7 @@ const objectives: readonly RuleTest[] = [
   },
 ];
 
-/** No agent runs between the minutes `end` and `back`. */
+/** Returns the input as exposed if no agent runs between the minutes `end` and `back`. */
 const away = (input: Input, end: number, back: number): Input =>
   Object.fromEntries(
     Object.entries(input).map(([series, values]) => [

@@ -226,8 +226,8 @@ const generators: Readonly<Record<Variant, Generated>> = {
 };
 
 /**
- * Variants that occur in every installation. `npm test` runs them for alerts without windows of days. Long tests run all
- * others.
+ * Variants that occur in every installation. `npm test` runs them for alerts without multi-day windows. Long tests cover
+ * everything else.
  */
 const USUAL: readonly Variant[] = ['two replicas', 'missing samples', 'restart', 'reset', 'low traffic', 'blind hour'];
 
@@ -251,14 +251,17 @@ function ends({ each, withHealth }: Scene): RuleTest {
   };
 }
 
-/** Expects that the alert does not fire on this input in one replica. */
+/** Returns a test which expects that the alert does not fire on this input in one replica. */
 function quiet({ each: { alert, at, step }, withHealth }: Scene, why: string, input: Input): RuleTest {
   const minutes = at + HOUR;
   const name = `${alert} is quiet: ${why}`;
   return { name, input: replica(withHealth(input)), minutes, step, queries: [neverFired(alert, minutes)] };
 }
 
-/** Expects that the alert does not fire if one of two replicas loses its store, or if the account moves to a replica and back. */
+/**
+ * Returns tests which expect that the alert does not fire if one of two replicas loses its store, or if the account moves to a
+ * replica and back.
+ */
 function quietInReplicas({ each: { alert, at, step }, withHealth }: Scene, why: string, input: Input): RuleTest[] {
   const minutes = at + HOUR;
   const seen = withHealth(input);

@@ -62,7 +62,7 @@ export interface Process extends Asking {
   /** Returns the start of the last complete round, by the process's own clock (ms since the Unix epoch). */
   observedAt(collector: string, round: string): number | undefined;
   firing(): readonly string[];
-  /** Start of the latest alert evaluation (ms since the world's start), which may still wait for the store. */
+  /** Start of the latest alert evaluation (ms since the world's start). The evaluation may still be waiting for the store. */
   readonly evaluatedAt: number;
 }
 
@@ -106,7 +106,7 @@ export interface HostHooks {
 }
 
 /**
- * The agent's intervals (ms), longer than by default, so that a run takes fewer steps and more events occur between two
+ * The agent's intervals (ms), longer than the defaults, so that a run takes fewer steps and more events occur between two
  * checks. The history is rarely sampled, because the oracles do not check it.
  */
 const INTERVALS = { save: 60 * SECOND, act: 10 * SECOND, orders: 5 * SECOND, sample: 3600 * SECOND, retry: 5 * SECOND };
@@ -203,7 +203,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const store: Store = holding ? withLeaseCheck(opened, holding) : opened;
 
   const quiet = createQuietTracer(write);
-  /** Observes rounds and alert evaluations by their spans. */
+  /** Tracer that observes rounds and alert evaluations through their spans. */
   const tracer: Tracer & { use(): void } = {
     ...quiet,
     use: () => undefined,

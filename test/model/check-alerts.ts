@@ -1,4 +1,4 @@
-/** Checks that the read data justifies each resolved alert. Missing data does not. */
+/** Checks that the read data justifies each resolved alert. Missing data is no justification. */
 
 import { type NumberWorld, walksOf } from './check-numbers.ts';
 import { isClean, type Round } from './record.ts';

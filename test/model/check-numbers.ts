@@ -96,7 +96,8 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
       // A walk is discarded if it did not read the queue, but not if a filter failed.
       (round.round === 'new' || isReadable(round.parts.get('all') as never)),
   );
-  // A failed walk also discards new entries that another round found concurrently, so overlapping reads may not replace others.
+  // A failed walk also discards new entries that another round found concurrently, so overlapping reads do not necessarily
+  // replace others.
   const overlaps = (one: Round) =>
     own.some(
       other =>
@@ -328,7 +329,7 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
 }
 
 /**
- * Adds counters that exceed the true number of events to `into`. `hiddenOnce`: number of rows that have been unreadable in
+ * Adds to `into` the counters that exceed the true number of events. `hiddenOnce`: number of rows that have been unreadable in
  * lists so far.
  */
 function checkCounts(

@@ -99,8 +99,8 @@ export function situationsOf(process: Process, now: number, { orders, lines }: O
 const ORDERED = ['paused', 'resumed', 'breaker_reset', 'approved', 'order_refused'];
 
 /**
- * Checks the newest journal line: no intent may follow a pause, and a line about an order needs an operator who gave it.
- * The order must be executed once, and while it is valid.
+ * Checks the newest journal line: no intent may follow a pause, and a line about an order needs an operator who gave it. An
+ * order must be executed only once, and only while it is valid.
  */
 export function checkLine(line: Line, { orders, lines }: Pick<OrderWorld, 'orders' | 'lines'>): string[] {
   const { entry, sequence } = line;

@@ -15,7 +15,7 @@ export interface Client {
 /** A process of the agent. */
 export interface AgentClient extends Client {
   readonly id: string;
-  /** Called before and after each commit. The process may die during the call, and then does nothing afterwards. */
+  /** Called before and after each commit. The process may die during the call; it does nothing afterwards. */
   step(): void;
   monotonic(): number;
   /** Whether this process cannot reach the store, regardless of other processes. */
@@ -34,7 +34,7 @@ export interface RowChange {
 export type OutsideStore = Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
 
 export interface Disk {
-  /** Commits fail until this time. */
+  /** Time until which commits fail. */
   failsUntil: number;
   /** Duration of each request of an agent (ms), until `slowUntil`. */
   latency: number;

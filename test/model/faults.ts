@@ -1,6 +1,6 @@
 /** The faulty responses of the simulated service. */
 
-/** Functions that return bodies without the requested list. `rows`: the rows of the correct response. */
+/** Functions that return unusable bodies. `list`: name of the requested list. `rows`: rows of the correct response. */
 const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) => string>> = {
   error_beside_empty: list => JSON.stringify({ [list]: [], error: 'backend unavailable' }),
   error_beside_rows: (list, rows) => JSON.stringify({ [list]: rows, error: 'shard unavailable' }),

@@ -31,7 +31,7 @@ export function linesOf(changes: readonly Change[], process: Process, now: numbe
 export const ofAction = (lines: readonly Line[], action: string) =>
   lines.filter(({ entry }) => entry.action === action);
 
-/** Returns the actions with an intent that have not ended. */
+/** Returns the actions that have an intent but have not ended. */
 export function openActions(
   lines: readonly Line[],
 ): ReadonlyMap<string, { readonly id: string; readonly attempt: number }> {

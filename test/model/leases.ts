@@ -1,10 +1,10 @@
-/** The leases in a simulated PostgreSQL, by the database's clock. Each acquisition has an epoch. */
+/** Leases in a simulated PostgreSQL, timed by the database's clock. Each acquisition gets a new epoch. */
 import { StoreError } from '../../src/store/errors.ts';
 import { assignAccounts } from '../../src/store/shares.ts';
 import type { Replicas } from '../../src/store/store.ts';
 import type { Time } from './time.ts';
 
-/** Lease time (ms), three times the default, so that there are fewer renewals. */
+/** Lease time (ms): three times the default, to reduce the number of renewals. */
 export const LEASE_TIME = 45_000;
 
 interface Member {
@@ -19,7 +19,7 @@ interface Lease {
   epoch: number;
 }
 
-/** The leases as used by one process. */
+/** Lease operations of one process. */
 export interface OwnLeases {
   readonly replicas: Replicas;
   /** Throws a StoreError unless this process holds the account, as the database does in each commit. */
@@ -27,7 +27,9 @@ export interface OwnLeases {
 }
 
 export interface LeaseTable {
-  /** Returns the leases for a process. `awake` resolves while the process runs. `isUnavailable`: whether requests fail. */
+  /**
+   * Returns the lease operations of a process. `awake` resolves while the process runs. `isUnavailable`: whether requests fail.
+   */
   of(deps: { id: string; monotonic(): number; awake(): Promise<void>; isUnavailable(): boolean }): OwnLeases;
 }
 

@@ -1,7 +1,7 @@
 import { START } from './settings.ts';
 import { type Entry, happened, isListed, type LoggedEvent, type Shape, type Truth } from './truth.ts';
 
-/** Kinds of requests, by path and parameters. A fault concerns one kind. */
+/** Kinds of requests, by path and parameters. A fault affects one kind or all kinds. */
 export const QUESTIONS = ['dlq', 'workflows', 'look', 'events', 'lookup', 'flow', 'key'] as const;
 export type Question = (typeof QUESTIONS)[number];
 

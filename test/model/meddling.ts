@@ -14,7 +14,7 @@ export type Place = (typeof PLACES)[number];
 export interface Meddling<What> {
   /** Place that triggers `what`. */
   readonly place: Place;
-  /** Number of times that the place is reached without effect. */
+  /** Number of times that the place is reached before `what` is triggered. */
   readonly skip: number;
   /** Delay of `what` after the place is reached (ms). */
   readonly soon: number;

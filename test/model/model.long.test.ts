@@ -6,7 +6,7 @@ import { ALERTS } from './settings.ts';
 
 // The default seed is fixed. `npm run model` uses a random one.
 const { MODEL_RUNS = '2000', MODEL_SEED = '1' } = process.env;
-/** Minimum number of occurrences in two thousand runs. A situation that never occurs would not be checked. */
+/** Minimum number of occurrences of each situation in two thousand runs. A situation that never occurs would not be checked. */
 const OFTEN: Readonly<Record<string, number>> = {
   DELETE: 200,
   'DELETE by idle (enforce)': 20,

@@ -53,13 +53,13 @@ export interface OperatorsDeps {
   failed(order: Order, error: unknown): void;
 }
 
-/** Factor by which commands of operators poll less often than in reality. */
+/** Factor by which operators' commands poll more slowly than real commands. */
 const SLOWNESS = 10;
 
 export function createOperators({ time, machine, disk, next, ...on }: OperatorsDeps): Operators {
   const orders: Order[] = [];
 
-  /** Executes the order like the command line. */
+  /** Executes the order as the command line does. */
   async function execute(order: Order, store: OutsideStore, life: ReturnType<typeof createProcessLife>) {
     const { kind, by, reason } = order;
     const clock = createProcessClock(machine, life);

@@ -28,7 +28,7 @@ export interface Round extends RoundActor {
   endedAt: number | undefined;
   success: boolean;
   reason: string | undefined;
-  /** Whether the round was read completely, so that it is exposed even if its commit fails. */
+  /** Whether the round was read completely and is therefore exposed, even if its commit failed. */
   readonly isObserved: boolean;
   /** Whether the round was read completely but is not yet committed. */
   readonly isCommitting?: boolean;
@@ -40,7 +40,7 @@ export interface Round extends RoundActor {
   readonly answers: Answered[];
 }
 
-/** A query of auto-cancel about one message, with the content of all pages. */
+/** A query by auto-cancel about one message, with the contents of all its pages. */
 export interface MessageQuery {
   readonly question: Question;
   readonly messageId: string;
@@ -65,8 +65,8 @@ export interface RoundRecord {
   end(actor: RoundActor, success: boolean, reason: string | undefined, now: number): Round | undefined;
   witness(process: Process, actor: Actor | undefined, now: () => number): Pick<Witness, 'asked' | 'answered'>;
   /**
-   * Called when the process has died or closed the account. Its walks that were read completely may have been committed
-   * without a response.
+   * Called when the process has died or closed the account. Its completely read walks may have been committed even though no
+   * response arrived.
    */
   forget(process: Process, now: number): void;
 }
@@ -171,7 +171,7 @@ export function createRoundRecord(): RoundRecord {
           }
           const messageId = query.get('messageId') ?? '';
           const last = asked.findLast(each => each.process === process);
-          // The request is for the next page or a retry.
+          // Whether the request fetches the next page or is a retry.
           const isNext = query.get('cursor') !== null || last?.hasFailed;
           const isSame =
             isNext &&

@@ -67,7 +67,10 @@ export async function runLives(options: {
   });
 }
 
-/** Counts violations by kind in `runs` lives, without shrinking. Reports the first failing life of each kind. */
+/**
+ * Counts violations by kind in `runs` lives, without shrinking. Reports the first failing life for each kind. `only`: index of
+ * the only life to run.
+ */
 function survey(runs: number, seed: number, lives: keyof typeof LIVES, only: number | undefined): Promise<string> {
   return withStopFile(async stopFile => {
     const kinds = new Map<string, { lives: number; first: string }>();

@@ -43,8 +43,8 @@ export interface ServiceDeps {
   readonly shape: Shape;
   readonly random: Random;
   /**
-   * Returns the offset of the service's `Date` header from the world's time (ms). It follows the agent's clock, because
-   * the agent does not cancel with a large clock skew.
+   * Returns the offset of the service's `Date` header from the world's time (ms). It follows the agent's clock, because the
+   * agent does not cancel while the clock skew is large.
    */
   clockOffset(): number;
 }
@@ -186,7 +186,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       if (size < 0)
         return { status: 404, body: '{"error":"none"}', answered: { ...answered, quality: 'whole', status: 404 } };
       const isBroken = fault !== undefined && fault !== 'slow';
-      // A broken response must not just lack `waitlistSize`, because the agent may treat that as a size of zero.
+      // A broken response must not merely omit `waitlistSize`, because the agent may treat a missing size as zero.
       const body = isBroken ? '{"message":"maintenance"}' : JSON.stringify({ flowControlKey: key, waitlistSize: size });
       return { status: 200, body, answered: { ...answered, quality: isBroken ? 'broken' : 'whole', status: 200 } };
     }

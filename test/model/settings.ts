@@ -31,7 +31,7 @@ const RULES = {
 type RuleName = keyof typeof RULES;
 
 const STUCK_WHEN = 'assumeMaxRetries: 2, assumeTimeout: 2m, pastRetryWindow: 1.5, maxGap: 10m';
-/** Conditions that three walks can meet. They are used only with callbacks that never end on their own. */
+/** Conditions that a callback can meet within three walks. They are used only with callbacks that never end on their own. */
 const QUICKLY =
   'inProgressFor: 5m, snapshots: 2, assumeMaxRetries: 0, assumeTimeout: 1m, pastRetryWindow: 1.5, maxGap: 10m';
 
@@ -108,7 +108,7 @@ export const ALERTS = [
 export interface Settings {
   readonly policy: number;
   readonly reading: number;
-  /** Whether callbacks count as stuck early, by the conditions `QUICKLY`. */
+  /** Whether callbacks count as stuck early, under the conditions in `QUICKLY`. */
   readonly isQuick?: boolean | undefined;
 }
 

@@ -15,9 +15,9 @@ export interface Slot {
   deathIn: number;
   /** Time until the next start after the process ends (ms). */
   downFor: number;
-  /** Called once, after the process ends the next time. */
+  /** Called once, when the process next ends. */
   onDeath: () => void;
-  /** Time until which the process cannot reach the store. */
+  /** Time at which the process can reach the store again (ms since the world's start). */
   cutOffUntil: number;
 }
 

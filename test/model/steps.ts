@@ -15,8 +15,8 @@ const arrival = fc.record({
 });
 
 /**
- * Prefers policies with approvals or grace periods, and policies that replace them: waiting time under one policy must not
- * count under another.
+ * Index of a policy. It prefers policies with approvals or grace periods, and policies that replace them.
+ * Waiting time under one policy must not count under another.
  */
 const policy = fc.oneof(fc.nat(POLICY_COUNT - 1), fc.constantFrom(1, 1, 3, 4, 5, 6, 7), fc.constantFrom(3, 4, 5, 7));
 const settings = fc.record({ policy, reading: fc.nat(READING_COUNT - 1) });
@@ -40,8 +40,8 @@ const down = fc.constantFrom(SECOND, SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUT
 const latency = fc.constantFrom(30, 30, 30, 5 * SECOND, 40 * SECOND, 3 * MINUTE, 6 * MINUTE);
 
 /**
- * `resumedAfter`: time until the same operator resumes auto-cancel, if ever (ms). `freezes`: how long the holder is stopped
- * from the order on (ms). `awaits`: whether the reset is ordered only when a breaker opens. `again`: time until another
+ * `resumedAfter`: time until the same operator resumes auto-cancel, if ever (ms). `freezes`: how long the holder is stopped,
+ * starting with the order (ms). `awaits`: whether the reset is ordered only when a breaker opens. `again`: time until another
  * operator repeats the order, if ever (ms).
  */
 const orders = {

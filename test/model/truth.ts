@@ -94,8 +94,8 @@ export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], leng
   log(truth, run.messageId, 'CREATED', now, 0, run);
   log(truth, run.messageId, 'ACTIVE', now + 1, 0, run);
   if (kind !== 'restless') return;
-  // Add events to the failed message, too. If the service does not report the callback's message, the agent finds only
-  // these.
+  // Add events to the failed message, too. If the service does not report the callback's message ID, the agent finds only
+  // these events.
   for (let at = now + 170_000; at < now + HORIZON; at += 170_000) {
     log(truth, run.messageId, 'RETRY', at, 0, run);
     log(truth, entry.messageId, 'ERROR', at, 0, run);
@@ -146,7 +146,10 @@ export const sizeAt = (sizes: Sizes, at: number) => sizes.findLast(({ from }) =>
 export interface Shape {
   readonly field: 'failureCallbackInfo' | 'failureFunctionState';
   readonly reportsMessage: boolean;
-  /** Handling of `source=workflow`. `apart`: states are only listed with it. `unknown`: it is rejected. */
+  /**
+   * How the service handles `source=workflow`. `apart`: it lists states only with this parameter. `unknown`: it rejects the
+   * parameter.
+   */
   readonly source: 'ignored' | 'apart' | 'unknown';
   /** Whether the service lists no states at all. */
   readonly hidesStates: boolean;

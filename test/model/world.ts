@@ -1,4 +1,4 @@
-/** One world: a service and its history, one or two machines that run the agent with one store, and operators. */
+/** One world: a service and its history, operators, and one or two machines that run the agent with a shared store. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 import type { Change } from '../../src/model/change.ts';
@@ -30,7 +30,7 @@ export interface World {
   end(): Promise<void>;
 }
 
-/** Places that are reached when a journal line with this step is committed. */
+/** The place that a process reaches when it commits a journal line, by the line's step. */
 const PLACE_OF: Readonly<Record<string, Place>> = {
   intent: 'intent committed',
   awaiting_approval: 'approval requested',

@@ -42,7 +42,7 @@ async function createScene(by: readonly string[] = grouping.by) {
   };
 }
 
-it('releaseAccount drops the group state of the account only', () => {
+it('releaseAccount drops only the group state of that account', () => {
   const groups = createGroups<Waiting>({
     grouping,
     firing: () => [],
@@ -152,7 +152,7 @@ describe('groups', () => {
     expect((await scene.store.scan('', 'alerts/')).size).toBe(0);
   });
 
-  it.each([-1, 1])('a group is repeated only once if the clock is changed by a year (%d)', async years => {
+  it.each([-1, 1])('a group is repeated only once when the clock jumps by a year (%d)', async years => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.deliver(WAIT);
@@ -165,7 +165,7 @@ describe('groups', () => {
     expect(scene.hook.sent).toHaveLength(3);
   });
 
-  it('a group without a stored last notification counts as sent when its alert started', async () => {
+  it('a group without a stored last notification is repeated one repeat interval after its alert started', async () => {
     const scene = await createScene();
     scene.firing.set('1', notice('1', { startsAt: scene.clock.now() - HOUR }));
     await scene.restart();
@@ -175,7 +175,7 @@ describe('groups', () => {
     expect(scene.hook.sent).toEqual(['firing 1']);
   });
 
-  it('hundreds of groups are sent with limited concurrency, so that other notifications are not delayed', async () => {
+  it('at most 250 groups are sent per pass, so that other notifications are not delayed', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 600 }, (_, x) => notice(String(x))));
     await scene.deliver(WAIT);
@@ -234,7 +234,7 @@ describe('groups', () => {
     expect(scene.hook.sent).toEqual(['firing 2']);
   });
 
-  it('a group is deleted when its account or rule is removed', async () => {
+  it('the stored time of a group’s last notification is deleted if its account or rule no longer exists', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.deliver(WAIT);
@@ -245,7 +245,7 @@ describe('groups', () => {
     expect((await scene.store.scan('', 'alerts/told/')).size).toBe(0);
   });
 
-  it('groups drop the oldest changes above ten thousand', async () => {
+  it('groups drop the oldest change if more than ten thousand changes are waiting', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 10_001 }, (_, x) => notice(String(x))));
     expect(scene.counts).toEqual({ 'hook dropped': 1 });
@@ -286,7 +286,7 @@ it('every start and end of an alert is sent at least once, even if the process d
       const scene = await createScene();
       const { hook, store, clock } = scene;
       const posted: Notice[] = [];
-      /** Alerts that the receiver accepted, even if the agent did not get the response. */
+      /** Notifications that the receiver accepted, including those whose response the agent did not get. */
       const accepted: {
         readonly key: string | undefined;
         readonly content: string;
@@ -309,7 +309,7 @@ it('every start and end of an alert is sent at least once, even if the process d
         const after = scene.firing.get(x) ?? before;
         if (after) posted.push({ ...after, status: scene.firing.has(x) ? 'firing' : 'resolved' });
       }
-      /** Kills the process while the store accepts or rejects its next commit. */
+      /** Kills the process during its next commit. `isCommitted`: whether the store executes that commit. */
       async function dieAtCommit(isCommitted: boolean) {
         const { commit } = store;
         store.commit = async (...args) => {

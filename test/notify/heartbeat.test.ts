@@ -34,7 +34,7 @@ function createScene() {
 }
 
 describe('heartbeat of a single agent', () => {
-  it('the heartbeat reports success or failure by the health of the accounts, and logs the reason of a failure once', async () => {
+  it('the heartbeat reports success or failure according to the health of the accounts, and logs the reason for a failure once', async () => {
     const scene = createScene();
     await scene.beat();
     scene.health = async () => ({ isHealthy: false, why: 'dlq/full of a is stale' });

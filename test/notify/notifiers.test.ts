@@ -35,7 +35,7 @@ const ALERTMANAGER_FORMAT = {
   grouping: { by: ['alertname', 'account'], wait: 0, repeatEvery: 1000 },
 } as const;
 
-/** Creates each kind of notifier for an address. */
+/** Kinds of notifiers, each with a function that creates a receiver for a URL. */
 const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
     'alertmanager',
@@ -181,7 +181,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     expect(written).toBeLessThan(32 * 2 ** 20);
   });
 
-  it('a notifier rejects if it is stopped; a failed connection is a result without the address', async () => {
+  it('send rejects if it is stopped; the result of a failed connection does not contain the URL', async () => {
     const url = `${await raw(() => undefined)}/canary`;
     const stop = new AbortController();
     const sending = create(url).send([firing], stop.signal);

@@ -59,7 +59,7 @@ describe('outbox', () => {
     expect(hook.sent).toEqual([]);
   });
 
-  it('the outbox releases an account after its request in flight and leaves queued notices to the next replica', async () => {
+  it('the outbox releases an account when its in-flight request ends and leaves queued notices to the next replica', async () => {
     const hook = createReceiver('changes');
     const answer = Promise.withResolvers<typeof ACCEPTED>();
     hook.answer = () => answer.promise;
@@ -84,7 +84,7 @@ describe('outbox', () => {
     expect(hook.sent).toEqual(['firing 1']);
   });
 
-  it('the outbox retries a receiver that is down with increasing delays, and sends it only the first notice', async () => {
+  it('while a receiver is down, the outbox retries only the first notice, with increasing delays', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -124,7 +124,7 @@ describe('outbox', () => {
     expect(await scene.rows()).toBe(1);
     await scene.deliver(24 * HOUR - SECOND);
     expect(await scene.rows()).toBe(1);
-    // The time limit of a day continues across restarts.
+    // A restart does not reset the time limit of a day.
     await scene.restart();
     await scene.deliver(SECOND);
     expect(await scene.rows()).toBe(0);
@@ -153,7 +153,7 @@ describe('outbox', () => {
     expect(scene.counts).toEqual({ 'hook sent': 2, 'hook failed': 3 });
   });
 
-  it('the outbox drops a rejected notice once its alert is resolved, and one that expires', async () => {
+  it('the outbox drops a rejected notice when its alert is resolved, and immediately if it has a fixed duration', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => REFUSED;
     const scene = await createOutboxScene([hook]);
@@ -197,7 +197,7 @@ describe('outbox', () => {
     ]);
   });
 
-  it('the outbox drops the oldest notices of a receiver above ten thousand', async () => {
+  it('the outbox drops the oldest notices of a receiver if more than ten thousand are queued', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -277,7 +277,7 @@ describe('replaced receivers', () => {
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
   });
 
-  it('a replaced receiver retries a rejected notice immediately', async () => {
+  it('the replacement of a receiver retries a rejected notice immediately', async () => {
     const [old, next] = [createReceiver('changes'), createReceiver('changes')];
     old.answer = () => REFUSED;
     const scene = await createOutboxScene([old]);

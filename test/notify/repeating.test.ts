@@ -24,7 +24,7 @@ function createScene() {
     receiver,
     counts,
     log,
-    /** Returns the notifications sent after `ms` with these alerts. */
+    /** Advances the clock by `ms` and repeats with these alerts. Returns the notifications that were sent. */
     async deliver(ms: number, ...now: readonly Notice[]) {
       notices = now;
       clock.pass(ms);

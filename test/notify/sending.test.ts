@@ -47,7 +47,9 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     log,
     start,
     alertsOf: (account: string) => parts.find(({ alerts }) => alerts.account === account)?.alerts,
-    /** Returns the notifications sent after `ms` with these active series, such as `firing a/k1`. */
+    /**
+     * Evaluates these active series after `ms` and delivers. Returns the notifications that were sent, such as `firing a/k1`.
+     */
     async run(next: Partial<typeof holding> = {}, ms = SECOND) {
       Object.assign(holding, next);
       const before = hook.notices.length;

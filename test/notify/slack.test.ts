@@ -84,7 +84,7 @@ describe('messages', () => {
     expect(slackBody([notice({ labels: { severity } })], group, '').attachments[0]?.color).toBe(color);
   });
 
-  it('a message lists firing alerts first and the number of unlisted alerts', () => {
+  it('a message lists firing alerts first and states the number of unlisted alerts', () => {
     const all = Array.from({ length: 40 }, (_, index) => notice({ status: index < 30 ? 'resolved' : 'firing' }));
     const body = slackBody(all, { ...group, left: 60 }, '');
     expect(body.text).toBe('[FIRING 10, RESOLVED 30] DlqGrowing account="production"');

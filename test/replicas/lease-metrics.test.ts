@@ -9,7 +9,10 @@ import type { RenewalResult, Replica, Replicas } from '../../src/store/store.ts'
 const NOTHING: RenewalResult = { gained: [], lost: [], excess: [] };
 const [self, other] = ['one', 'two'].map((id): Replica => ({ id, url: `http://${id}:10922`, since: 0 }));
 
-/** Creates replicas with these results of consecutive renewals; undefined if the database is unavailable. A renewal takes 20 ms. */
+/**
+ * Creates replicas whose consecutive renewals return these results. Undefined: the database is unavailable. A renewal takes 20
+ * ms.
+ */
 function scripted(turns: (RenewalResult | undefined)[]) {
   let [now, renewals] = [0, 0];
   const replicas: Replicas = {

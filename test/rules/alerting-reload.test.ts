@@ -101,7 +101,9 @@ async function setUp() {
     running.set(replica?.id ?? '', started);
     return started;
   }
-  /** Switches to a configuration like the supervisor: closes accounts that are not held, then configures and opens the rest. */
+  /**
+   * Switches to a configuration as the supervisor does: closes accounts that are not held, then configures and opens the rest.
+   */
   async function use(
     names: readonly string[],
     alerts: object,

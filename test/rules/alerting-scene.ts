@@ -132,7 +132,7 @@ export interface OutboxScene {
   outbox(): Outbox;
   /** Commits notices in a transaction of account a. */
   post(...notices: Notice[]): Promise<void>;
-  /** Sends due notices to every receiver after `ms`. */
+  /** Advances the clock by `ms` and sends due notices to every receiver. */
   deliver(ms?: number): Promise<void>;
   /** Starts a new process with the same store. */
   restart(receivers?: readonly Receiver[]): Promise<void>;
@@ -140,7 +140,7 @@ export interface OutboxScene {
   rows(): Promise<number>;
 }
 
-/** `firing`: alerts that currently fire. */
+/** Creates an outbox with these receivers. `firing`: returns the alerts that currently fire. */
 export async function createOutboxScene(
   receivers: readonly Receiver[],
   firing: () => readonly Notice[] = () => [],

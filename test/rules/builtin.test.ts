@@ -42,7 +42,7 @@ async function setUp() {
     });
   });
   let results: Results = {};
-  /** Returns the configured results of a kind from its first check only. */
+  /** Runs the checks. Only the first check of each kind returns the results configured for that kind. */
   const check = () =>
     runChecks(
       ACCOUNT_CHECKS.map((check, index) => {
@@ -136,7 +136,7 @@ describe('built-in alerts', () => {
     expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq');
   });
 
-  it('a built-in alert fires separately for each subject and ignores findings of lower severity', async () => {
+  it('a built-in alert fires separately for each subject and ignores findings with a lower severity than its own', async () => {
     const { run } = await setUp();
     const finding = (subject: string, more: object = {}) => ({ subject, text: `Key ${subject}.`, ...more });
     expect(await run({ paused_with_backlog: [finding('a', { severity: 'info' }), finding('b')] })).toBe(

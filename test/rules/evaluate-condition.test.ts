@@ -11,7 +11,10 @@ const NOW = Date.UTC(2026, 5, 1);
 
 type Values = Readonly<Record<string, number>>;
 
-/** Creates evidence of series with one label `x`. `firsts`: values at the start of the window; `~` marks a later start. */
+/**
+ * Creates evidence of series with one label `x`. `firsts`: values at the start of the window; a name that ends with `~` marks a
+ * series that starts later.
+ */
 function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: Readonly<Record<string, Values>>) {
   const requested: unknown[] = [];
   const evidence: AlertEvidence = {
@@ -82,7 +85,7 @@ describe('ratio', () => {
     expect(resultOf(when(), evidence(2, 19))).toEqual([]);
     expect(resultOf(when({ above: 0, atLeast: 1 }), evidence(0, 0))).toEqual([]);
   });
-  it('ratio counts a series that appears within the window from its first value', () => {
+  it('for a series that appears within the window, ratio counts the increase since its first value', () => {
     const late = evidenceOf({ p: { a: 30 }, w: { a: 100 } }, { p: { 'a~': 28 }, w: { a: 80 } });
     expect(resultOf(when(), late)).toEqual([{ labels: {}, value: 0.1 }]);
   });

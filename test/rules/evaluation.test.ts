@@ -107,7 +107,7 @@ describe('account evaluation', () => {
     await scene.start();
     expect(scene.phases()).toBe('a firing, b pending');
     expect(await scene.run('?', 5 * MINUTE)).toBe('');
-    // b held for one second before the restart; the first evaluation after it adds no time.
+    // b held for one second before the restart; the first evaluation after the restart adds no time.
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('firing b');
@@ -161,13 +161,13 @@ describe('account evaluation', () => {
     expect(scene.log.lines.filter(({ message }) => message.includes('not stored'))).toHaveLength(1);
     scene.outbox.store.isFull = false;
     await scene.run('a=1 b=1');
-    // The notice of b is queued, the notice of a was sent.
+    // The notice of b is queued; the notice of a was sent.
     expect((await scene.outbox.store.scan('acme', 'alerts/outbox/')).size).toBe(1);
     await scene.start();
     expect(scene.phases()).toBe('a firing, b firing');
   });
 
-  it('the evaluation evaluates all other rules if one rule throws', async () => {
+  it('the evaluation continues with all other rules if one rule throws', async () => {
     const scene = await createScene(rule('Broken'), rule('Big'));
     await scene.run('a=1');
     const sent = await scene.run(name => {

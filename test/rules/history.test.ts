@@ -23,7 +23,7 @@ it('a history returns the first value of each series in the window once the hist
   expect(history.firsts(HOUR + 60_000)?.get('a')?.value).toBe(60_000);
 });
 
-it('a history accepts a point that is up to a fifth of the interval early, because of jitter', () => {
+it('a history accepts a point that is early by up to a fifth of the interval, to allow for jitter', () => {
   const firstAfter = (early: number) => {
     const history = createHistory(HOUR);
     for (const at of [0, early, 60_000, HOUR + early]) history.record(at, new Map([['at', at]]));
@@ -57,7 +57,7 @@ it('a history stores a long window in few points and returns the last point at o
           if (first) {
             expect(first.isAtStart).toBe(true);
             expect(first.value).toBeLessThanOrEqual(at - over);
-            // At most one point and two evaluations (20 s each) older than the start of the window.
+            // The value is older than the start of the window by at most one point and two evaluations (20 s each).
             expect(first.value).toBeGreaterThan(at - over - over / 120 - 40_000);
           } else expect(at - over).toBeLessThan(gaps[0] as number);
         }
@@ -113,7 +113,7 @@ describe('history from an earlier process', () => {
     ]);
   });
 
-  it('restored history is used across a counter reset, but not across a decrease of a gauge', () => {
+  it('restored history counts the increase before a counter reset, but takes the decrease of a gauge as it is', () => {
     for (const isCounter of [true, false]) {
       const history = createHistory(HOUR, isCounter);
       history.restore([known(-59 * MINUTE, 10), known(-58 * MINUTE, 30), known(-57 * MINUTE, 4)]);

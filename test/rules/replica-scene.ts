@@ -27,7 +27,7 @@ export interface TestReplica {
   tick(): Promise<void>;
   /** Stops at the step with this number. There is a step before and after each commit and after each request. */
   stopAt(step: number): void;
-  /** Continues after the stop. Resolves when that tick has ended. */
+  /** Continues after the stop. Resolves when the interrupted tick has ended. */
   wake(): Promise<void>;
   readonly isStopped: boolean;
   /** Number of steps so far. */

@@ -101,7 +101,7 @@ describe('alerts across takeovers', () => {
   );
 
   it.each([2, 3, 5])(
-    'an alert is sent exactly once if the account moves back and forth every %i ticks',
+    'each notice of an alert is sent exactly once if the account moves back and forth every %i ticks',
     async every => {
       const scene = createReplicaScene();
       const replicas = [scene.join('one'), scene.join('two')];

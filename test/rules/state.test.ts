@@ -69,7 +69,10 @@ describe('alert states', () => {
   });
 });
 
-/** Sequence of evaluations with the result, the time since the previous one, a step of the wall clock, and a restart before it. */
+/**
+ * Sequences of evaluations, each with its result, the time since the previous evaluation, and the wall-clock step and restart
+ * that precede it.
+ */
 const steps = fc.array(
   fc.record({
     holds: fc.constantFrom<Holds>(T, T, T, T, F, F, U),
@@ -84,7 +87,7 @@ const durations = fc.record({
   keepFiringFor: fc.integer({ min: 0, max: 60 }).map(seconds => seconds * SECOND),
 });
 
-it('an alert fires after positive evaluations for `for` and resolves after negative ones for keepFiringFor, even across restarts', () => {
+it('an alert fires once its condition has held for `for` and resolves once it has been false for keepFiringFor, even across restarts', () => {
   let fired = 0;
   fc.assert(
     fc.property(durations, steps, (durations, steps) => {

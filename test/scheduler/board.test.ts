@@ -72,7 +72,7 @@ describe('board', () => {
     expect(round()).toMatchObject({ stale: false, success: true, consecutiveFailures: 0, dataAt: 1000 });
   });
 
-  it('the board withdraws data after withdrawAtMost if that is shorter, but never before the data is stale', () => {
+  it('the board withdraws data after withdrawAtMost if that is shorter than withdrawAfter, but never before the data is stale', () => {
     const hourly = slotWith(60 * MINUTE);
     hourly.succeed();
     hourly.at(180);

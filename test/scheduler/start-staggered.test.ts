@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { startStaggered } from '../../src/scheduler/start-staggered.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
-/** Starts `takes.length` items with these durations (ms), three concurrently, with a timeout of 1000 ms each. */
+/** Starts one item for each duration in `takes` (ms), at most three concurrently, with a timeout of 1000 ms each. */
 function setUp(takes: readonly number[]) {
   const clock = createManualClock();
   const stop = new AbortController();

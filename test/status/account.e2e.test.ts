@@ -20,7 +20,7 @@ function fill({ emulator: { state }, clock }: ViewScene): void {
   state.setWaitlist(HOSTILE, 3);
 }
 
-/** Adds the events of a message delivered at the second attempt and of a failed one. */
+/** Adds the events of a message that is delivered on the second attempt and of a message that fails. */
 function addEvents({ emulator: { state }, clock }: ViewScene): void {
   for (const [index, status] of (['created', 'active', 'error', 'retry', 'active', 'delivered'] as const).entries()) {
     state.addEvent({

@@ -57,7 +57,7 @@ const DIALECTS: readonly Partial<Dialect>[] = [
 ];
 
 describe.each(DIALECTS)('with the dialect %j', dialect => {
-  it('look-ups return dead letters, events and the timeline of a message that match their schemas', async () => {
+  it('look-ups of dead letters, events and the timeline of a message return results that match their schemas', async () => {
     const { url, state } = await emulateEmpty({ token: TOKEN, dialect });
     const now = Date.now();
     for (let age = 1; age <= 120; age += 1) {
@@ -195,7 +195,7 @@ it.each(['1960-01-01', '99999999999d'])('a look-up sends the time %s, which is b
   expect(service.requests).toEqual([expect.stringMatching('[?&]fromDate=0&')]);
 });
 
-it('a look-up ends at the deadline if the service does not respond, and continues with the next look-up', async () => {
+it('a look-up ends at the deadline if the service does not respond, and the next look-up then runs', async () => {
   let calls = 0;
   const service = await serve((_request, response) => {
     calls += 1;

@@ -141,7 +141,10 @@ describe('overview', () => {
   });
 });
 
-/** Creates accounts with a changeable number each. Counts the computations of each row, which take `takes` milliseconds. */
+/**
+ * Creates accounts, each with a number that can be changed. Counts the computations of each row, which take `takes`
+ * milliseconds.
+ */
 function scene(count: number, takes = 0) {
   const config = { accounts: [{ name: 'a', baseUrl: 'http://localhost', token: 'x' }] };
   const [settings] = loadedFrom(config).config.accounts;

@@ -49,7 +49,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
 }
 
 describe('service discovery with replicas', () => {
-  it('service discovery returns one target per account, at its holder, from any replica', async () => {
+  it('service discovery of any replica returns one target per account, which is the holder of the account', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.moveTo(one.self);
     const targets = await one.targets();

@@ -13,7 +13,7 @@ import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '..
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
 
-/** Returns the recent changes of series with these values, each recorded this many minutes ago. */
+/** Returns the recent changes of the series, whose values were each recorded the given number of minutes ago. */
 function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>) {
   const recent = (name: string, over: number): Point[] => {
     const points = (series[name] ?? []).map(([ago, value]) => ({ at: NOW - ago * MINUTE, value }));
@@ -185,7 +185,7 @@ describe('waitlists', () => {
     ]);
   });
 
-  it('the hundred largest waitlists have a row', () => {
+  it('only the hundred largest waitlists have a row', () => {
     const many = Array.from({ length: 150 }, (_, index) => ({ key: `key-${index}`, waitlistSize: index }));
     const { rows, waiting } = flowControlView(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
     expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);

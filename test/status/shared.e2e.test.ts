@@ -241,7 +241,7 @@ describe('accounts owned by another replica', () => {
 describe('explanations for accounts of another replica', () => {
   const never = new AbortController().signal;
 
-  /** Starts two replicas and a server that replaces the one of alpha's holder. `answer` responds to its requests. */
+  /** Starts two replicas and a server that stands in for alpha's holder. `answer` responds to its requests. */
   async function startPeer(answer: (response: ServerResponse) => unknown) {
     const replicas = await startTwoReplicas({ autoCancel: AUTO_CANCEL });
     const requests: IncomingMessage[] = [];

@@ -149,7 +149,7 @@ describe('processes killed with SIGKILL', () => {
     expect((await (await openAttached()).scan('a', '')).size).toBe(10);
   });
 
-  it('commits of an agent that is killed stay readable and writable for attached stores and the next agent', async () => {
+  it('the store of an agent that is killed stays readable and writable for attached stores and the next agent', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('a', row('agent'));

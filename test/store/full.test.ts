@@ -19,7 +19,7 @@ describe('full disks', () => {
   });
 
   it('a full disk rejects only the commit that does not fit; the next one that fits succeeds', async () => {
-    // Limits files of this process to 4096 blocks: 2 or 4 MB, depending on the shell's block size.
+    // Limit each file of the remote process to 4096 blocks: 2 or 4 MB, depending on the shell's block size.
     const remote = startRemote('ulimit -S -f 4096');
     await remote.open(path);
     await remote.commit('a', row('before', 1000));
@@ -47,7 +47,7 @@ describe('full disks', () => {
     const remote = startRemote(`mount -t tmpfs -o size=6m tmpfs ${folder}`, UNSHARED);
     await remote.open(path);
     const filler = join(folder, 'filler');
-    // Leaves space for about two megabytes of WAL, and for copying them into the database file later.
+    // Leave about two megabytes for the WAL. Removing the filler later frees enough space to copy them into the database file.
     await remote.fill(filler, 4 * MB);
     const keys: string[] = [];
     let refusal: unknown;

@@ -17,8 +17,8 @@ for (let n = Number(first); ; ) {
   const together = 1 + (n % 5);
   const commits = Array.from({ length: together }, async (_, index) => {
     const number = n + index;
-    // Values have many sizes, up to a hundred pages, so that the process is killed during a write. Old rows are
-    // deleted so that pages are reused.
+    // Vary the size of values, up to a hundred pages, so that the process is likely to be killed during a write. Delete old
+    // rows, so that pages are reused.
     const value = `${number} ${'x'.repeat((number * 7919) % 400_000)}`;
     await store.commit('a', [
       { key: `left/${number}`, value },

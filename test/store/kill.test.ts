@@ -55,7 +55,7 @@ describe('processes killed with SIGKILL', () => {
         .sort((a, b) => a - b);
       const newest = numbers.at(-1) ?? -1;
       expect(newest).toBeGreaterThanOrEqual(acknowledged);
-      // Exactly the newest fifty without a gap: each commit's additions and removals were written together.
+      // Exactly the newest fifty commits remain, without a gap: each commit's additions and removals were written together.
       const oldest = Math.max(0, newest - 49);
       expect(numbers).toEqual(Array.from({ length: newest - oldest + 1 }, (_, n) => oldest + n));
       for (const number of numbers) {

@@ -15,7 +15,7 @@ import { createTestLog } from '../support/silent.ts';
 export const LEASE = 600_000;
 const SCHEMA = 'delivery_watch';
 
-/** Failure injected into a statement of a renewal. */
+/** Failure injected into a lease statement. */
 export type Mishap = 'never sent' | 'response lost' | 'executed later';
 
 /** A replica that opens and closes accounts like an agent. */
@@ -24,7 +24,7 @@ export interface TestReplica {
   readonly store: Store;
   readonly replicas: Replicas;
   readonly log: ReturnType<typeof createTestLog>;
-  /** Failure injected into one of the next lease statements, after `after` others. */
+  /** Failure to inject into a lease statement, after `after` other lease statements. */
   mishap: { kind: Mishap; after: number } | undefined;
   /** Accounts that were gained and not released. */
   readonly open: Set<string>;

@@ -10,7 +10,7 @@ import { createTestReplicas, LEASE, type Mishap, type TestReplica, type TestRepl
 const POOL = [NO_ACCOUNT, ...Array.from({ length: 11 }, (_, n) => `account-${n}`)];
 const STEPS = 250;
 const MISHAPS: readonly Mishap[] = ['never sent', 'response lost', 'executed later'];
-/** Maximum number of restarts per run: each takes a second. */
+/** Maximum number of server restarts per run. Each takes a second. */
 const RESTARTS = 2;
 
 /** Performs random events on replicas. `check` verifies the invariants after each step. */
@@ -165,7 +165,7 @@ class Course {
     for (const [account, value] of this.written) expect(found.get(account)).toBe(value);
   }
 
-  /** Stops injecting failures. Checks that afterwards every account is held, and that accounts are shared evenly and writable. */
+  /** Stops injecting failures. Checks that every account is then held and writable, and that accounts are shared evenly. */
   async finish(): Promise<void> {
     await this.start();
     this.accounts = POOL;

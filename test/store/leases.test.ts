@@ -199,7 +199,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       await one.replicas.release(lost);
     });
 
-    it('a paused replica regains no account before it has closed it', async () => {
+    it('a paused replica does not regain an account until it has closed that account', async () => {
       const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
       for (let n = 0; n < 4; n += 1) {
         await cluster.pass(INTERVAL);
@@ -304,7 +304,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   describe('slow database', () => {
     const lock = `SELECT FROM ${SCHEMA}.replicas FOR UPDATE`;
 
-    it('a slow database fails a renewal in time without changing leases', async () => {
+    it('a renewal fails in time if the database is slow, and changes no lease', async () => {
       const one = await cluster.start('one', { connect: 5000, statement: 300 });
       await one.renew(ALL);
       const before = one.epochOf('a');
@@ -332,7 +332,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.replicas.remaining('a')).toBeGreaterThan(0);
     });
 
-    it('a replica renews its own leases before it takes over accounts if the database is slow', async () => {
+    it('if the database is slow, a replica renews its own leases before it takes over accounts', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       await two.replicas.leave();
       const end = await leaveOpen(lock);
@@ -350,7 +350,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     it('a replica takes over no accounts if it could not renew its own leases', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
-      // The lease of one has expired by the database's clock, but two has not renewed for as long either.
+      // By the database's clock, the lease of `one` has expired. The last renewal of `two` is just as old.
       await cluster.pass(LEASE + 1);
       await two.renew(ALL);
       await cluster.pass(INTERVAL);
@@ -368,7 +368,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     await query(copy(`${SCHEMA}.leases`, 'saved_leases'));
     await query(copy(`${SCHEMA}.replicas`, 'saved_replicas'));
     const [account = ''] = [...one.open].filter(Boolean);
-    // Moves the account to the other replica and back; the saved tables do not contain this.
+    // Move the account to the other replica and back. The saved tables predate these moves.
     await one.replicas.release([account]);
     one.open.delete(account);
     await settle([one, two]);

@@ -16,7 +16,7 @@ describe('lock on the SQLite file', () => {
     path = join(newFolder(), 'new', 'rows.db');
   });
 
-  it('only one process uses the file; the next one can open it once it is closed', async () => {
+  it('only one process can have the file open; another can open it after the first has closed it', async () => {
     const [first, second] = [startRemote(), startRemote()];
     await first.open(path);
     await expect(second.open(path)).rejects.toMatchObject(LOCKED);

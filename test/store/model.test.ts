@@ -9,8 +9,8 @@ import { newFolder } from '../support/folder.ts';
 import { runs } from '../support/runs.ts';
 
 /**
- * Few keys that share prefixes, made of characters that sort or match differently across engines, plus some random
- * ones.
+ * Keys from a small set that share prefixes, made of characters that sort or match differently across engines, plus some random
+ * keys.
  */
 const key = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: fc.constantFrom('a', 'A', '%', '_', '\0', '/'), maxLength: 3 }) },
@@ -75,7 +75,7 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
 describe('prefix ends', () => {
   const compare = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-  it('the end of a prefix separates texts with the prefix from greater ones, compared by bytes', () => {
+  it('compared by bytes, texts with a prefix lie between the prefix and its end, and no other texts do', () => {
     fc.assert(
       fc.property(key, key, (prefix, text) => {
         const end = endOfPrefix(prefix);

@@ -86,7 +86,7 @@ it.each([
   ['postgres://[::1]/d', undefined],
   ['postgres:///d?host=/var/run/postgresql', undefined],
 ])(
-  'a configuration warns about store.url %s if it does not verify the certificate of a remote host: %s',
+  'parseConfig warns about store.url %s if it does not verify the certificate of a remote host: %s',
   (url, warning) => {
     const text = JSON.stringify({
       store: { kind: 'postgres', url: { env: 'URL' } },

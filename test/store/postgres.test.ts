@@ -176,7 +176,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
     onTestFinished(() => other.close());
     await store.commit('a', row('k', 'ours'));
     expect(await reasonOf(other.commit('a', row('k', 'theirs')))).toBe('not_held');
-    // This replica has not yet detected the loss of its lease.
+    // Increase the epoch, as a takeover does. This replica has not yet detected the loss of its lease.
     await postgres().query('UPDATE delivery_watch.leases SET epoch = epoch + 1', new URL(url).pathname.slice(1));
     const [ofAccount, agentWide] = await Promise.all([
       reasonOf(store.commit('a', row('k', 'late'))),

@@ -26,7 +26,7 @@ beforeEach(() => {
   path = join(folder, 'rows.db');
 });
 
-/** Returns the hashes of all files in the folder, except the lock, the shared memory and an empty WAL. */
+/** Returns the name and hash of each file in the folder, except the lock file, the shared-memory file and an empty WAL. */
 const contents = () =>
   readdirSync(folder)
     .filter(name => !/-(lock|shm)$/.test(name) && !(name.endsWith('-wal') && statSync(join(folder, name)).size === 0))
@@ -110,7 +110,7 @@ describe('refused files', () => {
     },
   );
 
-  it('openSqliteStore refuses a newer schema, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses a file with a newer schema, and leaves it unchanged', async () => {
     await makeStore(path);
     const db = new DatabaseSync(path);
     db.exec('PRAGMA user_version = 1000');
@@ -118,7 +118,7 @@ describe('refused files', () => {
     await expectRefusal('newer', /written by a newer version \(schema 1000, this version has \d+\): run that version/);
   });
 
-  it('openSqliteStore refuses an older schema, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses a file with an older schema, and leaves it unchanged', async () => {
     await makeStore(path);
     const db = new DatabaseSync(path);
     db.exec('PRAGMA user_version = 1');
@@ -132,14 +132,14 @@ describe('refused files', () => {
   it.each([
     ['with tables', 'CREATE TABLE theirs (id INTEGER)'],
     ['with a schema number', 'PRAGMA user_version = 1'],
-  ])('openSqliteStore refuses the database of another program %s, and leaves it unchanged', async (_what, sql) => {
+  ])('openSqliteStore refuses another program’s database %s, and leaves it unchanged', async (_what, sql) => {
     const db = new DatabaseSync(path);
     db.exec(sql);
     db.close();
     await expectRefusal('foreign', /database of another program: set store\.path/);
   });
 
-  it('openSqliteStore refuses a database of this program without its table, and leaves it unchanged', async () => {
+  it('openSqliteStore refuses its own database if the table is missing, and leaves it unchanged', async () => {
     await makeStore(path);
     const db = new DatabaseSync(path);
     db.exec('DROP TABLE rows');
@@ -147,7 +147,7 @@ describe('refused files', () => {
     await expectRefusal('corrupt', /no such table/);
   });
 
-  it('openSqliteStore refuses a folder in place of the file', async () => {
+  it('openSqliteStore refuses a path that names a folder', async () => {
     mkdirSync(path);
     await expect(openSqliteStore({ path })).rejects.toMatchObject({
       reason: 'path',
@@ -162,7 +162,7 @@ describe('refused files', () => {
     }
   });
 
-  it('openSqliteStore refuses a file name that is too long, and a broken link', async () => {
+  it('openSqliteStore refuses a file name that is too long, and a dangling symbolic link', async () => {
     await expect(openSqliteStore({ path: join(folder, 'x'.repeat(300)) })).rejects.toMatchObject({ reason: 'path' });
     symlinkSync(join(folder, 'nothing'), path);
     await expect(openSqliteStore({ path })).rejects.toMatchObject({ reason: 'path' });
@@ -184,7 +184,7 @@ describe('refused files', () => {
     await expect(remote.open(path)).rejects.toMatchObject(readonly);
     await expect(remote.open(join(folder, 'other.db'))).rejects.toMatchObject(readonly);
     await expect(remote.open(join(folder, 'below', 'rows.db'))).rejects.toMatchObject(readonly);
-    // Also allows the folder to be removed after the test.
+    // Leave only the database file read-only. This also allows the folder to be removed after the test.
     chmodSync(folder, 0o777);
     chmodSync(`${path}-lock`, 0o666);
     chmodSync(path, 0o444);

@@ -11,7 +11,7 @@ export interface RemoteCalls {
   openAttached(path: string): Promise<void>;
   scan(account: string, prefix: string): Promise<[key: string, value: string][]>;
   commit(account: string, changes: readonly Change[]): Promise<void>;
-  /** Runs the commits concurrently and returns `done` or the reason of the failure for each. */
+  /** Runs the commits concurrently. Returns, for each commit, `done` or the reason for its failure. */
   commitTogether(account: string, commits: readonly (readonly Change[])[]): Promise<string[]>;
   close(): Promise<void>;
   /** Holds the write lock until `unlock`. */

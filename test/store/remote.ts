@@ -13,8 +13,8 @@ export interface Remote extends RemoteCalls {
 const CHILD = fileURLToPath(new URL('./remote-child.ts', import.meta.url));
 
 /**
- * Opens a store in a separate process. `setUp` is shell text that runs before it in the same process, so its limits
- * and mounts apply to the store. `wrap` is a command that runs the shell. The process ends with the test.
+ * Starts a process that can open a store. `setUp` is shell code that runs first in the same process, so its limits and mounts
+ * apply to the store. `wrap` is a command that runs the shell. The process is killed after the test.
  */
 export function startRemote(setUp = 'true', wrap: readonly string[] = []): Remote {
   const line = [...wrap, 'sh', '-c', `${setUp} && exec "$0" "$1"`, process.execPath, CHILD];

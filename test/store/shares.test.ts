@@ -96,8 +96,8 @@ class Cluster {
   }
 
   /**
-   * Minimum number of moves for an even distribution if all have the same configuration: the most loaded replicas
-   * keep the remainder.
+   * Returns the minimum number of moves to an even distribution, if all replicas have the same configuration. The most loaded
+   * replicas keep the remainder of the division.
    */
   leastMoves(): number {
     const accounts = new Set([...this.configs.values()].flatMap(each => [...each]));

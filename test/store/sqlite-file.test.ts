@@ -94,7 +94,7 @@ describe('sqlite file', () => {
     expect(statSync(`${path}-wal`).size).toBeLessThan(17 * 2 ** 20);
   });
 
-  it('the file is scanned by its primary key', async () => {
+  it('a scan uses the primary key', async () => {
     const path = join(newFolder(), 'rows.db');
     await open(path);
     const db = new DatabaseSync(path, { readOnly: true });
@@ -132,13 +132,13 @@ describe('sqlite file', () => {
     expect(await (await open(join(folder, 'link.db'))).scan('a', '')).toEqual(new Map([['k', 'v']]));
   });
 
-  it('a file whose WAL is cut off contains the first commits, each complete', async () => {
+  it('a file with a truncated WAL contains only the oldest commits, each complete', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);
     const commits = 12;
     for (let n = 1; n <= commits; n += 1) {
-      // Values have many sizes, so that some take one page and some many.
+      // Vary the size of values, so that some take one page and others take many.
       const value = `${n} ${'x'.repeat((n * 7919) % 30_000)}`;
       const keys = ['left', 'right', `own ${n}`];
       await store.commit(

@@ -20,7 +20,7 @@ export interface Agent {
   launch(): CliProcess;
   /** Stops the agent. Returns the exit code, or the signal that ended it. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
-  /** Returns the body of a response. */
+  /** Requests a path and returns the response body. */
   get(path: string): Promise<string>;
   scrape(): Promise<Scrape>;
   /** Returns the value of the first sample in /metrics with this name and at least these labels. */

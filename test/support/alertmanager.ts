@@ -7,7 +7,7 @@ import { eventually } from './eventually.ts';
 import { newFolder } from './folder.ts';
 import { freePort } from './prometheus.ts';
 
-/** Name of the program in Debian. */
+/** Name of Alertmanager's executable in Debian. */
 export const ALERTMANAGER = 'prometheus-alertmanager';
 
 export interface AlertmanagerAlert {
@@ -37,8 +37,8 @@ const notifyImmediately = (webhookUrl: string) => ({
 });
 
 /**
- * Starts a real Alertmanager with an empty store, which is stopped after the test. By default it sends each alert to
- * the webhook immediately.
+ * Starts a real Alertmanager with an empty store; it is stopped after the test. By default, it sends each alert to the webhook
+ * immediately.
  */
 export async function startAlertmanager(
   webhookUrl: string,

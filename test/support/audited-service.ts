@@ -130,7 +130,7 @@ export function createAuditedService(options: AuditedOptions): AuditedService {
   };
 }
 
-/** Reads the emulated service's data and maps rows like the client. */
+/** Returns a reader that reads the emulated service's data and maps rows as the client does. */
 function readerOf(state: EmulatorState): Reader {
   return {
     async *eventPages({ fromDate: from = 0, toDate: to = 0 }) {

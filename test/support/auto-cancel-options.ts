@@ -5,7 +5,7 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** A rule in configuration format with defaults for values that the tests ignore. */
+/** Returns a rule in configuration format, with defaults for values that the tests ignore. */
 export const rule = (name: string, more: object = {}) => ({
   name,
   match: { label: { in: ['x'] } },

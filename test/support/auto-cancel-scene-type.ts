@@ -36,7 +36,7 @@ export interface Scene {
   readonly messages: Map<string, string>;
   /** Time of the newest event by message; undefined if the log is unreadable. */
   readonly events: Map<string, number | undefined>;
-  /** Requests to the service with their priority. */
+  /** Read requests to the service, each with its priority: for example, `look dlq`. */
   readonly asked: string[];
   /** Called during each request. `what`: the request, as in `asked`. */
   onAsked: (what: string, messageId: string) => unknown;
@@ -58,13 +58,13 @@ export interface Scene {
   readonly unknownAlerts: Set<string>;
   /** Hash of the rules, read by a process when it starts. */
   policy: string;
-  /** Clock skew to the service (ms), or undefined if unknown. */
+  /** Clock skew relative to the service (ms); undefined if unknown. */
   clockSkew: number | undefined;
   isFresh: boolean;
   eventsAreFresh: boolean;
   isPartial: boolean;
   hasFacts: boolean;
-  /** Ids of sent cancels. */
+  /** Ids for which a cancel was sent. */
   readonly sent: string[];
   /** Called while a cancel waits for the request budget. */
   onTurn: (id: string, signal: AbortSignal) => unknown;
@@ -78,7 +78,9 @@ export interface Scene {
   autoCancel(): AccountAutoCancel;
   /** Returns all callbacks of the last walk. */
   sightings(): readonly CallbackSighting[];
-  /** Executes an order as a separate process would, and runs the agent. Returns `obeyed` or the reason for a refusal. */
+  /**
+   * Gives an order as a separate process would, while the agent serves orders. Returns `obeyed` or the reason for a refusal.
+   */
   order(order: Order): Promise<string>;
   pause(): Promise<string>;
   resume(): Promise<string>;

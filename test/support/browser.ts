@@ -9,7 +9,7 @@ export const hasChromium = requireProgram('chromium');
 
 const TIMEOUT_MS = 60_000;
 
-/** Source text that is evaluated in the page, so that no DOM types are needed. */
+/** Source code that the page evaluates. It is text, so that no DOM types are needed. */
 const OVERFLOWING = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth <= clientWidth) return [];

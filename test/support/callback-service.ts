@@ -47,7 +47,7 @@ export function createCallbackService({
   const random = createRandom(seed + 7);
   /** Times from which callbacks are reported as cancelled. */
   const cancelledAt = new Map<Callback, number>();
-  /** Callbacks of which a cancel was lost. No further cancel of them is lost. */
+  /** Callbacks for which a cancel was lost. Their later cancels are not lost. */
   const unlucky = new Set<Callback>();
   const heard: Heard[] = [];
   const known = new Map<string, Callback>(callbacks.map(callback => [callback.dlqId, callback]));

@@ -31,7 +31,7 @@ export interface Counts {
   timed: number;
 }
 
-/** Creates a real client of `baseUrl`. By default it skips waits and has an unlimited budget. */
+/** Creates a real client for `baseUrl`. By default, it skips waits and has an unlimited budget. */
 export function createTestClient(
   baseUrl: string,
   overrides: Partial<UpstreamClientDeps> & { connectTimeout?: number } = {},

@@ -7,7 +7,7 @@ type Work = 'open' | 'start' | 'request' | 'commit' | 'lingering request';
 export interface Incarnation {
   readonly number: number;
   readonly name: string;
-  /** Identifies the account of the service, also after a rename. */
+  /** Identifies the account of the service, even after a rename. */
   readonly token: string;
   readonly opening: Opening;
   readonly work: Set<{ readonly kind: Work }>;

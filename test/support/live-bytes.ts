@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Returns the bytes used by the heap and by array buffers after a garbage collection. */
+/** Collects garbage, and returns the number of bytes used by the heap and by array buffers. */
 export function liveBytes(): number {
   setFlagsFromString('--expose-gc');
   const collectGarbage: () => void = runInNewContext('gc');

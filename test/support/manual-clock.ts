@@ -17,7 +17,7 @@ export async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise<void>(resolve => setImmediate(resolve));
 }
 
-/** Creates a clock that only `advance` moves. */
+/** Creates a clock that moves only when `advance` is called. */
 export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let time = 0;
   const sleeping = new Set<Sleeper>();
@@ -27,7 +27,7 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
     return next;
   };
   return {
-    // Whole milliseconds, like the system clock.
+    // Return whole milliseconds, as the system clock does.
     now: () => Math.floor(start + time),
     monotonic: () => time,
     sleep(ms, signal) {

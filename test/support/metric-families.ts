@@ -1,6 +1,6 @@
 import protobuf from 'protobufjs';
 
-/** Prometheus exposition messages, a subset of metrics.proto in prometheus/client_model. */
+/** Messages of Prometheus's protobuf exposition format: a subset of metrics.proto in prometheus/client_model. */
 const METRICS_PROTO = `
 syntax = "proto3";
 package io.prometheus.client;
@@ -88,7 +88,7 @@ export interface DecodedFamily {
   readonly metric: readonly DecodedMetric[];
 }
 
-/** Decodes length-delimited families independently of the writer. Throws if the bytes are invalid. */
+/** Decodes length-delimited families with code that is independent of the writer. Throws if the bytes are invalid. */
 export function decodeFamilies(bytes: Uint8Array): DecodedFamily[] {
   const type = protobuf.parse(METRICS_PROTO).root.lookupType('io.prometheus.client.MetricFamily');
   const reader = protobuf.Reader.create(bytes);
@@ -101,7 +101,7 @@ export function decodeFamilies(bytes: Uint8Array): DecodedFamily[] {
   return families;
 }
 
-/** Formats a series name with its labels. */
+/** Returns a unique key for a series: its name and labels as JSON. */
 function seriesOf(name: string, labels: readonly LabelPair[]): string {
   return JSON.stringify([name, ...labels.map(({ name, value }) => [name, value])]);
 }

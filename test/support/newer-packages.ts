@@ -5,8 +5,8 @@ import { join } from 'node:path';
 const USUAL = '/opt/newer-packages';
 
 /**
- * Returns the path of a program of the next Debian release, in the folder NEWER_PACKAGES or in the usual one. If it is missing,
- * reports on stderr that tests are skipped and returns undefined, or throws if REQUIRE_E2E is 1. For
+ * Returns the path of a program from the next Debian release, in the folder that NEWER_PACKAGES names or in the usual one. If
+ * it is missing, reports on stderr that tests are skipped and returns undefined, or throws if REQUIRE_E2E is 1. Use it with
  * `test.skipIf(program === undefined)`.
  */
 function find(name: string): string | undefined {

@@ -117,7 +117,9 @@ export function decodeMetrics(body: Buffer): ReceivedPoint[] {
   );
 }
 
-/** Formats points as in the text format: `name{labels}` with sorted labels, and the value. */
+/**
+ * Returns values by series, split into series as in the text format. A key is the name followed by the sorted labels (JSON).
+ */
 export function linesOf(points: readonly ReceivedPoint[]): Map<string, number> {
   const lines = new Map<string, number>();
   const add = (name: string, labels: Readonly<Record<string, string>>, value: number) =>

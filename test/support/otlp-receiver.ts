@@ -60,7 +60,7 @@ const attributesOf = (pairs: readonly KeyValue[] = []) =>
 
 const ms = (nanos: string) => Number(BigInt(nanos) / 1000n) / 1000;
 
-/** Decodes the spans of a request. Protobuf's JSON mapping encodes ids in Base64, that of OTLP in hexadecimal digits. */
+/** Decodes the spans of a request. Protobuf's JSON mapping encodes ids in Base64; OTLP's mapping uses hexadecimal digits. */
 function decode(body: Buffer, contentType: string): ReceivedSpan[] {
   const isJson = contentType.startsWith('application/json');
   const message = isJson

@@ -14,13 +14,13 @@ export function factsOf(response: unknown, before: readonly string[] = []): Map<
   return new Map(Object.entries(response).flatMap(([key, value]) => [...factsOf(value, [...before, key])]));
 }
 
-/** Returns the values of a page that the response does not contain. */
+/** Returns those values on a page that the response does not contain. */
 export function foreignValues(page: string, response: unknown): string[] {
   const known = new Set(['', ...factsOf(response).values()]);
   return pageValues(page).filter(value => !known.has(value));
 }
 
-/** Returns paths of times and non-zero numbers that a page does not show. Exact only for a response of `distinct`. */
+/** Returns paths of times and non-zero numbers that a page does not show. Exact only for a response returned by `distinct`. */
 export function unshownFacts(page: string, response: unknown): string[] {
   const shown = new Set(pageValues(page));
   return [...factsOf(response)].flatMap(([path, value]) => (value === '0' || shown.has(value) ? [] : [path]));

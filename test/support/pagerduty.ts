@@ -32,10 +32,10 @@ export const alertEvent = z.discriminatedUnion('event_action', [
 
 export type AlertEvent = z.output<typeof alertEvent>;
 
-/** Largest documented event (bytes). */
+/** Documented maximum size of an event (bytes). */
 const MAX_BYTES = 512 * 1024;
 
-/** Starts a receiver of events, which is closed after the test. Responds as documented, or with `status` if it is set. */
+/** Starts an event receiver that is closed after the test. It responds as documented, or with `status` if that is set. */
 export async function startPagerduty(routingKey: string) {
   const pagerduty = {
     url: '',

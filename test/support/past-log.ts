@@ -55,8 +55,8 @@ const LIVES: readonly (readonly Step[])[] = [
 ];
 
 /**
- * Generates about `count` events of complete life cycles, evenly distributed from `start` to `end`. One host only
- * appears in the second half.
+ * Generates about `count` events of complete life cycles, evenly distributed from `start` to `end`. One host appears only in
+ * the second half.
  */
 function* pastEvents(count: number, start: number, end: number): Generator<PastEvent> {
   const messages = Math.floor((count / LIVES.flat().length) * LIVES.length);
@@ -182,7 +182,7 @@ interface Series {
 const nonZero = (increases: Iterable<readonly [string, number]>) =>
   Object.fromEntries([...increases].filter(([, value]) => value !== 0));
 
-/** Compares each minute and the total in Prometheus with the log. Returns the number of compared increases. */
+/** Compares the increases in Prometheus, per minute and in total, with the log. Returns the number of compared increases. */
 export async function checkPast(prometheus: Prometheus, { from, to, events, backfilled }: PastLog): Promise<number> {
   let compared = 0;
   for (const family of Object.keys(COMPARED)) {

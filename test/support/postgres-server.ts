@@ -21,7 +21,7 @@ import { freePort } from './prometheus.ts';
 /** A separate real PostgreSQL server on a free loopback port, independent of Debian's clusters. */
 export interface Postgres {
   readonly port: number;
-  /** Returns a URL with user and password; by default of the superuser. */
+  /** Returns a URL with a user and password. The default user is the superuser. */
   url(database: string, user?: string): string;
   /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
@@ -69,7 +69,9 @@ const SETTINGS = {
   log_timezone: 'UTC',
 };
 
-/** Returns the folder of the programs: Debian's newest version, or on PATH; undefined if missing. */
+/**
+ * Returns the folder of PostgreSQL's programs: Debian's newest version, or else a folder on PATH; undefined if there is none.
+ */
 function programs(): string | undefined {
   const version = (folder: string) => Number(folder.split('/').at(-2));
   const debian = globSync('/usr/lib/postgresql/*/bin').sort((one, other) => version(other) - version(one));
@@ -85,8 +87,8 @@ function programs(): string | undefined {
 }
 
 /**
- * Whether PostgreSQL is installed. If not, reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. For
- * `describe.skipIf(!postgresIsThere())`.
+ * Returns whether PostgreSQL is installed. If not, reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. Use
+ * it with `describe.skipIf(!postgresIsThere())`.
  */
 export function postgresIsThere(): boolean {
   if (programs()) return true;
@@ -96,7 +98,7 @@ export function postgresIsThere(): boolean {
   return false;
 }
 
-/** Returns the user to run the server: PostgreSQL does not run as root, so root uses the package's user. */
+/** Returns the user that runs the server. PostgreSQL does not run as root, so root uses the user `postgres`. */
 function identity(): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const line = readFileSync('/etc/passwd', 'utf8')
@@ -107,7 +109,7 @@ function identity(): { readonly uid?: number; readonly gid?: number } {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-/** Whether every user may traverse a folder and its parents. */
+/** Returns whether every user may traverse a folder and its parents. */
 const isOpen = (folder: string): boolean =>
   (statSync(folder).mode & 1) === 1 && (dirname(folder) === folder || isOpen(dirname(folder)));
 
@@ -149,7 +151,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
   const isRunning = () => server !== undefined && server.exitCode === null && server.signalCode === null;
 
   function cleanUp(): void {
-    // Send SIGQUIT, which also resumes paused processes: SIGKILL would leak shared memory.
+    // Send SIGQUIT, because SIGKILL would leak shared memory.
     if (isRunning()) signal('SIGQUIT');
     initializing?.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

@@ -18,7 +18,7 @@ export interface ReportedProblems {
 /** Time range of the event log that the demo reads at startup (ms). */
 const BACKFILL = 3_600_000;
 
-/** Default intervals. The demo polls every few seconds, which costs five times as much. */
+/** Default polling intervals. The demo polls every few seconds, which takes five times as much work. */
 export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '30s' } };
 
 /**
@@ -50,7 +50,7 @@ export function problemCourse(
     const { served } = await createServing(supervisor, base);
     const { running } = supervisor.state();
     const { signal } = new AbortController();
-    // No loop reads auto-cancel's brake here: this command reads it.
+    // Make auto-cancel read its brake, because no loop does so here.
     await served.command({ kind: 'resume', by: 'test', reason: 'start' }, signal);
     const reported: ReportedProblems[] = [];
     await drive(

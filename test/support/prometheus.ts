@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { atThisLoad } from './eventually.ts';
 
 /**
- * Whether a program is on PATH. If not, reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. For
- * `test.skipIf(!requireProgram('promtool'))`.
+ * Returns whether a program is on PATH. If not, reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. Use it
+ * with `test.skipIf(!requireProgram('promtool'))`.
  */
 export function requireProgram(name: string): boolean {
   const found = (process.env.PATH ?? '').split(delimiter).some(folder => {
@@ -44,9 +44,9 @@ export interface PrometheusOptions {
   readonly flags?: readonly string[];
   /** Prepares the data folder before the start. */
   readonly prepare?: (data: string) => Promise<void>;
-  /** Replaces the installed program. */
+  /** Program to run instead of `prometheus`. */
   readonly program?: string;
-  /** Replaces the arguments; `listen`: host and port. */
+  /** Returns the program's arguments, instead of those of Prometheus. `listen`: host and port. */
   readonly argumentsOf?: (place: { readonly file: string; readonly data: string; readonly listen: string }) => string[];
 }
 
@@ -64,7 +64,7 @@ export const asVictoriaMetrics = (program: string): Pick<PrometheusOptions, 'pro
     '-promscrape.config.strictParse=false',
     `-storageDataPath=${data}`,
     `-httpListenAddr=${listen}`,
-    // Behave like Prometheus: by default, samples are delayed by half a minute and names are not translated.
+    // Make VictoriaMetrics behave like Prometheus: by default, it delays samples by half a minute and does not translate names.
     '-search.latencyOffset=0s',
     '-search.disableCache',
     '-opentelemetry.usePrometheusNaming',

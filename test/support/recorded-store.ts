@@ -16,11 +16,14 @@ import { loadedFrom } from './view-scene.ts';
 
 export const ACCOUNT = 'acme';
 const [SECOND, MINUTE, HOUR] = [1000, 60_000, 3_600_000];
-/** Longer than by default, so that the simulation takes fewer steps. */
+/** Intervals (ms). They are longer than the defaults, so that the simulation takes fewer steps. */
 const INTERVALS = { act: 5 * SECOND, orders: 5 * SECOND, retry: 5 * SECOND };
 const START = Date.UTC(2026, 0, 1, 12);
 
-/** Rows of an SQLite store by account and key, and the schema of the file. Without lists, so that a diff has one row per line. */
+/**
+ * Rows of an SQLite store by account and key, and the schema of the file. It has no lists, so that a diff shows one row per
+ * line.
+ */
 interface RecordedStore {
   readonly schema: { readonly application: number; readonly version: number; readonly table: string };
   readonly rows: Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -57,7 +60,10 @@ export function writeStore(path: string, { schema, rows }: RecordedStore): void 
   db.close();
 }
 
-/** Starts a service whose rows are equal in each run. Recorded stores contain them: only add rows that change no recorded counter. */
+/**
+ * Starts a service that has the same rows in each run. Recorded stores contain these rows: add only rows that change no
+ * recorded counter.
+ */
 async function startService(clock: ManualClock) {
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });
   const { state } = emulator;
@@ -76,7 +82,10 @@ async function startService(clock: ManualClock) {
   state.setWaitlist('mail/send', 12);
   return {
     emulator,
-    /** Adds and removes dead letters; `isCancelled`: also sets the state of the failure callback that the agent cancels. */
+    /**
+     * Adds and removes dead letters. `isCancelled`: whether to also set the state of the failure callback that the agent
+     * cancels.
+     */
     change(isCancelled: boolean): void {
       state.addDlqEntry({ createdAt: START + SECOND, enteredAt: START + MINUTE, responseStatus: 500 });
       state.removeDlqEntry(removed);
@@ -85,7 +94,10 @@ async function startService(clock: ManualClock) {
   };
 }
 
-/** Starts an agent with the store at `path`. A later `now` continues a recorded store. Receivers other than `up` are unavailable before. */
+/**
+ * Starts an agent with the store at `path`. If `now` is later than the default, the agent continues a recorded store.
+ * Otherwise, receivers other than `up` are unavailable.
+ */
 export async function startRecorded(path: string, now = START) {
   const clock = createManualClock(now);
   const { emulator, change } = await startService(clock);
@@ -192,12 +204,12 @@ export async function createTracked(path: string): Promise<void> {
   const store = await openSqliteStore({ path });
   const changes = tracker.drainChanges().map(({ key, value }) => ({ key: `dlq/${key}`, value }));
   await store.commit(ACCOUNT, changes);
-  // Instead of a random key.
+  // Use a fixed key instead of a random one.
   await store.create('agent/key', 'A'.repeat(43));
   await store.close();
 }
 
-/** Counters that restart with the process. */
+/** Names of counters that are reset when the process restarts. */
 const OF_PROCESS = /^delivery_(watch_|auto_cancel_skipped_)/;
 
 /** Returns data of the agent's API: stored counters, alerts, failure callbacks, the journal and the history. */

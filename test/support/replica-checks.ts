@@ -27,7 +27,7 @@ const inOrder = (polls: readonly Poll[]) => polls.toSorted((one, other) => one.s
 interface Tenure {
   readonly replica: string;
   readonly from: number;
-  /** End of its last request. */
+  /** End of the replica's last request. */
   to: number;
 }
 
@@ -49,9 +49,9 @@ export interface OneAtATime {
 }
 
 /**
- * Checks that replicas never poll an account concurrently: no request starts before the previous replica's last one has
- * ended. The polling replica must not change more often than the account was gained (`epochs`, by account). Requests of
- * isolated replicas are ignored.
+ * Checks that replicas never poll an account concurrently: no request starts before the previous replica's last one has ended.
+ * An account's polling replica must not change more often than the account was acquired (`epochs`). Requests of isolated
+ * replicas are ignored.
  */
 export function checkOneAtATime(
   polls: readonly Poll[],
@@ -118,7 +118,7 @@ export interface ReceivedNotification {
   readonly start: number;
 }
 
-/** A notification sent within this time before an interruption may remain unmarked (ms). */
+/** Maximum time between sending and marking a notification (ms). An interruption within this time may leave it unmarked. */
 const MARKING = 10_000;
 
 /**

@@ -24,7 +24,7 @@ export interface StartedReplica {
 export function createReplicas(): {
   readonly database: SharedStore;
   readonly time: ManualClock;
-  /** `clock`: clock of the process. The agent is closed after the test. */
+  /** Starts an agent, which is closed after the test. `clock`: clock of its process. */
   start(id: string, config: object, clock?: Clock): Promise<StartedReplica>;
 } {
   const time = createManualClock();

@@ -1,4 +1,4 @@
-/** Extracts code from the runbooks and determines its kind, because operators copy it. */
+/** Extracts the code in the runbooks, which operators copy, and determines its kind. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
@@ -59,7 +59,7 @@ function isSetting(text: string): boolean {
   return /^[\w.]+$/.test(key) && paths.some(path => path.endsWith(`.${key}`));
 }
 
-/** Returns the kind of inline code. Blocks have a language. */
+/** Returns the kind of inline code. Code blocks state their language instead. */
 export function kindOf(text: string): Code['kind'] {
   if (/^(delivery-watch|curl) /.test(text)) return 'shell';
   if (/[([{]/.test(text) || /^(delivery_|up$)/.test(text)) return 'promql';

@@ -17,7 +17,7 @@ import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
 /** Kills a simulated process at one of its external effects. */
 export interface Guillotine {
-  /** Performs an external effect. Never resolves in a dead process or when the process dies at it. */
+  /** Performs an external effect. Never resolves if the process is already dead or dies at this effect. */
   pass<T>(work: () => Promise<T>): Promise<T>;
   /** Kills the process at its effect number `left` from now; `isDone`: only after performing that effect. */
   arm(left: number, isDone: boolean): void;
@@ -61,7 +61,7 @@ export interface SimulatedAgent {
   readonly autoCancel: AutoCancel;
   /** Whether this breaker is open. */
   isOpen(breaker: string): boolean;
-  /** Executes a command like a separate process. */
+  /** Gives the agent a command, as an operator's separate process would. */
   tell(order: Order): Promise<void>;
   /** Closes the store. Later effects are discarded. */
   end(): Promise<void>;
@@ -75,7 +75,7 @@ export interface SimulatedAgentOptions {
   readonly guillotine: Guillotine;
 }
 
-/** `config`: configuration with one account and a file store. */
+/** Starts the agent. `config` must have one account and a file store. */
 export async function startSimulatedAgent(options: SimulatedAgentOptions): Promise<SimulatedAgent> {
   const { config, clock, reader, writer, guillotine } = options;
   const [{ name, collect }] = config.accounts as [Config['accounts'][number]];

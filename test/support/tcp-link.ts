@@ -27,7 +27,7 @@ export async function startTcpLink(target: { readonly host: string; readonly por
       // Forward a reset as a reset, so that the client detects it immediately.
       one.on('error', () => other.resetAndDestroy());
       one.on('end', () => other.end());
-      // A paused socket does not detect the close.
+      // A paused socket does not detect that the connection was closed.
       one.on('close', () => {
         pairs.delete(pair);
         other.destroy();

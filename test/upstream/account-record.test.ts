@@ -46,7 +46,7 @@ describe('account record', () => {
     expect(answer?.record).toMatchObject({ plan: 'free', state: 'suspended', limits: {} });
   });
 
-  it('the state of the account is derived from `active` if it is missing', () => {
+  it('the state of the account is derived from `active` if the record contains no state', () => {
     expect(read({ token: 't', active: false })?.record.state).toBe('passive');
     expect(read({ token: 't' })?.record.state).toBeUndefined();
   });

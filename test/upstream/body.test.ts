@@ -138,7 +138,7 @@ describe('response bodies', () => {
     await expect(read(packed, 100, 'br')).rejects.toThrow('unexpected content encoding');
   });
 
-  it('reading of a body stops at the limit of its decompressed size', async () => {
+  it('reading a body stops at the limit on its decompressed size', async () => {
     let sent = 0;
     async function* endless() {
       for (const chunk = Buffer.alloc(65_536, ' '); ; sent += chunk.length) yield chunk;

@@ -23,7 +23,7 @@ async function failure(url: string, overrides: Parameters<typeof createTestClien
 
 const MIB = 1024 * 1024;
 
-/** Returns this many blanks as gzip data. Repeated gzip members make the data fast to create. */
+/** Returns `bytes` spaces as gzip data. Repeated gzip members make the data fast to create. */
 function packedBlanks(bytes: number): Buffer {
   const member = gzipSync(Buffer.alloc(MIB, ' '));
   const members = Array.from({ length: Math.floor(bytes / MIB) }, () => member);
@@ -305,7 +305,7 @@ describe('client', () => {
   });
 
   it('the client requests half as many rows when a page is too large to read, and keeps the smaller size', async () => {
-    // A compressed page of blanks above the limit is cheap to send.
+    // A compressed page of spaces that exceeds the limit is cheap to send.
     const tooLarge = packedBlanks(33 * MIB);
     const service = await serve((request, response) => {
       const query = new URL(request.url ?? '', 'http://x').searchParams;

@@ -11,7 +11,7 @@ import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 
-/** Creates a clock that only advances while sleeping. */
+/** Creates a clock that advances only when something sleeps on it. */
 function createSleepClock() {
   let time = 0;
   const sleeps: number[] = [];
@@ -34,7 +34,7 @@ const drip = (response: ServerResponse) => {
 };
 const cutOff = (response: ServerResponse) => void response.writeHead(200).write('{"mess');
 
-/** Returns the duration (ms) of a rejecting read and its error. */
+/** Returns the duration (ms) and the error of a read that rejects. */
 async function timed(read: Promise<unknown>) {
   const start = performance.now();
   const error = await read.then(

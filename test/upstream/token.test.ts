@@ -19,7 +19,7 @@ describe('rejected tokens', () => {
     });
   }
 
-  it('a rejected token is sent once every five minutes by one request until the service accepts it', async () => {
+  it('a rejected token is retried with a single request every five minutes until the service accepts it', async () => {
     let good = 'another';
     const service = await serveRejecting(() => good);
     const clock = createManualClock();
@@ -43,7 +43,7 @@ describe('rejected tokens', () => {
     expect(rejections).toEqual([true, false]);
   });
 
-  it('a rejected token does not block a changed token, even if it changed during a request', async () => {
+  it('a rejected token does not block its replacement, even if the token changes during a request', async () => {
     let token = 'old';
     let swapDuringRequest = false;
     const service = await serve((request, response) => {
@@ -84,7 +84,7 @@ describe('token files', () => {
     }
   });
 
-  it('a token file that is unreadable does not count as a request', async () => {
+  it('an unreadable token file causes no request and is not counted as one', async () => {
     const service = await serve((_request, response) => json(response, []));
     const { reader, counts } = createTestClient(service.url, { token: fileToken('/nonexistent/token') });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });

@@ -38,7 +38,7 @@ function expectOneDelete({ state }: Emulator, dlqId: string): void {
 
 describe('executed cancels', () => {
   it.each(['302', '302-location', '302-self', '302-foreign', '200', '202', '204'] as const)(
-    'a cancel is accepted if the response is %s and sends no other request',
+    'a cancel is accepted and sends no other request if the response is %s',
     async cancelAnswer => {
       const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer });
       emulated.state.addDlqEntry();

@@ -77,7 +77,7 @@ async function record(folder: string, data: string): Promise<number> {
   }
 }
 
-/** Returns the requirements that are not installed. */
+/** Returns a message for each requirement that is not installed. */
 function missing(): string[] {
   const { CHROMIUM = '/usr/bin/chromium' } = process.env;
   const programs = ['prometheus', 'promtool', CHROMIUM].filter(name => spawnSync(name, ['--version']).error);

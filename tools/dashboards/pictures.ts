@@ -139,7 +139,7 @@ async function draw(browser: Browser, url: string, picture: Picture, options: Dr
   return [...warnings.map(text => `${dashboard}: ${text}`), ...errors];
 }
 
-/** Draws pictures into `out`. Returns warnings about ignored options and errors. */
+/** Draws pictures into `out`. Returns errors, and warnings about ignored options. */
 export async function drawPictures(options: DrawOptions): Promise<readonly string[]> {
   const profile = await mkdtemp(join(tmpdir(), 'delivery-watch-chromium-'));
   const server = await serve(options);

@@ -32,7 +32,7 @@ const Matrix = z.object({
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Seconds since the Unix epoch, multiples of the step. */
+/** Time range. Both ends are in seconds since the Unix epoch and are multiples of the step. */
 interface Span {
   readonly from: number;
   readonly to: number;

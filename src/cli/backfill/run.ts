@@ -28,7 +28,7 @@ const WRITTEN: ReadonlyMap<string, Family> = new Map(
 
 export interface BackfillOrder {
   readonly from: number;
-  /** Default: the first start of the agent, or now if it never ran. */
+  /** End of the range. Default: the first start of the agent, or now if it never ran. */
   readonly to: number | undefined;
   /** Labels to add to every series of an account. */
   readonly labels: (account: string) => Readonly<Record<string, string>>;
@@ -103,7 +103,10 @@ function partOf(
   return { from: first, to: until, isKept: retention.events !== null, notes };
 }
 
-/** Returns a function that writes all series of an account at a time (ms since the Unix epoch). */
+/**
+ * Returns a function that writes one point of every series of an account. `at` is the time of the point (ms since the Unix
+ * epoch).
+ */
 function pointWriter(file: SeriesFile, account: string, isExcluded: (family: string) => boolean) {
   const families = [...WRITTEN].filter(([, { name }]) => !isExcluded(name));
   const started = new Set<number>();

@@ -39,7 +39,9 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   let [size, times]: [number, number[]] = [0, []];
   let [last, first]: [string | undefined, number] = [undefined, 0];
 
-  /** `isLastKept`: keeps the last point in memory, because a new series may add a 0 there. */
+  /**
+   * Moves points from memory to the file. `isLastKept`: keeps the last point in memory, because a new series may add a 0 there.
+   */
   function flush(isLastKept: boolean): void {
     const written = isLastKept ? times.slice(0, -1) : times;
     const done = written.length;

@@ -60,7 +60,7 @@ export interface AccountResult {
 export interface BacktestDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'> {
   readonly signal: AbortSignal;
   readonly onChange: (change: AlertChange) => void;
-  /** `at`: end of the evaluated part (ms since the Unix epoch). */
+  /** Called as the evaluation proceeds. `at`: end of the evaluated part (ms since the Unix epoch). */
   readonly onProgress: (progress: { readonly account: string; readonly at: number; readonly requests: number }) => void;
 }
 
@@ -177,7 +177,7 @@ function createRecord(account: string, every: number, onChange: BacktestDeps['on
 
 type Range = NonNullable<AccountResult['range']>;
 
-/** Replays the log to an agent that starts with the range. Rejects with UpstreamError. */
+/** Replays the log to an agent that starts at the beginning of the range. Rejects with UpstreamError. */
 function replay(
   loaded: LoadedConfig,
   settings: AccountSettings,

@@ -62,7 +62,7 @@ export function createChecklist(
 
   return {
     lines: lines as readonly CheckLine[],
-    /** Skips the check if a required one failed or was skipped. Rejects only with the signal's reason. */
+    /** Runs a check, or skips it if a required one failed or was skipped. Rejects only with the signal's reason. */
     async check(
       check: string,
       run: (signal: AbortSignal) => Promise<Diagnosis> | Diagnosis,

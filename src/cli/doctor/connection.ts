@@ -9,7 +9,7 @@ import { provenSkew } from '../../upstream/service-clock.ts';
 import { CHECK_TIMEOUT, type Diagnosis, type DoctorDeps, fail, ok, warn, wordOf } from './checklist.ts';
 
 const DAY = 86_400_000;
-/** How long before expiry to renew a certificate (ms). */
+/** Remaining validity below which a certificate should be renewed (ms). */
 const RENEW_BEFORE = 14 * DAY;
 /** Clock skew (ms) above which TLS may fail. */
 const CLOCK_FAILS = 60_000;

@@ -21,7 +21,7 @@ function createRecorder() {
   return {
     count: (): number => requests.length,
     lastPath: () => requests.at(-1)?.path ?? '',
-    /** Returns the last failure, counted from request number `since`. */
+    /** Returns the reason of the last failure among the requests from number `since` on. */
     lastFailure: (since: number): Reason | undefined =>
       requests
         .slice(since)
@@ -165,7 +165,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
       if (finding.status !== 'ok' || proof.isProven()) return finding;
       return warn(`${finding.detail}; rows do not report every field of match`, FILTER_REMEDY);
     },
-    /** Reads a watched or listed flow-control key; undefined without any. */
+    /** Reads a watched or listed flow-control key; undefined if there is none. */
     async key(signal: AbortSignal): Promise<ReadAttempt | undefined> {
       const [watched] = collect.flowControl.watch;
       const key = watched ?? listedKey;

@@ -7,7 +7,7 @@ import { tokenSource } from '../../upstream/token.ts';
 import { type CheckLine, createChecklist, type DoctorDeps, fail, skip } from './checklist.ts';
 import { checkConnection, checkDns, openDispatcher } from './connection.ts';
 
-/** Returns undefined if a variable is invalid, which another check reports. */
+/** Returns the address for metrics; undefined if a variable is invalid, which another check reports. */
 function pushAddress({ push }: Config, env: Env): string | undefined {
   try {
     return targetOf(push.metrics, env).url;

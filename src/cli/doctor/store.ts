@@ -8,7 +8,7 @@ import type { StoreOptions } from '../../store/options.ts';
 import { type Diagnosis, fail, ok, skip, warn } from './checklist.ts';
 
 const MIB = 2 ** 20;
-/** The write-ahead log alone may need 16 MiB. */
+/** Free disk space below which the check fails (bytes): the write-ahead log alone may need 16 MiB. */
 const SPACE_FAILS = 32 * MIB;
 const SPACE_WARNS = 512 * MIB;
 
@@ -64,7 +64,7 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<D
   }
 }
 
-/** Reads the store without a lock, so that an agent may be running. */
+/** Reads the store without a lock, because an agent may be running. */
 export function checkStore(options: StoreOptions, env: Env): Diagnosis | Promise<Diagnosis> {
   const { kind, path } = options;
   if (kind === 'memory') return ok('in memory: counters restart at 0 with each process');

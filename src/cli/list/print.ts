@@ -29,7 +29,7 @@ const MESSAGE = column('message', 'messageId');
 const STATUS = column('status', 'responseStatus');
 const PROPERTIES = [column('queue'), column('topic'), column('schedule')];
 
-/** Most important columns first: the last ones are omitted if they do not fit. */
+/** Columns, the most important first: the last ones are omitted if they do not fit. */
 const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
   dlq: [
     column('entered (UTC)', 'enteredAt', 'createdAt'),
@@ -122,7 +122,7 @@ function lineOf(columns: readonly Fitted[], textOf: (column: Fitted) => string):
 /** Line length without a terminal and without COLUMNS. */
 const DEFAULT_WIDTH = 120;
 
-/** `columns`: width of the terminal, 0 if unknown. `setting`: value of COLUMNS. */
+/** Returns the line length. `columns`: width of the terminal, 0 if unknown. `setting`: value of COLUMNS. */
 export function lineWidth(columns: number | undefined, setting: string | undefined): number {
   return [columns, Number(setting)].find(width => width !== undefined && width > 0) ?? DEFAULT_WIDTH;
 }

@@ -79,7 +79,7 @@ function insertLast(times: number[], time: number): void {
   if (times.length > MAX_LAST) times.shift();
 }
 
-/** Counts unreadable rows as entries without values. A negative number uncounts rows. */
+/** Counts unreadable rows as entries without values. A negative number subtracts rows. */
 export function addUnreadable(aggregate: Aggregate, entries: number): void {
   for (const counts of aggregate.values.values()) counts.set(NO_VALUE, (counts.get(NO_VALUE) ?? 0) + entries);
   if (aggregate.kinds) aggregate.kinds.ungrouped += entries;

@@ -19,7 +19,7 @@ export type CallbackTracker = ReturnType<typeof createTracker>;
 /** A running walk. It takes effect at `end`: a failed walk changes nothing. */
 export type CallbackWalk = ReturnType<CallbackTracker['begin']>;
 
-/** Maximum change of the clock offset between two walks (ms). */
+/** Maximum change of the clock offset between two walks that does not count as a clock step (ms). */
 const CLOCK_STEP = 30_000;
 export const MAX_SIGHTINGS = 10_000;
 /** Maximum total length of an account's sightings (characters). An entry usually has a few hundred. */
@@ -63,7 +63,7 @@ function bounded(entry: DlqEntry): DlqEntry {
   return { ...entry, ...Object.fromEntries(tooLong.map(([name]) => [name, undefined])), labels };
 }
 
-/** `stored`: the committed rows from `drainChanges`. */
+/** Creates a tracker. `stored`: the committed rows from `drainChanges`. */
 export function createTracker(
   { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
   stored: ReadonlyMap<string, string> = new Map(),

@@ -24,7 +24,7 @@ export interface SelectionFacts {
 }
 
 export interface KindFacts {
-  /** Undefined before the first complete walk of this process. */
+  /** Number of kinds; undefined before the first complete walk of this process. */
   readonly count: number | undefined;
   readonly largest: readonly Readonly<DeadLetterKind>[];
   readonly others: number;
@@ -46,7 +46,7 @@ export interface DlqFacts {
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
   readonly tracked: CallbackFacts | undefined;
-  /** First sighting of the callback in progress longest (ms since the Unix epoch), if any. */
+  /** First sighting of the callback that has been in progress longest (ms since the Unix epoch), if any. */
   readonly oldestInProgress: number | undefined;
 }
 

@@ -102,7 +102,7 @@ export const families = {
     `Failed workflows in the dead-letter queue by the state of their failure callback, ${READ}.`,
     ['state'],
   ),
-  /** Without samples here: `status/account-metrics.ts` evaluates the tracked callbacks. */
+  /** The samples come from `status/account-metrics.ts`, which evaluates the tracked callbacks. */
   suspected: gauge(
     'delivery_dlq_failure_callbacks_suspected',
     'Failure callbacks that complete walks in the background found in progress for longer than all their retries can take.',

@@ -5,9 +5,11 @@ import type { DeadLetterKinds } from './kinds.ts';
 /** Known kinds of dead letters, across restarts. */
 export type KindHistory = ReturnType<typeof createKindHistory>;
 
-/** A kind counts as returned after an absence of at least this time (ms). */
+/** Minimum absence after which a kind counts as returned (ms). */
 const RETURN_AFTER = 86_400_000;
-/** Maximum number of stored kinds. Beyond it, kinds absent longest are evicted and would count as new again. */
+/**
+ * Maximum number of stored kinds. Beyond it, the kinds that have been absent longest are evicted and would count as new again.
+ */
 const MAX_KNOWN = 10_000;
 /** Version of the grouping rule. Increment it when the ids of kinds change, or all kinds would count as new. */
 const RULE = 1;
@@ -27,7 +29,10 @@ interface StoredCounts {
 
 const PRESENT = 0;
 
-/** `routes`: path patterns, which are part of the grouping rule; `stored`: the committed rows from `drainChanges`. */
+/**
+ * Creates the history of kinds. `routes`: path patterns, which are part of the grouping rule; `stored`: the committed rows from
+ * `drainChanges`.
+ */
 export function createKindHistory(routes: readonly string[], stored: ReadonlyMap<string, string> = new Map()) {
   const rule = hashedId([RULE, ...routes], 16);
   const row = stored.get(COUNTS);
@@ -73,7 +78,7 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
     get appeared(): number {
       return appeared;
     },
-    /** Number of kinds seen again after `RETURN_AFTER`. */
+    /** Number of kinds seen again after an absence of at least `RETURN_AFTER`. */
     get returned(): number {
       return returned;
     },

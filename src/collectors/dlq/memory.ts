@@ -50,7 +50,7 @@ type StoredSelection = Pick<Selection, 'entered' | 'left' | 'isCounted'> &
 
 const QUEUE = 'queue';
 
-/** A filter with a changed `match` gets another key, so its counters restart at 0. */
+/** Returns the store key of a filter. A changed `match` results in another key, so the filter's counters restart at 0. */
 function keyOf(name: string, match: DlqQuery): string {
   const sorted = Object.entries(match).sort(([a], [b]) => (a < b ? -1 : 1));
   return `selection/${hash64(JSON.stringify([name, sorted])).toString(16)}`;

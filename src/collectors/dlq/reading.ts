@@ -54,7 +54,7 @@ const EXTRA_FILTER_PAGES = 500;
 
 /** Maximum number of requests in flight or waiting for the account's budget. */
 const READERS = 16;
-/** Readers pause when this many pages are waiting for `take`. */
+/** Number of pages waiting for `take` at which readers pause. */
 const MAX_WAITING = 16;
 
 export function startReading(
@@ -99,7 +99,10 @@ export function startReading(
     }
   }
 
-  /** Runs after each page. Rows may omit only fields that no row contains, so a later page may invalidate an earlier row. */
+  /**
+   * Checks a filter after each page. Rows may omit only fields that no row contains, so a later page may invalidate an earlier
+   * row.
+   */
   function checkFilter(filter: Selection): void {
     const error = proofs.get(filter)?.contradiction();
     if (error) failed.set(filter, { error });
@@ -153,7 +156,7 @@ export function startReading(
       ...(from !== undefined && { fromDate: Math.max(Number(match.fromDate ?? from), from) }),
       ...(to !== undefined && { toDate: Math.min(Number(match.toDate ?? to), to) }),
     };
-    // The window lies outside the filter's dates. A service may refuse such an empty range.
+    // Skip a window outside the filter's dates: a service may reject the empty range.
     if (Number(query.fromDate) > Number(query.toDate)) return;
     const iterator = api.dlqPages(query, signal);
     let rejected = 0;
@@ -207,7 +210,7 @@ export function startReading(
       change();
       return taken;
     },
-    /** Filters that could not be read or contradict their rows. They do not fail the walk. */
+    /** Filters that could not be read or that their rows contradict. They do not fail the walk. */
     failed,
     isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
   };

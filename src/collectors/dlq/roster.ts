@@ -24,7 +24,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
   let size = 0;
   let newcomers = 0;
   const fresh = new Set<number>();
-  /** Hash table with linear probing, of places (chunk number × CHUNK + index + 1). A free slot is 0. */
+  /** Hash table of places (chunk number × CHUNK + index + 1) with linear probing. A free slot is 0. */
   let table = new Uint32Array(SMALLEST);
 
   const wordsAt = (place: number) => {
@@ -43,7 +43,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     }
   }
 
-  /** `low`, `high`: halves of the hash; `place`: 0 for an unknown entry. */
+  /** Finds the slot and place of an entry. `low`, `high`: halves of the hash; `place`: 0 for an unknown entry. */
   function find(id: bigint) {
     scratch[0] = id;
     const [low = 0, high = 0] = halves;
@@ -96,7 +96,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     (isKept ? touched : fresh).add(open);
     if (!isKept) newcomers += 1;
     size += 1;
-    // At most half full, which keeps probing short.
+    // Keep the table at most half full, so that probing stays short.
     if (size * 2 > table.length) index();
   }
 

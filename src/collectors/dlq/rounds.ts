@@ -43,7 +43,7 @@ export interface Walk {
   pending: Read[];
   isRead: boolean;
   changes: number;
-  /** The newest entry that entered after its creation, to detect the meaning of `fromDate`. */
+  /** The newest entry that entered the queue after its creation, to detect the meaning of `fromDate`. */
   probe: DlqEntry | undefined;
   /** Whether any row was unreadable. */
   isPartial: boolean;
@@ -65,7 +65,7 @@ function start(
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
-/** `limit`: `NEW_READ_LIMIT` if the read replaces one for new entries in a small queue. */
+/** Starts a complete read. `limit`: `NEW_READ_LIMIT` if it replaces a read for new entries in a small queue. */
 export function startComplete(selections: readonly Selection[], context: RoundContext, limit = WALK_LIMIT): Walk {
   return start(selections.flatMap(planWalk), true, limit, context);
 }
@@ -204,7 +204,7 @@ export async function detectFromDateField(
 /** Page size (entries). A smaller queue is read completely each time, which also finds removals. */
 export const ONE_PAGE = 100;
 
-/** Maximum delay with which an entry may be listed and still be found by reads for new entries (ms). */
+/** Maximum time between an entry's arrival and its listing (ms). Reads for new entries miss entries that are listed later. */
 const ENTRY_OVERLAP = 60_000;
 /** Maximum time from creation to entry (ms): the service's default retries take 30.7 h. */
 const MAX_RETRY_TIME = 31 * 3_600_000;

@@ -47,7 +47,7 @@ const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
 
 /** Number of pages after which an unknown selection is split. */
 const SEQUENTIAL_PAGES = 8;
-/** A window with more pages (estimated) is split into parts of about half this size. */
+/** Estimated number of pages above which a window is split into parts of about half this size. */
 const LARGE = 40;
 const MAX_PARTS = 16;
 const MAX_DEPTH = 5;

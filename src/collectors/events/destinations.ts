@@ -56,7 +56,10 @@ export interface StoredTally extends ShownTally {
 
 const MAX_BEYOND = 10_000;
 
-/** `stored`: rows of an earlier process. `isNative`: histograms of new destinations have native buckets. */
+/**
+ * Creates tallies by destination. `stored`: rows of an earlier process. `isNative`: histograms of new destinations have native
+ * buckets.
+ */
 export function createDestinations(
   option: DestinationOption,
   max: number,
@@ -76,7 +79,7 @@ export function createDestinations(
     const counted = create(name, tally, heard, since);
     if (own() < max || name === OTHER) placed.set(name, counted);
   }
-  // Exposed from the start, so that sums over destinations exist before the first event.
+  // Expose this tally from the start, so that sums over destinations exist before the first event.
   place(option === 'none' ? NONE : OTHER);
 
   function own(): number {
@@ -91,7 +94,7 @@ export function createDestinations(
 
   let nextCheck = Number.NEGATIVE_INFINITY;
 
-  /** Returns whether a place is free. If necessary, frees the place of the destination idle longest. */
+  /** Returns whether a place is free. If necessary, frees the place of the destination that has been idle longest. */
   function makePlace(time: number): boolean {
     if (own() < max) return true;
     if (time < nextCheck) return false;

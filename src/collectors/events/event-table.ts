@@ -13,7 +13,7 @@ export interface EventTable {
   /** State and index in `destinations` of each event. */
   readonly marks: Uint32Array;
   readonly destinations: readonly string[];
-  /** Schedule ids by index of the event, if any event has one. */
+  /** Schedule ids by index of the event; undefined if no event has a schedule. */
   readonly schedules: ReadonlyMap<number, readonly string[]> | undefined;
 }
 

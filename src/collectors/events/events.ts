@@ -65,9 +65,9 @@ const options = z.strictObject({
 export type EventsOptions = z.output<typeof options>;
 
 export interface EventsServices {
-  /** History to read at the very first start (ms). */
+  /** Length of the history to read at the very first start (ms). */
   readonly backfill?: number | undefined;
-  /** An open message is overdue this long after its due time (ms). */
+  /** Time after its due time at which an open message becomes overdue (ms). */
   readonly onTimeWithin?: number | undefined;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly routes?: Routes | undefined;

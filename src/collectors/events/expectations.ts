@@ -69,7 +69,7 @@ export function createTimetable(
     return upcoming.due;
   }
 
-  /** Records the outcome of an expectation, if determined at `time`. */
+  /** Records the outcome of an expectation if it has one at `time`. Returns whether it has one. */
   function hasOutcome(expectation: Expectation, time: number): boolean {
     const as = outcomeOf(expectation, endsWithin, time);
     if (as === undefined) return false;
@@ -96,7 +96,10 @@ export function createTimetable(
     },
     /** Adds the starts expected up to `time`, within the allowance. The next call adds the rest. */
     expectUntil,
-    /** Like `expectUntil`, but beyond the allowance skips starts that are too early for the event at `time` to fulfil. */
+    /**
+     * Like `expectUntil`, but once the allowance is used up, skips the starts that an event at `time` is too late to fulfil and
+     * adds all others.
+     */
     expectFor(time: number, allowance: Allowance): boolean {
       const isChanged = expectUntil(time, allowance);
       if (state.expectedTo === undefined || allowance.left > 0) return isChanged;
@@ -125,7 +128,7 @@ export function createTimetable(
       }
       return isChanged;
     },
-    /** Marks a span of the log as incompletely read. Skips starts in the span that are not yet expected. */
+    /** Marks a span of the log as incompletely read. Skips all starts up to its end that have not been added yet. */
     markUnread(span: TimeSpan): boolean {
       let isChanged = false;
       for (const open of state.open) {

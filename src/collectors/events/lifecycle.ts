@@ -9,16 +9,16 @@ export const MAX_OPEN = 100_000;
 
 /** Times are in milliseconds. */
 export interface Limits {
-  /** Maximum delay of an event that is processed in order: this span before the newest event is read again. */
+  /** Maximum delay of an event that is processed in order: events up to this much older than the newest one are read again. */
   readonly overlap: number;
   readonly maxOpen: number;
-  /** An open message is overdue this long after its due time. */
+  /** Time after its due time at which an open message becomes overdue. */
   readonly onTimeWithin: number;
 }
 
 const CREATED = EVENT_STATES.indexOf('created');
 
-/** An open message is dropped this long after its due time (ms): its final event must have been lost. */
+/** Time after its due time at which an open message is dropped (ms), because its final event must have been lost. */
 const DROPPED_AFTER = 14 * 86_400_000;
 /**
  * A result without a listed start proves a gap only after this many successful attempts with a listed start, and only if these
@@ -173,7 +173,7 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
 
 /**
  * Counts a gap if an attempt without a listed start ends soon after a silence. A silence alone is not a gap, and each silence
- * counts at most one. `isExpected`: the log has listed the start.
+ * counts as at most one. `isExpected`: the log has listed the start.
  */
 function detectGap(
   memory: Memory,

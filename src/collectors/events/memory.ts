@@ -36,13 +36,15 @@ export interface Checkpoint {
   lags: Peak;
   /** Peak lateness (ms): how much older a new event was than the newest known one. Undefined before the first measurement. */
   lateness?: Peak;
-  /** End of the last complete read that included everything older than the overlap, by our clock. */
+  /** End of the last complete read that included everything that had become older than the overlap, by our clock. */
   settledAt?: number | undefined;
-  /** Message lifecycles are computed up to this time. Delayed events may still precede later ones. */
+  /**
+   * Time up to which message lifecycles are computed. Later events have to wait, because delayed events may still precede them.
+   */
   watermark: number;
   /** Time of the latest event that was added to a lifecycle. */
   lastFollowed: number;
-  /** The sweep has read everything up to this time again. */
+  /** Time up to which the sweep has read the log again. */
   sweptTo: number;
   nextChunk: number;
   /** A silence of the log that may hide a gap. `from`: its start; `until`: end of the search for evidence. */

@@ -10,15 +10,16 @@ const SETTLE_EVERY = 60_000;
 const LATENESS_WINDOW = 3_600_000;
 /** Each read repeats 1.25 times the peak lateness plus this margin (ms). */
 const MARGIN = 500;
-/** A part of the overlap with fewer rows is not skipped: skipping takes an additional request. */
+/** Minimum number of rows in a part of the overlap that is skipped, because skipping takes an additional request. */
 const FEW = 20;
 
 const DAY = 86_400_000;
 const ROW = 1000;
 
 /**
- * Estimates the cost of a day as busy as the last overlap. Each round reads all of few rows again. Many rows are read up to three
- * times: when they are new, once they are older than the overlap, and by the sweep.
+ * Estimates the cost of a day as busy as the last overlap. If the overlap has few rows or rounds are rare, each round reads the
+ * whole overlap again. Otherwise, rows are read up to three times: when they are new, once they are older than the overlap, and
+ * by the sweep.
  */
 export function readingPerDay(
   { requests, bytes }: Cost,

@@ -7,7 +7,7 @@ import { eventIdentity, type KeptEvent } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
-/** Maximum pages of a range before it is shortened. Ranges are read completely, because pages may come in any order. */
+/** Number of pages of a range after which it is shortened. Ranges are read completely, because pages may come in any order. */
 export const MAX_RANGE_PAGES = 20;
 /** Maximum number of events in a range. Only a service that ignores ranges lists more. */
 const MAX_EVENTS = 1_000_000;
@@ -22,7 +22,10 @@ export interface RangeRead {
   /** Identities of repeated rows. */
   readonly twice: bigint[];
   rejected: number;
-  /** Number of pages with events of the range. Shortening a range that the service ignores does not help. */
+  /**
+   * Number of pages with events of the range. Other pages do not count, because shortening a range that the service ignores
+   * does not help.
+   */
   pages: number;
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }

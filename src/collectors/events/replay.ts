@@ -119,7 +119,7 @@ const CLOSE = 3_600_000;
 
 /**
  * Returns a full minute at most an hour before the oldest event of a range (ms since the Unix epoch); undefined without events.
- * Reading from there does not shorten a very long range many times.
+ * A read that starts there need not shorten a very long range many times.
  */
 export async function findOldest(
   reader: Pick<Reader, 'eventPages'>,

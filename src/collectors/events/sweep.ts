@@ -6,7 +6,7 @@ import type { RangeRead } from './read.ts';
 
 /** Maximum length of a range (minutes). */
 const MAX_MINUTES = 5;
-/** A range with this number of known events is not extended. */
+/** Number of known events from which on a range is not extended. */
 const MANY = 50_000;
 
 /** Returns the next range of complete minutes older than `lateSweep` and outside the overlap of other reads, or undefined. */
@@ -23,7 +23,7 @@ export function nextRange(
     events += minutes.get(end)?.length ?? 0;
     end += 1;
   }
-  // The range must be this old by the log's timestamps, too: our clock may be ahead of the service's.
+  // The range must be older than `lateSweep` by the log's timestamps, too: our clock may be ahead of the service's.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
   const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;

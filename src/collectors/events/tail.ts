@@ -29,7 +29,7 @@ export interface TailOptions extends Limits {
 
 /** A read of the log up to a fixed time, range by range, the oldest first. */
 export interface LogWalk {
-  /** Fixed, so that the read ends while new events arrive. */
+  /** End of the read. Fixed, so that the read ends even while new events arrive. */
   readonly until: number;
   readonly readBack: ReadBack;
   readonly read: (from: number, to: number) => RangeRead;

@@ -21,7 +21,10 @@ const RESULT_OF: Readonly<Partial<Record<EventState, DeliveryResult>>> = { deliv
 
 export const UNTRACKED = ['unknown_start', 'evicted'] as const;
 
-/** Upper bounds (s). Long ones lie between the delays of the service's default retries. */
+/**
+ * Upper bounds of histogram buckets (s; for `attempts`: numbers). Long ones lie between the delays of the service's default
+ * retries.
+ */
 export const BUCKET_BOUNDS = {
   timeToDeliver: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 2400, 7200, 28_800, 86_400, 129_600],
   queueWait: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200],
@@ -55,7 +58,7 @@ const createWaits = (isNative: boolean): Waits => ({
   queueWait: createHistogram(BUCKET_BOUNDS.queueWait, isNative),
 });
 
-/** `isNative`: histograms have native buckets, which waste memory if they are not exposed. */
+/** Creates an empty tally. `isNative`: its histograms have native buckets, which waste memory if they are not exposed. */
 export function createDestinationTally(isNative = false): DestinationTally {
   return {
     ...createWaits(isNative),

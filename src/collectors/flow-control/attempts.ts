@@ -11,7 +11,7 @@ export interface RunningBounds {
   readonly min: number;
 }
 
-/** Longest duration that the service allows (ms). Attempts without an end are dropped after it. */
+/** Longest duration of an attempt that the service allows (ms). Attempts without an end are dropped after it. */
 const MAX_DURATION = 12 * 3_600_000;
 /** Maximum numbers of tracked attempts and keys. */
 const MAX_RUNNING = 50_000;
@@ -33,7 +33,7 @@ const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'result' | 'end'>>> =
   cancelled: 'end',
 };
 const KIND_OF = EVENT_STATES.map(state => KINDS[state]);
-/** After these states a message waits for its next attempt or fails immediately. */
+/** By state index: whether a message in this state waits for its next attempt or fails immediately. */
 const WAITS = EVENT_STATES.map(state => state === 'error' || state === 'retry');
 const NONE: RunningBounds = { max: 0, min: 0 };
 
@@ -67,10 +67,10 @@ export type Attempts = Readonly<Omit<AttemptLedger, 'open' | 'add' | 'settle' | 
 
 /** Tracks attempts by flow-control key. Accepts events in any order. Times: milliseconds since the Unix epoch. */
 export class AttemptLedger {
-  /** All attempts started after this time are tracked. */
+  /** Time after which every attempt that starts is tracked. */
   since: number;
   newest = 0;
-  /** All events up to this time are listed, except those delayed by more than `lateBy`. */
+  /** Time up to which all events are listed, except those delayed by more than `lateBy`. */
   settledTo: number;
   /** Time up to which the last complete read requested events. */
   readTo = 0;
@@ -78,7 +78,7 @@ export class AttemptLedger {
   silence: { readonly from: number; readonly to: number } | undefined;
   /** Whether any start had a key. Without keys, every slot in use would look like a ghost slot. */
   isKeyed: boolean;
-  /** Whether keys or attempts exceed a limit, so that numbers are incomplete. */
+  /** Whether keys or attempts exceed a limit, which makes the numbers incomplete. */
   isOverLimit = false;
   /** Time from which the log must be read again after a restart; undefined without a stored row. */
   readonly rereadFrom: number | undefined;
@@ -125,7 +125,7 @@ export class AttemptLedger {
     return this.readTo - this.#late.at > LATE_WINDOW ? 0 : this.#late.by;
   }
 
-  /** Whether there were more messages waiting for a retry than the limit. */
+  /** Whether more messages waited for a retry than can be tracked. */
   get hasTooManyWaits(): boolean {
     return this.settledTo < this.#waits.droppedUntil;
   }

@@ -33,15 +33,15 @@ interface TrackedKey extends Evidence {
 const MIN_DURATION = 40_000;
 /** Reasons shown immediately, because they are facts or already proven. */
 const IMMEDIATE: ReadonlySet<FlowReason> = new Set(['paused', 'slots_claimed']);
-/** The log counts as late after this time without events (ms), if keys change. */
+/** Time without events after which the log counts as late if keys change (ms). */
 const LATE = 240_000;
-/** A key change up to this long after the newest event may be an effect of that event (ms). */
+/** Maximum time after the newest event at which a key change may be an effect of that event (ms). */
 const AT_REST = 30_000;
-/** If keys do not change, the log is assumed to be complete up to this age (ms). */
+/** Age from which on events are assumed to be listed if keys do not change (ms). */
 const LISTED = 120_000;
 /** Time for which reads are kept (ms). */
 const KEPT_FOR = 3_600_000;
-/** Two reads at most this far apart are assumed to miss no change in between (ms). */
+/** Maximum time between two reads that are assumed to miss no change in between (ms). */
 const MAX_READ_GAP = 150_000;
 const SAVE_EVERY = 60_000;
 

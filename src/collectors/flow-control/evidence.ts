@@ -20,7 +20,7 @@ export interface Evidence {
   readonly samples: KeySample[];
   /** Upper bound of running attempts without a logged start. Undefined before the first comparison. */
   unseen: number | undefined;
-  /** All attempts started after this time are tracked. */
+  /** Time after which every attempt that starts is tracked. */
   knownFrom: number;
   /** Number of ends without a logged start at the last comparison. */
   unseenEnds: number;
@@ -101,7 +101,7 @@ export function compare(evidence: Evidence, attempts: Attempts, settledTo: numbe
   }
 }
 
-/** Discards evidence from before the log lost events. */
+/** If the log lost events, discards the evidence from before the loss. */
 function handleLoss(evidence: Evidence, attempts: Attempts): void {
   const key = evidence.samples.at(-1)?.key ?? '';
   const ends = attempts.unseen(key);

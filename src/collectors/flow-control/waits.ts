@@ -14,7 +14,9 @@ const DAY = 86_400_000;
 /** Maximum wait (ms): the service's longest retry delay (7 days), plus a day in which a due attempt must start. */
 export const MAX_WAIT = 7 * DAY + DAY;
 
-/** If no attempt starts within a day after the due time, the log has lost the end of the message. */
+/**
+ * Returns when a wait expires. If no attempt starts within a day after the due time, the log has lost the end of the message.
+ */
 const expiryOf = (from: number, due: number) => (due > 0 ? due + DAY : from + MAX_WAIT);
 
 /** Tracks messages that wait for a retry, from events in any order. */
@@ -24,7 +26,7 @@ export function createWaits() {
   const finals = new Map<bigint, number>();
 
   const waits = {
-    /** Messages above the limit may be waiting up to this time. */
+    /** Time until which messages that exceeded the limit may still be waiting; 0 if there were none. */
     droppedUntil: 0,
     /** Adds a message after a failed attempt. Returns false if it was waiting already, has ended since, or exceeds the limit. */
     begin(message: bigint, key: string, time: number, due: number): boolean {

@@ -35,7 +35,7 @@ export function access(
 
 const WINDOW_MS = 1000;
 
-/** Counts requests per real second, the documented burst limit. */
+/** Counts requests per second of real time, as the documented burst limit does. */
 function createBurst(now: () => number) {
   let start = Number.NEGATIVE_INFINITY;
   let taken = 0;

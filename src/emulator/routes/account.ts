@@ -70,7 +70,7 @@ export const resetTokenById =
     });
   };
 
-/** Replaces the current signing key by the next one. */
+/** Replaces the current signing key with the next one. */
 export const rotateKeys =
   (credentials: EmulatedCredentials): Handler =>
   (_state, _request, response) => {

@@ -29,7 +29,7 @@ function trapOf(state: EmulatorState, cancelled: string): string {
   return `/v2/dlq/${other?.dlqId ?? dlqIdOf({ time: 0, seq: 0 })}`;
 }
 
-/** Returns the same server under another name, which clients treat as another origin. */
+/** Returns the host and port of this server under another host name, which clients treat as another origin. */
 function elsewhere({ hostname, socket }: Request): string {
   return `http://${hostname === 'localhost' ? '127.0.0.1' : 'localhost'}:${socket.localPort}`;
 }
@@ -53,7 +53,7 @@ export function recordCancels(state: EmulatorState): RequestHandler {
   };
 }
 
-/** The documentation specifies status 302, without a Location. */
+/** Cancels a failure callback. The documentation specifies status 302, without a Location header. */
 export const cancelCallback: Handler = (state, request, response, dlqId) => {
   state.tally.countCancel(dlqId);
   const { cancelAnswer } = state.dialect;

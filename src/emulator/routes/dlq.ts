@@ -71,7 +71,7 @@ export const deleteEntry: Handler = (state, _request, response, dlqId) => {
   else response.status(404).json(NOT_FOUND);
 };
 
-/** Deletes one page of matching dead letters, or all without filters. */
+/** Deletes one page of the dead letters that match the filters. Without filters, all dead letters match. */
 export const deleteEntries =
   (source: Source): Handler =>
   (state, request, response) => {

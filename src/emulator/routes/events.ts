@@ -19,7 +19,7 @@ const FILTERS: Filters<LoggedEvent> = {
   path: event => URL.parse(event.message.fields.url)?.pathname,
 };
 
-/** Further names of states that a filter accepts. */
+/** Additional state names that a filter accepts. */
 const STATE_NAMES: Readonly<Record<string, readonly LogState[]>> = {
   ...Object.fromEntries(LOG_STATES.map(state => [state.toUpperCase(), [state]])),
   IN_PROGRESS: ['active', 'retry', 'error'],

@@ -40,7 +40,7 @@ export const ApprovalBody = z.strictObject(
   { error: 'must be an object with action alone' },
 );
 
-/** Bodies by path, without the operator. */
+/** Schemas of command bodies by path. A body does not contain the operator. */
 const COMMANDS = {
   '/api/v1/auto-cancel/approve': ApprovalBody.transform(body => ({ kind: 'approve' as const, ...body })),
   '/api/v1/auto-cancel/pause': ReasonBody.transform(body => ({ kind: 'pause' as const, ...body })),
@@ -51,7 +51,7 @@ const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
 const WAITING = 'no replica holds the account now: the next one to hold it executes the order';
 
-/** Errors of the body parser by status. Its own messages quote the body. */
+/** Error messages by status of the body parser, whose own messages quote the body. */
 const UNREADABLE = new Map<unknown, string>([
   [400, 'the body must be JSON'],
   [413, `the body must have at most ${MAX_BODY}`],

@@ -7,7 +7,9 @@ import { onlyAllow, READ } from './methods.ts';
 const MAX_STREAMS = 64;
 /** Interval between checks for changes (ms). */
 const LOOK_EVERY = 2000;
-/** Time after which clients are notified without a change (ms): data becomes stale, and proxies close silent connections. */
+/**
+ * Time after which clients are notified even without a change (ms): data becomes stale, and proxies close silent connections.
+ */
 const QUIET = 15_000;
 const RETRY = 3000;
 
@@ -22,7 +24,7 @@ interface Stream {
 export type Streams = ReturnType<typeof createStreams>;
 
 export interface StreamsDeps extends Pick<HttpServed, 'watch' | 'clock'> {
-  /** Time to read the output of a stream (ms). */
+  /** Time within which a client must read the output of a stream (ms). */
   readonly readWithin: number;
   readonly onCut: (request: IncomingMessage) => void;
 }
@@ -47,7 +49,7 @@ export function createStreams({ watch, clock, readWithin, onCut }: StreamsDeps) 
     }
   }
 
-  /** Runs while a stream is open. */
+  /** Notifies clients of changes while a stream is open. */
   async function tick(signal: AbortSignal): Promise<void> {
     const hasChanged = watch();
     let notifiedAt = clock.monotonic();

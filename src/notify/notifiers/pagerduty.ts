@@ -2,7 +2,7 @@ import type { Secret } from '../../kit/secret.ts';
 import { fingerprintOf, type Notice, timeText } from '../notice.ts';
 import { labelText, linksOf, toLine } from './words.ts';
 
-/** PagerDuty's limit of a summary (characters), used for all texts. */
+/** PagerDuty's limit on the length of a summary (characters), applied to all texts. */
 const MAX_TEXT = 1024;
 
 const SEVERITIES: readonly (string | undefined)[] = ['critical', 'error', 'warning', 'info'];

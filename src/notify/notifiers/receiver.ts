@@ -26,7 +26,9 @@ export interface Receiver {
   readonly wants: 'state' | 'changes';
   /** How changes are grouped; undefined if each is sent separately. */
   readonly grouping?: Grouping | undefined;
-  /** Sends notices: to a receiver of changes, one or those of a group. Rejects only if the signal is aborted. */
+  /**
+   * Sends notices. A receiver of changes gets one notice or the notices of one group. Rejects only if the signal is aborted.
+   */
   send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<SendResult>;
 }
 

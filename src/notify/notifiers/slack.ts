@@ -2,11 +2,11 @@ import type { Group } from '../group.ts';
 import { type Notice, timeText } from '../notice.ts';
 import { type Link, labelText, linksOf, toLine } from './words.ts';
 
-/** Slack's limit of a section's text (characters). */
+/** Slack's limit on the length of a section's text (characters). */
 const MAX_TEXT = 3000;
 /** With three blocks per alert and one for the rest, a message stays below Slack's limit of 50 blocks. */
 const MAX_ALERTS = 15;
-/** Shorter than Slack's limits, for readability. */
+/** Maximum lengths (characters). They are shorter than Slack's limits, for readability. */
 const MAX_TITLE = 150;
 const MAX_SUMMARY = 1500;
 const MAX_LABELS = 1500;

@@ -9,7 +9,7 @@ export interface Link {
 /** Converts untrusted text to one line without control characters. */
 export const toLine = (text: string) => printable(text.replace(/\s+/g, ' ').toWellFormed());
 
-/** Labels without `alertname`: `a="b" c="d"`. */
+/** Formats labels without `alertname`: `a="b" c="d"`. */
 export function labelText({ alertname: _, ...labels }: Labels): string {
   return Object.entries(labels)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)

@@ -9,7 +9,7 @@ export interface AgentInput {
   readonly statuses: readonly AccountStatus[];
   /** Counts of the last 15 minutes, or since the agent started. */
   readonly notifications: readonly NotificationCount[];
-  /** Start of an outage of the shared database. */
+  /** Start of an outage of the shared database; undefined if there is none. */
   readonly databaseAway?: number | undefined;
   /** Failure of pushes to the OTLP receiver; undefined if it accepts metrics. */
   readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;

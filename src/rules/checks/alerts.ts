@@ -26,8 +26,8 @@ const SECOND = 1000;
 const KEEP_FIRING_FOR = 15 * MINUTE;
 
 /**
- * The built-in alerts. Names, durations and labels match the shipped alerts for the same condition. docs/problems.md lists and
- * explains the differences.
+ * The built-in alerts. Names, durations and labels match those of the shipped alerts for the same condition, except for the
+ * differences that docs/problems.md explains.
  */
 const builtinAlerts = {
   DeliveryBlind: {

@@ -34,7 +34,10 @@ export interface Finding {
   readonly text: string;
 }
 
-/** Missing data or history: the check can neither report a finding nor rule it out. Without a subject: for all subjects. */
+/**
+ * Result if data or history is missing: the check can neither report a finding nor rule it out. Without a subject, it applies
+ * to all subjects.
+ */
 export interface Unknown extends Pick<Finding, 'subject' | 'labels'> {
   readonly isUnknown: true;
 }
@@ -60,7 +63,7 @@ export interface Check<I> {
    * data can prove a finding but not rule one out.
    */
   readonly collector?: CheckedCollector;
-  /** Condition for docs/problems.md, as Markdown. */
+  /** Condition for a finding, as Markdown for docs/problems.md. */
   readonly when: string;
   check(input: I): Findings;
 }

@@ -27,13 +27,13 @@ function ended({ view: { events }, changes }: CheckInput, bad: Bad, over: number
   return { bad: number, all, ratio: all === 0 ? 0 : Math.min(1, number / all), overSeconds: delivered.overSeconds };
 }
 
-/** Returns the share of bad messages at a burn rate, as in the shipped rules. */
+/** Returns the share of bad messages that corresponds to a burn rate, as in the shipped rules. */
 function burnLimit({ objectives }: CheckInput, objective: number, times: BurnRate): number {
   const window = objectives.window / 1000;
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MAX_BAD_RATIO);
 }
 
-/** Burn rates, and the windows at the end of the hour (ms). The shipped alert has the same fast burn. */
+/** Burn rates, each with the length of its window at the end of the hour (ms). The shipped alert has the same fast burn. */
 const FAST = { times: 14.4, short: 5 * MINUTE } as const;
 const SLOW = { times: 3, short: 15 * MINUTE } as const;
 type Rate = typeof FAST | typeof SLOW;
@@ -76,7 +76,7 @@ const failing = (rate: Rate) =>
 const late = (rate: Rate) =>
   burning('overdue', rate, ({ bad, all, allowed, overSeconds }, { objectives }) => {
     const target = durationText(objectives.onTimeWithinSeconds);
-    // A message is late before it ends, so the messages that ended may exclude late ones.
+    // A message becomes late before it ends, so the late messages may not be among those that ended.
     return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
   });
 

@@ -25,7 +25,7 @@ export interface CheckResult {
 }
 
 /**
- * Runs checks. Reports only the first finding for each kind and subject. Later findings are unknown, so that a slow burn
+ * Runs checks. Reports only the first finding for each kind and subject. Later findings count as unknown, so that a slow burn
  * neither fires nor resolves during a fast one.
  */
 export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult[] {

@@ -9,12 +9,12 @@ const { scheduleMissed, scheduleLate } = scheduleFamilies;
 
 const defineCheck = checksOf('events');
 
-/** Minimum number of missed or late starts in an hour, for a schedule that has started or delivered again. */
+/** Minimum number of missed or late starts in an hour that is reported if the schedule has started or delivered again since. */
 const MIN_STARTS = 2;
 /** Normal share of late starts in an hour, caused by retries. */
 const USUALLY_LATE = 0.1;
 
-/** Returns starts per hour, by the time between the last and the next start; 0 if unknown. */
+/** Returns starts per hour, computed from the time between the last and the next start; 0 if unknown. */
 function startsPerHour({ lastStarted, next }: CheckedSchedule): number {
   const [last, coming] = [msOf(lastStarted), msOf(next)];
   return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
@@ -34,7 +34,7 @@ const last = (iso: string | null, now: number) => {
 const hasFailed = ({ state, next }: CheckedSchedule, now: number) =>
   state === 'failing' && (msOf(next) ?? now) - now > HOUR;
 
-/** Runs a check for each schedule. False: no finding. */
+/** Runs a check for each schedule. The check returns false if it has no finding. */
 const eachSchedule =
   (check: (input: CheckInput, schedule: CheckedSchedule) => Omit<Finding, 'subject'> | false | 'unknown') =>
   (input: CheckInput) =>

@@ -5,7 +5,7 @@ import { AccountRow } from './overview.ts';
 import { AlertView, Maybe, Problem } from './parts.ts';
 import { ShownStatus } from './status.ts';
 
-/** Readers ignore unknown members and reject rows of another version. */
+/** Version of status rows. Readers ignore unknown members and reject rows of another version. */
 export const STATUS_VERSION = 1;
 
 /** Members that the reader of a row adds. */

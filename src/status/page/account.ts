@@ -35,7 +35,7 @@ function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
   return html`<p class="soft about">${named(baseUrl)}${facts.map(([what, value]) => html` · ${named(what)} <b>${named(value ?? '')}</b>`)}</p>`;
 }
 
-/** Omits sections that only the holder can show. */
+/** Renders an account's page. If the view is incomplete, omits sections that only the holder can show. */
 export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
   const others = unlistedAlerts(alerts, problems);

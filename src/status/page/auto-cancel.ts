@@ -75,7 +75,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   return section('brakes', 'Brakes', html`${held}${commands}`);
 }
 
-/** A rule expires at the end of its last day. */
+/** Returns the last day of a rule, which expires at the end of that day. */
 const lastDay = (expires: string | null) =>
   expires === null ? '—' : new Date(Date.parse(expires) - 1).toISOString().slice(0, 10);
 

@@ -40,7 +40,7 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
 ${table('Conditions of the rule and actual values', COLUMNS, predicates, { most: 50 })}`;
 }
 
-/** The dialog that confirms a cancel also shows these facts. */
+/** Renders facts about a candidate. The dialog that confirms a cancel also shows them. */
 function facts(of: Candidate, now: number): Html {
   const { account, dlqId, messageId, url, workflowUrl, owner, action } = of;
   const seen = html`${at(of.firstSeenAt, now)}, ${ago(of.firstSeenAt, now)}`;

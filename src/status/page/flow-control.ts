@@ -77,7 +77,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'time to drain', isNumber: true, cell: drain },
 ];
 
-/** Replaces columns without any reported value by a sentence. */
+/** Renders the flow-control keys. A sentence replaces columns for which no value is reported. */
 function keys({ rows, keys }: FlowControl, now: number): Html {
   if (rows.length === 0) return keys === 0 ? html`<p class="soft">There are no flow-control keys.</p>` : html``;
   const hasUse = rows.some(({ saturation }) => saturation !== null);

@@ -57,7 +57,7 @@ export const ago = (iso: string | null, now: number): Html =>
     ? UNKNOWN
     : html`<time datetime="${iso}" title="${utc(iso)}" data-ago>${age(Date.parse(iso), now)}</time>`;
 
-/** Formats a time of day, with its date unless it is the day of `now`: `10:03 UTC`. */
+/** Formats a time of day, preceded by its date unless that is the date of `now`: `10:03 UTC`. */
 export function at(iso: string | null, now: number): Html {
   if (iso === null) return UNKNOWN;
   const isToday = iso.slice(0, 10) === new Date(now).toISOString().slice(0, 10);

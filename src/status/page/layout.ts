@@ -13,7 +13,7 @@ export interface PageContext {
   readonly caller: string | undefined;
   /** URL of this replica, if replicas share the store. */
   readonly replica?: string | undefined;
-  /** Start of a database outage (ms since the Unix epoch). */
+  /** Start of the current database outage (ms since the Unix epoch); undefined if there is none. */
   readonly databaseAway?: number | undefined;
 }
 

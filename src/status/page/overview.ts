@@ -34,7 +34,7 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
 
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
-/** An account is down before its data is stale enough for a problem. */
+/** Returns the number of accounts that are down. An account is down before its data is stale enough for a problem. */
 const downOf = ({ accounts: { total, up } }: Overview) => total - up;
 
 export function verdictOf(view: Overview): string {
@@ -94,7 +94,7 @@ function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
 const choice = (value: string, word: string, chosen: string) =>
   html`<option value="${value}"${value === chosen ? new Html(' selected') : ''}>${word}</option>`;
 
-/** Works without scripts. With them, the page searches while the user types. */
+/** Renders the search form, which works without scripts. With scripts, the page searches while the user types. */
 function filter({ q, state, sort, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
   const states = ACCOUNT_STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
   return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>

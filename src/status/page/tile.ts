@@ -18,7 +18,7 @@ export const section = (id: string, title: string, body: Html): Html =>
 ${body}</section>
 `;
 
-/** Renders `of / most` as a bar. `limit`: marks ratios above 80 % as a warning. */
+/** Renders `of / most` as a bar. `limit`: whether ratios above 80 % are marked as a warning. */
 export function shareBar(of: number | null, most: number | null, label: string, limit = false): Html {
   if (of === null || most === null || most <= 0) return html``;
   const part = Math.min(1, Math.max(0, of / most)).toFixed(4);

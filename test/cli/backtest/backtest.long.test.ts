@@ -90,7 +90,7 @@ it('rules backtest reports each alert that fires and resolves, with its labels, 
     { account: 'a', rule: 'Failing', labels: { outcome: 'failed' }, state: 'resolved', startedAt: changes[0]?.at },
   ]);
   const [firing, resolved] = changes.map(({ at }) => (at - from) / MINUTE) as [number, number];
-  // A message is counted one overlap (1 min) later, when no earlier event can follow.
+  // A message is counted one overlap (1 min) after it ended, because no earlier event can appear after that.
   expect([firing, resolved]).toEqual([36, 47]);
   expect(result).toMatchObject({ range: { from }, events: 48 });
   expect(result?.rules).toEqual([{ rule: 'Failing', fired: 1, firingFor: 11 * MINUTE, unknownFor: 10 * MINUTE }]);
@@ -151,7 +151,7 @@ it('rules backtest evaluates no rule if collect.events is disabled', async () =>
   });
 });
 
-it('rules backtest treats an empty log as an absence of events only if its retention is configured, and only within it', async () => {
+it('rules backtest treats an empty log as an absence of events only if its retention is configured, and only within that retention', async () => {
   const unknown = await setUp([QUIET]);
   expect((await unknown.run(Date.now() - HOUR)).result).toMatchObject({
     range: undefined,

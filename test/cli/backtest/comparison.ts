@@ -15,7 +15,7 @@ const OVERLAP = MINUTE;
 export interface ComparisonOptions {
   readonly scenario: string;
   readonly length: number;
-  /** Interval of rounds and evaluations (ms). */
+  /** Interval between rounds and between evaluations (ms). */
   readonly every: number;
   readonly destinations?: readonly Destination[];
   readonly config: object;

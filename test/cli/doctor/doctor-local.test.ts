@@ -123,7 +123,7 @@ it('doctor recognizes the running agent of this configuration by its port', asyn
   const { of } = await diagnose(file, { env });
   expect(of('port')).toEqual([`ok port: ${listen} is in use by an agent with this configuration`]);
   expect(of('store')).toEqual([expect.stringMatching(/^ok store: .*store\.db, schema 2, \d+ MiB/)]);
-  // Only Linux reports the process that holds a lock.
+  // Only Linux reports which process holds a lock.
   if (process.platform === 'linux') expect(of('store')[0]).toContain(`process ${process.pid} holds it`);
   appendFileSync(file, '\n');
   expect((await diagnose(file, { env })).of('port')).toEqual([

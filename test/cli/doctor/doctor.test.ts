@@ -172,7 +172,7 @@ it('doctor reports connection errors and continues with checks that do not depen
   expect(of('token').map(line => line.split(':')[0])).toEqual(['skip lost token', 'skip shut token', 'ok well token']);
 });
 
-it('doctor ends despite unresponsive services, endless responses and long Retry-After times', async () => {
+it('doctor finishes despite unresponsive services, endless responses and long Retry-After times', async () => {
   const flood = Buffer.alloc(65_536, ' ');
   const pour = (response: ServerResponse) => {
     const more = () => {

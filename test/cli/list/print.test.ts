@@ -68,7 +68,7 @@ describe('a table', () => {
   });
 });
 
-it('the format json is one JSON object per line', async () => {
+it('the format json prints one JSON object per line', async () => {
   const lines = (await printed([ROW, ROW], { format: 'json' })).trimEnd().split('\n');
   expect(lines.map(line => JSON.parse(line))).toEqual([JSON_ROW, JSON_ROW]);
 });
@@ -99,6 +99,6 @@ it.each([
   [undefined, '0', 120],
   [undefined, '-5', 120],
   [undefined, 'abc', 120],
-])('fits tables of a terminal with %s columns and COLUMNS=%s into %s columns', (columns, setting, width) =>
+])('on a terminal of %s columns with COLUMNS=%s, tables are %s columns wide', (columns, setting, width) =>
   expect(lineWidth(columns, setting)).toBe(width),
 );

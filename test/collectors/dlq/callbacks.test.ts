@@ -157,7 +157,7 @@ describe('tracker', () => {
     expect(agent.walk(70, 'a')).toBe('a@30x4');
   });
 
-  it('the tracker counts an entry that is listed twice once, and ignores one whose state changed in between', () => {
+  it('the tracker counts an entry that is listed twice only once, and ignores an entry whose state differs between its rows', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');
     const words = 'a a b b:success c:fail c d#m1 d#m2 e e:none f:blind f:blind g:none g';

@@ -45,7 +45,10 @@ function createTruth({ state }: EmulatedAccount, now: () => number) {
       ever = new Map(present);
       always = new Map(present);
     },
-    /** Returns the minimum and maximum number of entries since the last `watch`. */
+    /**
+     * Returns the number of entries present throughout the time since the last `watch`, and the number present at any time
+     * since then.
+     */
     bounds: (queue?: Queue) => [count(always, queue), count(ever, queue)] as const,
   };
 }
@@ -124,7 +127,7 @@ const letter = fc.tuple(
   fc.nat(100_000),
   fc.constantFrom(...QUEUES),
 );
-/** Large enough for the first walk to split the queue into windows, with an edge six hours ago. */
+/** Large enough that the first walk splits the queue into windows, with one window boundary six hours ago. */
 const manyLetters = fc.integer({ min: 1100, max: 1400 }).map(count =>
   Array.from({ length: count }, (_, index): [number, number, Queue] => {
     const age = Math.floor((index * 30 * 3_600_000) / count);

@@ -126,7 +126,7 @@ describe('oldest and newest entries', () => {
     expect(facts()).toMatchObject({ newest: [{ messageId: 'a' }], longest: [{ messageId: 'a' }] });
   });
 
-  it('the oldest and newest entries contain destination and failure of a message without possible secrets', async () => {
+  it('the oldest and newest entries contain each message’s destination and failure, but nothing that may be secret', async () => {
     const { queue, round, facts } = setUp();
     const row = {
       dlqId: `${START}-1`,

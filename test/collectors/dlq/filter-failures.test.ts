@@ -41,7 +41,7 @@ const rowsOf = (count: number, fields: (number: number) => object = () => ({})) 
 const LABELLED = { name: 'labelled', match: { label: 'x' } };
 const BY_URL = { name: 'by-url', match: { url: 'https://api.example.com/' } };
 
-/** Handles requests with this parameter. */
+/** Returns a function that answers requests with `parameter` by `respond`. */
 const answering =
   (parameter: string, respond: (response: ServerResponse) => void): Answer =>
   (query, response) => {
@@ -50,7 +50,7 @@ const answering =
     return true;
   };
 
-it('withdraws a filter if only 3 of 30 listed rows match it, and shows the queue and the other filter', async () => {
+it('withdraws a filter if only 3 of 30 listed rows match it, but shows the queue and the other filter', async () => {
   const { url } = await service(rowsOf(30, number => (number % 10 === 0 ? { label: 'x' } : {})));
   const agent = await createFilterAgent({ url, filters: [LABELLED, BY_URL] });
   await agent.round('full');

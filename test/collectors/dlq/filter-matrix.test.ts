@@ -100,7 +100,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     expect(agent.rounds().full).toEqual([true, false]);
   });
 
-  // Statuses do not differ in case or by a prefix, and IP addresses do not differ in case.
+  // A status cannot match in another case or as a prefix, and an IP address cannot match in another case.
   const same = (['any-case', 'prefix'] as const).filter(way => !ways.includes(way) && !parameter.endsWith('Date'));
   it.each(same)('keeps a filter proven if inexact matching cannot affect its parameter (%s)', async way => {
     const { agent, matching } = await read(parameter, way);

@@ -201,7 +201,7 @@ describe('groups of dead letters', () => {
   it.each([
     [DAY - 1, 0],
     [DAY, 1],
-  ])('counts a group that returns after %d ms as returned %d times', async (gone, returned) => {
+  ])('a group that returns after %d ms is counted as returned %d times', async (gone, returned) => {
     const scene = createScene();
     scene.add({ status: 404 });
     scene.add();
@@ -285,7 +285,7 @@ describe('groups of dead letters', () => {
     expect(shown(scene)).toEqual({ count: 2000, appeared: 100, returned: 0 });
   });
 
-  it('stores up to 10,000 groups and evicts the longest absent ones first', async () => {
+  it('stores up to 10,000 groups and first evicts those that have been absent longest', async () => {
     const scene = createScene();
     await scene.round('full');
     for (let batch = 0; batch < 6; batch += 1) {
@@ -326,7 +326,7 @@ it.each([
   [`/${'x'.repeat(41)}`, '/*'],
 ])('reduces the path %s to the shape %s', (path, shape) => expect(shapeOf(path)).toBe(shape));
 
-it('counts groups like a reference that evaluates every complete walk, despite failures and kills', {
+it('counts groups like a reference model that evaluates every complete walk, despite failures and kills', {
   timeout: 120_000,
 }, async () => {
   const kind = fc.record({ status: fc.constantFrom(404, 500), error: fc.constantFrom('a', 'b', 'c') });
@@ -342,7 +342,7 @@ it('counts groups like a reference that evaluates every complete walk, despite f
   await fc.assert(
     fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 60 }), async acts => {
       const scene = createScene({ page: 20 });
-      // More than one page, so that reading the new entries is not a complete walk.
+      // More than one page, so that a round for new entries is not a complete walk.
       for (let number = 0; number < 101; number += 1) scene.add({ status: 410 });
       const lastSeen = new Map<string, number | 'there'>();
       const model = { appeared: 0, returned: 0, isFirst: true };

@@ -216,7 +216,7 @@ it('keeps as many missing entries as there are unreadable rows, plus a fixed num
   expect(shown()).toEqual({ messages: 20, sum: 20, entered: 10, left: 1990 });
 });
 
-it('reports failure callbacks as partial if only a filter has an unreadable row', async () => {
+it('reports failure callbacks as partial if only a filtered list has an unreadable row', async () => {
   let badRows = 0;
   async function* pages({ responseStatus }: DlqListQuery) {
     yield { rows: [], rejected: responseStatus === undefined ? 0 : badRows, isLast: true };

@@ -13,7 +13,7 @@ function save(roster: Roster, rows: Map<number, string>): void {
   }
 }
 
-/** Colliding and other ids. */
+/** Ids, some of which collide. */
 const id = fc.oneof(
   fc.nat(40).map(n => BigInt(n) << 32n),
   fc.nat(40).map(n => BigInt(n) * 64n),

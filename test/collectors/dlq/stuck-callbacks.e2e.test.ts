@@ -33,7 +33,7 @@ async function createAgent(emulator: Emulator) {
   let store: Store | undefined;
   let run: RunRound;
   let slot: CollectorState<DlqFacts>;
-  /** Requests of the running round, and the request at which it is killed. */
+  /** Number of requests in the current round, and the number of the request at which the process is killed. */
   let requests = 0;
   let last = Number.POSITIVE_INFINITY;
   let giveUp = new AbortController();
@@ -118,7 +118,7 @@ it.each<[Partial<Dialect>]>([
   }
   for (let walk = 1; walk <= WALKS; walk += 1) {
     if (walk % 3 === 0) {
-      // Kill the process at another request of a walk each time, or between two walks.
+      // Kill the process at a different request of a walk each time, or between two walks.
       await agent.walk(killed % (least + 1));
       if (agent.facts()?.tracked?.at === emulator.clock.now()) look();
       await agent.kill();

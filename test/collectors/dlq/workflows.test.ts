@@ -97,7 +97,7 @@ it('ignores callbacks that are listed only for a filter', async () => {
 it.each([
   new UpstreamError('refused', 'GET /v2/dlq: status 400', { status: 400 }),
   new UpstreamError('not_found', 'GET /v2/dlq: status 404', { status: 404 }),
-])('skips failed workflow runs for twelve walks after the service rejected the request: %s', async refusal => {
+])('skips the read of failed workflow runs for twelve walks after the service rejects it: %s', async refusal => {
   const observe = createAgent();
   const calls: number[] = [];
   for (let walk = 1; walk <= 14; walk += 1) {

@@ -45,7 +45,7 @@ it('the sweep counts an event delayed by less than lateSweep even if the local c
   expect(agent.shown().log.late).toBe(1);
 });
 
-it('never reports a start in the future for the counters of a destination', async () => {
+it('never reports a future start time for the counters of a destination', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host' });
   await agent.round('tail');

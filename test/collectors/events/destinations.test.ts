@@ -28,7 +28,7 @@ function count(destinations: Destinations, name: string, time: number): Record<s
 const shown = (destinations: Destinations) =>
   Object.fromEntries([...destinations.copies()].map(([name, { events }]) => [name, events.created]));
 
-/** Returns destinations restored from these tallies, as after a restart. */
+/** Returns destinations restored from the stored tallies of `names`, as after a restart. */
 function restarted(destinations: Destinations, most: number, names: readonly string[]): Destinations {
   const stored = names.flatMap((name): [string, StoredTally][] => {
     const tally = destinations.stored(name);
@@ -191,7 +191,7 @@ describe('limit on destinations', () => {
     expect(destinations.copies().get('a')).toBe(destinations.copies().get('a'));
   });
 
-  it('counts one total without a destination, from 0, if the option is off', () => {
+  it('keeps a single total without a destination, starting at 0, if the option is off', () => {
     const destinations = createDestinations('none', 1, new Map());
     expect([...destinations.copies()]).toEqual([['', createDestinationTally()]]);
   });
@@ -240,7 +240,7 @@ describe('changes of the option destination', () => {
     expect(events.samples(agent.shown()).finished).toContainEqual(expect.objectContaining(zero));
   });
 
-  it('the totals of destinations resume when an earlier option is set again', async () => {
+  it('the totals of destinations resume when the option is set back to an earlier value', async () => {
     const { agent, clock, add } = await createCounted('host');
     await agent.run(20);
     agent.reconfigure({ destination: 'none' });

@@ -6,7 +6,7 @@ import { createLog, HOUR, type LogShape, MINUTE } from './fake-log.ts';
 
 const { signal } = new AbortController();
 
-/** Searches a log that has an event every minute from `begin` on (ms after the start of the range). */
+/** Runs `findOldest` on a log that has an event every minute from `begin` on. Times are in ms after the start of the range. */
 async function find(begin: number, span: number, shape?: LogShape) {
   const log = createLog(shape);
   const from = log.clock.now;
@@ -31,7 +31,7 @@ it('findOldest finds the start of the log to within an hour by bisection', async
   );
 });
 
-it('findOldest returns the start of the range after one request if the service ignores the range', async () => {
+it('findOldest returns the start of the range after one request if the service ignores the end of the range', async () => {
   expect(await find(20 * HOUR, 21 * HOUR, { page: 10, ignores: ['to'] })).toEqual({ after: 0, requests: 1 });
 });
 

@@ -128,7 +128,7 @@ it.each([5, 13])('counts no gap if events from before a silence are delayed by %
 
 it('counts no gap if the service does not list starts of attempts', async () => {
   const { agent, clock, add, gaps } = await createRead();
-  // `msg_before` has the only listed start. It does not prove that the service lists all starts.
+  // `msg_before` has the only listed start of an attempt. One start does not prove that the service lists all starts.
   add('msg_first', ['created', 'delivered'], clock.now + SECOND);
   for (let number = 0; number < 50; number += 1) {
     await agent.run(8);
@@ -138,7 +138,7 @@ it('counts no gap if the service does not list starts of attempts', async () => 
   expect(gaps()).toBe(0);
 });
 
-it('counts no gap if the clock is set back by an hour', async () => {
+it('counts no gap and requests no reversed range if the clock is set back by an hour', async () => {
   const { agent, clock, service, gaps } = await createRead();
   clock.now -= HOUR;
   service.asked.length = 0;

@@ -62,7 +62,7 @@ describe('event deduplication', () => {
   it.each([
     ['a sweep', { lateSweep: '10m' }, 20],
     ['no sweep', { lateSweep: '60s' }, 5],
-  ])('deduplication keeps a bounded number of events with %s', async (_with, options, most) => {
+  ])('deduplication stores a bounded number of minutes and chunks with %s', async (_with, options, most) => {
     const service = createLog();
     const { clock, log } = service;
     const agent = createAgent(service, options);
@@ -78,7 +78,7 @@ describe('event deduplication', () => {
     expect(agent.rowsOf('open').length).toBeLessThan(3);
   });
 
-  it('reads go back only as far as events are stored for deduplication', async () => {
+  it('reads go back by the overlap from the newest known event', async () => {
     const service = createLog();
     const { clock, service: asks } = service;
     const agent = createAgent(service);

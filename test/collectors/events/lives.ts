@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { TrueEvent } from '../../support/event-truth.ts';
 
-/** A life cycle: states with the time between them (ms), which may be 0. */
+/** A life cycle: the number of retries, the end, and the times between its states (ms), which may be 0. */
 export const life = fc.tuple(
   fc.nat(3),
   fc.constantFrom('delivered', 'failed', 'cancelled', 'none'),

@@ -5,7 +5,7 @@ import { createAgent, createLog, MINUTE } from './fake-log.ts';
 const MESSAGES = 1000;
 const STATES = ['created', 'active', 'delivered'];
 
-/** Creates an agent that has read `minutes` of a log, then releases the log. */
+/** Creates an agent, lets it read `minutes` minutes of a log, and then empties the log and the store. */
 async function read(minutes: number, options: object) {
   const service = createLog({ page: 100_000 });
   const agent = createAgent(service, options);

@@ -6,7 +6,7 @@ import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog, type FakeLog, MINUTE, SECOND } from './fake-log.ts';
 
 const OVERLAP = MINUTE;
-/** Converts a count per 40 minutes to a count per day. */
+/** Factor that converts a count per 40 minutes to a count per day. */
 const DAY_OF_40_MINUTES = 36;
 const WHOLE = ['created', 'active', 'delivered'];
 
@@ -27,7 +27,7 @@ async function createLearned(service: FakeLog, options: object = {}): Promise<Ag
 /** Returns a pseudo-random number below `most` that is constant for each event. */
 const drawn = (index: number, most: number) => (Math.imul(index + 1, 2_654_435_761) >>> 0) % most;
 
-/** Publishes messages at an interval during a period. `lateOf` returns the delay of each event by its number. */
+/** Publishes a message every `apart` ms during a period. `lateOf` returns the delay (ms) of the event with an index. */
 function publish(service: FakeLog, from: number, to: number, apart: number, lateOf: (index: number) => number): void {
   let index = service.log.length;
   for (let time = from; time < to; time += apart) {
@@ -242,7 +242,7 @@ it('reads back further within minutes when delays grow, and less far within hour
 });
 
 it.each([-1, 1])(
-  'keeps counting exactly when its clock is set back (-1) or forward (1) by an hour and later corrected: %d',
+  'keeps counts exact when the agent’s clock is set back (-1) or forward (1) by an hour and later corrected: %d',
   async direction => {
     const service = createLog();
     const { clock, log } = service;
@@ -259,7 +259,7 @@ it.each([-1, 1])(
   },
 );
 
-it('keeps counting exactly after an hour of silence and twenty minutes without reads', async () => {
+it('keeps counts exact after an hour of silence and twenty minutes without reads', async () => {
   const service = createLog({ page: 50 });
   const { clock, log } = service;
   const start = clock.now;

@@ -6,7 +6,7 @@ import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 const EVERY = 10 * MINUTE;
 const OVERLAP = 30 * SECOND;
-/** Expected and actual starts are within the first two hours. All messages have ended half an hour later. */
+/** Period of all expected and actual starts (ms). All messages have ended half an hour later. */
 const BUSY = 2 * HOUR;
 const JUDGED = BUSY + 29 * MINUTE;
 

@@ -12,7 +12,7 @@ const HALF_HOURLY = {
   endsWithin: '10m',
 };
 
-/** Creates an agent with these schedules that has read the log once, 40 s after a half hour. */
+/** Creates an agent with these schedules that has read the log once, at 12:00:40. */
 async function createScene(...chosen: object[]) {
   const service = createLog();
   const { clock } = service;
@@ -115,7 +115,7 @@ describe('expected starts', () => {
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('an expected start is fulfilled by delayed and unordered events', async () => {
+  it('an expected start is fulfilled by delayed and out-of-order events', async () => {
     const scene = await createScene();
     scene.add('m1', { created: '12:30:02' }, { schedule: 'scd_1' }, 4 * MINUTE);
     scene.add('m1', { delivered: '12:30:05' });
@@ -158,7 +158,7 @@ it.each([
   ]);
 });
 
-it('a message counts for every schedule whose match it meets in all keys', async () => {
+it('a message counts for every schedule whose match keys all fit the message', async () => {
   const scene = await createScene(
     { ...HALF_HOURLY, match: { queue: 'q', label: 'l' } },
     { ...HALF_HOURLY, name: 'other', match: { queue: 'q' } },
@@ -290,7 +290,7 @@ it('evaluates expected starts in the service’s time if the local clock is ahea
   expect(scene.counts()).toEqual([0, 0]);
 });
 
-it('counts fulfilled starts as met after an outage in which more starts were expected than one step adds', async () => {
+it('counts no fulfilled start as missed or late after an outage with more expected starts than one step adds', async () => {
   const scene = await createScene({ ...HALF_HOURLY, cron: '* * * * *', grace: '30s', endsWithin: '1m' });
   const { service, agent } = scene;
   const start = service.clock.now;

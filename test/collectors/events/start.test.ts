@@ -4,7 +4,7 @@ import { counted, createAgent, createLog, finished, HOUR, lives, MINUTE, SECOND 
 const WHOLE = ['created', 'active', 'delivered'];
 
 describe('first start', () => {
-  it('counts events from the first start on and tracks messages in flight', async () => {
+  it('counts events from the agent’s first start on, and tracks messages that were already in flight', async () => {
     const service = createLog();
     const { clock } = service;
     const start = clock.now;
@@ -103,7 +103,7 @@ describe('local clock', () => {
         await agent.run(8);
         if (number % 20 === 7) agent.kill();
       }
-      // If its clock is slow, the agent reads each event later by the clock skew.
+      // An agent whose clock is behind reads each event later by the clock skew.
       await agent.run(5 - Math.min(0, skew) / MINUTE, MINUTE);
       expect(lives(agent.shown())).toBe(50);
       expect(counted(agent.shown(), 'delivered')).toBe(50);

@@ -156,7 +156,7 @@ describe('trace content', () => {
     expect(agent.rowsOf('trace')).toEqual([]);
   });
 
-  it('a trace marks delayed events of an open message', async () => {
+  it('a trace includes the delayed events of an open message and reports their number', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     add('msg', ['error'], clock.now + 2 * SECOND, { late: 2 * MINUTE });
@@ -185,7 +185,7 @@ describe('trace content', () => {
 });
 
 describe('trace limits', () => {
-  it('keeps traces of 10,000 open messages and exports the oldest ones as incomplete', async () => {
+  it('keeps traces of at most 10,000 open messages, and exports the oldest of any more as incomplete', async () => {
     const { agent, add, clock, exported } = await createTracing(1);
     for (let number = 0; number < 10_001; number += 1) add(`msg_${number}`, ['created'], clock.now + SECOND + number);
     await agent.run(2);

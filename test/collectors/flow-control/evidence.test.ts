@@ -12,7 +12,7 @@ import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
 
 const SECOND = 1000;
 
-/** Returns the evidence of a key with one ghost slot that was read at an interval (30 s by default) for a period. */
+/** Returns the evidence of a key with one ghost slot after reads at an interval (30 s by default) over a period. */
 function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}) {
   const watched = createEvidence(0, true);
   for (let at = 0; at <= span; at += every) {
@@ -59,7 +59,7 @@ describe('evidence for ghost slots', () => {
   });
 });
 
-it('counts unexplained slots from before the first log read as excess after eight days, unless the key is paused', () => {
+it('counts unexplained slots that predate the first log read as excess after eight days, unless the key is paused', () => {
   const DAY = 86_400 * SECOND;
   const excessAfter = (days: number, paused = false) => {
     const ledger = new AttemptLedger();

@@ -26,7 +26,7 @@ export async function leakCourse(
   const parallelism = random.between(2, 12);
   const leaked = random.chance(0.2) ? parallelism : random.between(1, parallelism - 1);
   const takesMs = random.pick([400, 1500, 6000, 20_000, 60_000]);
-  // The load equals the key's capacity before the leak and exceeds it afterwards.
+  // The load is below the key's capacity before the leak and exceeds it afterwards.
   const load = ((parallelism - leaked / 3) / parallelism) * 0.95;
   const everyMs = takesMs / (parallelism * load);
   const isBurst = random.chance(0.3);

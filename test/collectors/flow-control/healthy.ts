@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 const KEYS = 25;
 
 /**
- * Creates a random key: attempts of seconds, minutes or half hours; limits of parallelism, rate or both; bursts and
+ * Creates a random key: attempts that take seconds, minutes or half an hour; limits of parallelism, rate or both; bursts and
  * overload.
  */
 function randomKey(random: Random, index: number) {

@@ -23,7 +23,7 @@ async function stateOf(service: ReturnType<typeof createAuditedService>): Promis
 }
 
 describe('key states', () => {
-  test('a key is throttled by parallelism if all slots run attempts and messages are waiting', async () => {
+  test('a key is throttled by parallelism if attempts occupy all its slots and messages are waiting', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);

@@ -6,7 +6,7 @@ export type Input = Readonly<Record<string, Values>>;
 
 /** Situations in which every alert is tested. */
 export type Variant =
-  // Two replicas fire one alert, and one replica is sufficient.
+  // Two replicas fire a single alert, and one replica is sufficient to fire it.
   | 'two replicas'
   // Some scrapes fail.
   | 'missing samples'
@@ -26,11 +26,12 @@ export type Variant =
   | 'rejected rows'
   // Reads fail for an hour, then all changes appear at once.
   | 'blind hour'
-  // Like `blind hour` for a day, or for six hours if windows are short.
+  // Like `blind hour`, but for a day, or for six hours if windows are short.
   | 'blind day'
-  // Replicas share a database and the account moves: released, after a kill, or while the holder runs without the database.
+  // Replicas share a database and the account moves: after a release, after a kill, or while the holder runs without the
+  // database.
   | 'handover'
-  // One of two replicas is blind for as long and catches up; the other saw everything.
+  // One of two replicas is blind for as long as in `blind day` and then catches up; the other one sees everything.
   | 'behind replica';
 
 /** Reasons why a variant does not apply to an alert. */
@@ -39,7 +40,7 @@ export type Reason =
   | 'one is enough'
   // The alert fires when the agent detects the cause, regardless of its age.
   | 'fires on detection'
-  // The metric includes them.
+  // The metric includes unreadable rows.
   | 'counts unreadable rows'
   // The counter of a new store does not include the cause.
   | 'counted by the store'
@@ -80,7 +81,7 @@ export interface AlertCase {
   readonly memory?: number;
   /** Time after blindness until the alert can be evaluated again: its longest window (minutes). Default `memory`. */
   readonly evaluableAfter?: number;
-  /** Interval of samples and evaluations (minutes): 1, or 4 for windows of days. Default 1. */
+  /** Interval between samples and between evaluations (minutes): 1, or 4 for multi-day windows. Default 1. */
   readonly step?: 1 | 4;
   /** Variants that do not apply, with the reason. */
   readonly exempt?: Readonly<Partial<Record<Variant, Reason>>>;

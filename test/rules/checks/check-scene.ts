@@ -13,7 +13,7 @@ import { calmAccount, NOON } from '../../support/calm-account.ts';
 export const MINUTE = 60_000;
 export const ago = (minutes: number) => new Date(NOON - minutes * MINUTE).toISOString();
 
-/** Value of a series some minutes before noon; undefined without a sample. */
+/** Returns the value of a series some minutes before noon; undefined if there is no sample. */
 type Course = (minutesAgo: number) => number | undefined;
 
 /** Changes to the healthy account. */

@@ -36,7 +36,7 @@ describe('unknown results', () => {
     expect(dlq).toEqual([]);
   });
 
-  it('checks of partial data report findings and are unknown otherwise', () => {
+  it('checks of partial data report what they find and are unknown for everything else', () => {
     const change = (view: AccountViewBase) => Object.assign(view.deadLetters, { data: 'partial', messages: 9000 });
     const [found] = check({ change }).filter(({ check }) => check.kind === 'dlq_nearly_full');
     expect(found).toMatchObject({ findings: [expect.anything()], unknown: [{ isUnknown: true }] });

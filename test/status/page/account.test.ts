@@ -8,7 +8,7 @@ import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fix
 
 const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
 
-/** Fields that the page may omit: it shows its time in the header, and the value of an alert in its summary. */
+/** Fields that the sections may omit: the header shows the time of the page, and the summary of an alert contains its value. */
 const OMITTED = /^(now|alerts\.\d+\.value)$/;
 
 describe('account page', () => {
@@ -196,7 +196,7 @@ describe('account page with replicas', () => {
     expect(read(text)).toContain('Collected by 10.0.0.7:10922');
   });
 
-  it('a reduced account page shows since when the database is unavailable', () => {
+  it('a reduced account page shows since when the database has been unavailable', () => {
     const text = shown({}, context.now);
     expect(read(text)).toContain(
       'database unavailable since 2026-11-22 10:15:12 UTC: counters are frozen, and auto-cancel is suspended.',

@@ -71,7 +71,7 @@ describe('dead-letter page', () => {
 describe('event page', () => {
   const events = { ...found.events, now };
 
-  it('the event page shows state, status, time and destination of each event, and links its message', () => {
+  it('the event page shows state, status, time and destination of each event, and links to its message', () => {
     const page = eventsPage({ found: events, view: account }, { state: 'FAILED' }, context).text;
     expect(read(page)).toMatch(/state FAILED .* msg_1 error 500 .* https:\/\/api.example.com\/orders queue mail/);
     expect(page).toContain('<a href="../../accounts/production/messages/msg_1">');
@@ -85,7 +85,7 @@ describe('event page', () => {
 });
 
 describe('message page', () => {
-  it('the message page shows the timeline in the words of the command line, and links the entries of the same kind', () => {
+  it('the message page shows the timeline in the words of the command line, and links to the entries of the same kind', () => {
     const page = messageOf(message);
     const text = read(page);
     for (const words of [
@@ -138,7 +138,7 @@ describe('message page', () => {
   });
 });
 
-it('the look-up page of an account of another replica names the holder', () => {
+it('the look-up page of an account that another replica holds names the holder', () => {
   const page = elsewherePage(reduced, { ...context, replica: 'http://watch-2:10922' }).text;
   expect(read(page)).toMatch(/A look-up runs on the replica that holds the account\. .*Collected by watch-1:10922/);
 });

@@ -89,7 +89,7 @@ describe('page routes', () => {
     expect(log.lines).toEqual([]);
   });
 
-  it('pages of an account that is not open yet show this instead of an unknown name', async () => {
+  it('pages of an account that is not open yet report this instead of an unknown name', async () => {
     const { get } = await serve({ accounts: ['new'], account: () => undefined });
     for (const path of ['/accounts/new', '/accounts/new/dlq']) {
       const { status, text } = await get(path);

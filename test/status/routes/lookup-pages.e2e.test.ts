@@ -8,7 +8,7 @@ import { found, lookupsThat } from '../page/fixtures/lookup.ts';
 
 const PATHS = ['dlq', 'events', 'messages/m1'];
 
-/** Starts a server with one account whose look-ups are recorded and end with `find`. */
+/** Starts a server with one account whose look-ups are recorded and return the result of `find`. */
 async function serveLookups(
   find: (kind: keyof typeof found) => unknown = kind => found[kind],
   overrides: Partial<Served> = {},
@@ -128,7 +128,7 @@ it('a slow look-up does not delay other pages', async () => {
   expect((await slow).status).toBe(200);
 });
 
-/** Replicas, the other of which holds every account. */
+/** Returns overrides for a replica that holds no account, because another replica holds all of them. */
 function elsewhere(publicUrl: string | null): Partial<Served> {
   const self = { id: 'one', url: 'http://one:1' };
   const holder = { id: 'two', url: 'http://two:2' };

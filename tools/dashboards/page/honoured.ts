@@ -1,7 +1,7 @@
 import { isKnownProperty } from './grafana.ts';
 import { type Panel, warn } from './model.ts';
 
-/** Options of all panel types that the drawing supports or that are invisible in a picture. */
+/** Options, for all panel types, that the drawing supports or that are invisible in a picture. */
 const COMMON = [
   /^(id|type|title|description|transparent|pluginVersion|interval|maxDataPoints)$/,
   /^(gridPos|datasource|transformations)\b/,
@@ -16,7 +16,7 @@ const COMMON = [
 
 const REDUCED = [/^options\.(reduceOptions|text)\b/, /^options\.orientation$/];
 
-/** Further options of this kind, by panel type. */
+/** Further supported or invisible options, by panel type. */
 const BY_TYPE: Readonly<Record<string, readonly RegExp[]>> = {
   timeseries: [
     /^options\.legend\.(showLegend|displayMode|placement|calcs|width|sortBy|sortDesc|limit|isVisible|asTable)\b/,

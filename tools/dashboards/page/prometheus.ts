@@ -1,7 +1,7 @@
 import { type DataFrame, FieldType, type Labels, rangeUtil } from '@grafana/data';
 import type { Range, Target } from './model.ts';
 
-/** Scrape interval in the settings of the Prometheus data source. */
+/** Scrape interval in the settings of the Prometheus data source (ms). */
 const SCRAPE_MS = 30_000;
 const LONGEST_LEGEND = 2000;
 
@@ -25,7 +25,10 @@ export async function labelValues(base: string, label: string, match: string, { 
   return (await get(base, `label/${label}/values`, query)) as string[];
 }
 
-/** Returns the interval that Grafana chooses for a panel of this width. */
+/**
+ * Returns the query interval (ms) that Grafana chooses for a panel with this many points. `least` is the panel's minimum
+ * interval.
+ */
 export function intervalOf({ from, to }: Range, points: number, least: string | undefined): number {
   const lowest = least === undefined ? SCRAPE_MS : rangeUtil.intervalToMs(least.replace(/^>/, ''));
   const chosen = rangeUtil.roundInterval(((to - from) * 1000) / points);
@@ -58,7 +61,7 @@ function nameOf({ __name__ = '', ...labels }: Labels): string {
   return `${__name__}{${list.join(', ')}}`;
 }
 
-/** Inserts a null if samples are missing, like Grafana, so that no line is drawn across the gap. */
+/** Inserts a null wherever samples are missing, as Grafana does, so that no line is drawn across the gap. */
 const withGaps = (samples: readonly Sample[], ms: number): readonly (Sample | readonly [number, null])[] =>
   samples.flatMap((sample, index) => {
     const before = samples[index - 1]?.[0] ?? sample[0];

@@ -43,7 +43,7 @@ export function addScenarios(pastMs: number): void {
 /** Scenario of each account. */
 export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', workflows: 'stuck-callback' } as const;
 
-/** Network latency of the service. */
+/** Fault that simulates the network latency of the service. */
 const far: FaultSeed = { latencyMs: 30, jitterMs: 60 };
 
 /** Returns the latency of the service and, during one outage of all accounts, errors as in the scenario `outage`. */
@@ -53,7 +53,8 @@ export function faultsAt(msLeft: number): readonly FaultSeed[] {
 
 /** The configuration except for accounts, notifiers and push. */
 export const settings = {
-  // Intervals equal the scrape interval, and each event is read about once, because more reads only slow down the replay.
+  // No interval is shorter than the scrape interval, and each event is read about once, because more reads only slow down the
+  // replay.
   collect: {
     flowControl: { every: '30s' },
     events: { every: '30s', overlap: '20s', lateSweep: '20s', destination: 'host' },

@@ -36,7 +36,7 @@ export function createCatchUpClock(behindMs: number): CatchUpClock {
       requests += by;
     });
   }
-  // Times must not be negative, because callers use 0 for times that have always passed.
+  // Times must not be negative, because callers use 0 as a time that has always passed.
   const monotonic = () => systemClock.monotonic() + behindMs - behind;
 
   function sleep(ms: number, signal?: AbortSignal): Promise<void> {

@@ -93,7 +93,7 @@ function moveCursor(chart) {
 
 function createChart(figure) {
   const { spec, title, plot, legend, when, rows, table } = frame(figure);
-  /** `at`: index of the cursor; undefined selects the last one. */
+  /** `at`: index of the sample at the cursor; undefined selects the last sample. */
   const chart = { spec, plot, marks: [], ends: [0, 1], families: spec.lines.map(({ family }) => family), show, draw };
   Object.assign(chart, { shown: { times: [], lines: [], width: 0 }, drawing: undefined, at: undefined });
 

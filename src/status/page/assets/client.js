@@ -6,7 +6,7 @@ import { age } from './age.js';
  */
 
 const { body } = document;
-/** How far the agent's clock is ahead of this one (ms). */
+/** How far the agent's clock is ahead of the browser's (ms). */
 let ahead = clockAhead(document);
 /** @type {EventSource | undefined} */
 let stream;
@@ -120,7 +120,9 @@ function soon() {
   waiting = setTimeout(refresh, Math.max(0, requestedAt + APART - performance.now()));
 }
 
-/** Requests an update, after the request in flight: aborting a slow one repeatedly would never update the page. */
+/**
+ * Requests an update once the request in flight has ended. If each change aborted a slow request, the page would never update.
+ */
 function changed() {
   again = true;
   if (!request) soon();
