@@ -17,7 +17,7 @@ const SMALL = 1024 * 1024;
 const MAX_VALUES = 1_000_000;
 /** Rows of a larger text are parsed in pieces of about this length (characters). */
 const PIECE = 64 * 1024;
-/** Maximum number of values in a piece, which contains at least one row, or between two pieces. Parsing takes at most 0.1 s. */
+/** Maximum number of values in a piece, which contains at least one row, and outside of pieces. Parsing takes at most 0.2 s. */
 const MAX_PIECE_VALUES = 100_000;
 /** Maximum depth of nesting. JSON.parse is slow for deeper texts: 4 s for 32 MiB of brackets. */
 const MAX_DEPTH = 200;
@@ -64,16 +64,17 @@ function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBo
   throw new UpstreamError('invalid_response', `${bounds.what}: unexpected content encoding`);
 }
 
+const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 /** Shared by all accounts, so that large responses do not add up to one long block of the event loop. */
 const turns = createYielder();
 
 /** Returns the position of the quote that ends the string starting at `from`; the text's length if it is unterminated. */
 function endOfString(text: string, from: number): number {
-  for (let quote = text.indexOf('"', from); quote !== -1; quote = text.indexOf('"', quote + 1)) {
-    let first = quote;
-    while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
-    if ((quote - first) % 2 === 0) return quote;
+  for (let at = from; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at;
+    if (code === BACKSLASH) at += 1;
   }
   return text.length;
 }
@@ -99,14 +100,16 @@ async function parseInPieces(text: string, what: string): Promise<unknown> {
   let [copied, start, end] = [0, 0, 0];
   // Depth of a list's elements; 0 outside of lists.
   let rowDepth = 0;
-  let [values, pieceValues, depth] = [0, 0, 0];
+  let [values, outerValues, pieceValues, depth] = [0, 0, 0, 0];
   const count = () => {
     values += 1;
-    pieceValues += 1;
+    if (start > 0) pieceValues += 1;
+    else outerValues += 1;
     const excess =
       (depth > MAX_DEPTH && `${MAX_DEPTH} levels`) ||
       (values > MAX_VALUES && `${MAX_VALUES} values`) ||
-      (pieceValues > MAX_PIECE_VALUES && `${MAX_PIECE_VALUES} values in a row`);
+      (pieceValues > MAX_PIECE_VALUES && `${MAX_PIECE_VALUES} values in a row`) ||
+      (outerValues > MAX_PIECE_VALUES && `${MAX_PIECE_VALUES} values outside of rows`);
     if (!excess) return;
     const message = `${what}: response body with more than ${excess}`;
     throw new UpstreamError('invalid_response', message, { tooLarge: true });
@@ -119,19 +122,20 @@ async function parseInPieces(text: string, what: string): Promise<unknown> {
       case '[':
       case '{':
         if (rowDepth === 0 && depth <= 1 && text[at] === '[') rowDepth = depth + 1;
-        else if (rowDepth === depth && start === 0) start = at;
+        else if (rowDepth > 0 && rowDepth === depth && start === 0) start = at;
         depth += 1;
         count();
         break;
       case ']':
       case '}':
         depth -= 1;
-        if (start > 0 && depth === rowDepth) end = at + 1;
+        // The last piece includes the values after the last row.
+        if (start > 0 && depth <= rowDepth) end = depth === rowDepth ? at + 1 : at;
         if (end > 0 && (depth < rowDepth || end - start >= PIECE)) {
+          await turns.pass();
           outline += `${text.slice(copied, start)}[${pieces.length}]`;
           pieces.push(parse(`[${text.slice(start, end)}]`, what) as unknown[]);
           [copied, start, end, pieceValues] = [end, 0, 0, 0];
-          await turns.pass();
         }
         if (depth < rowDepth) rowDepth = 0;
         break;
@@ -139,6 +143,7 @@ async function parseInPieces(text: string, what: string): Promise<unknown> {
         count();
     }
   }
+  await turns.pass();
   const body = parse(outline + text.slice(copied), what);
   const isObject = typeof body === 'object' && body !== null;
   for (const list of Array.isArray(body) ? [body] : isObject ? Object.values(body) : []) {

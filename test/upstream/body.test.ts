@@ -106,6 +106,16 @@ describe('response bodies', () => {
     expect(await read('\ufeff[1]', 1)).toEqual([1]);
   });
 
+  it('a body may start and end with white space', async () => {
+    for (const body of sizes('{"dlqId":"1-0"}')) {
+      for (const space of [' ', '\r\n\t']) {
+        expect(await read(`${space}${body}${space}`, 65_536)).toEqual(JSON.parse(body));
+        expect(await read(`${space}[${body}]${space}`, 65_536)).toEqual([JSON.parse(body)]);
+      }
+    }
+    expect(await read(` {"padding":"${PADDING}"}`)).toEqual({ padding: PADDING });
+  });
+
   it('a body keeps the last of duplicate keys, and __proto__ as an ordinary own property', async () => {
     for (const body of sizes('{"a":1,"a":2,"__proto__":{"dlqId":"3-0"},"constructor":4}')) {
       const { messages } = (await read(body)) as { messages: Record<string, unknown>[] };
@@ -157,7 +167,17 @@ describe('response bodies', () => {
   it.each([
     ['levels', 'more than 200 levels', `{"messages":${'['.repeat(2_000_000)}`],
     ['empty objects', 'more than 1000000 values', `[${'{},'.repeat(1_000_000)}{}]`],
-    ['members', 'more than 100000 values in a row', `{${namesOf(200_000)}}`],
+    ['members', 'more than 100000 values outside of rows', `{${namesOf(200_000)}}`],
+    [
+      'members between lists of rows',
+      'more than 100000 values outside of rows',
+      `{${Array.from({ length: 4 }, (_, list) => `${namesOf(50_000, list * 50_000)},"list${list}":[{}]`)}}`,
+    ],
+    [
+      'values after rows',
+      'more than 100000 values in a row',
+      `{"messages":[{},${Array.from({ length: 200_000 }, (_, row) => `"${row}"`)}]}`,
+    ],
     ['members of a row', 'more than 100000 values in a row', `{"messages":[{},{${namesOf(200_000)}}]}`],
   ])('a body with too many %s is not parsed', async (_what, excess, body) => {
     expect(await failureOf(body, 65_536)).toBe(`invalid_response: GET /v2/dlq: response body with ${excess}`);
