@@ -62,7 +62,8 @@ export async function withDeadline<T>(
   if (parent.aborted) onAbort();
   parent.addEventListener('abort', onAbort, { once: true });
   const onTimeout = () => controller.abort(new DOMException(`no response within ${ms} ms`, 'TimeoutError'));
-  const handle = setTimeout(onTimeout, Math.min(ms, MAX_TIMER));
+  // A deadline may have passed. Node.js warns about negative delays.
+  const handle = setTimeout(onTimeout, Math.min(Math.max(0, ms), MAX_TIMER));
   try {
     return await work(controller.signal);
   } finally {

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { backoffDelay, createRetry } from '../../src/kit/backoff.ts';
 import { BoundedMap } from '../../src/kit/bounded-map.ts';
 import { systemClock, withDeadline } from '../../src/kit/clock.ts';
@@ -54,6 +54,16 @@ describe('clock', () => {
     expect(woken).toBe(false);
     controller.abort(new Error('enough'));
     await expect(sleep).rejects.toThrow('enough');
+  });
+
+  it('a deadline in the past causes a timeout, but no process warning', async () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    const untilOver = (signal: AbortSignal) => systemClock.sleep(60_000, signal);
+    await expect(withDeadline(-5, new AbortController().signal, untilOver)).rejects.toMatchObject({
+      name: 'TimeoutError',
+    });
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
   });
 
   it('a deadline aborts its signal when the time is up or the parent signal is aborted', async () => {
