@@ -19,8 +19,8 @@ export const PROBLEMS = {
     'set store.kind to sqlite or postgres',
   ],
   replaced: ['was removed or replaced while in use', 'restart the agent to use the new file, which was not changed'],
-  full: ["can't be written: the disk is full", 'free disk space; the store then recovers automatically'],
-  io: ["can't be read or written", 'check the disk and its quota; the store then recovers automatically'],
+  full: ["can't be written: the disk is full", 'free disk space; a running agent then recovers automatically'],
+  io: ["can't be read or written", 'check the disk and its quota; a running agent then recovers automatically'],
   away: [
     "can't be reached",
     'check that it is running, its address and the network; a running agent then recovers automatically',

@@ -62,7 +62,7 @@ describe('full disks', () => {
     expect(refusal).toMatchObject({
       reason: 'full',
       message: expect.stringMatching(
-        /rows\.db can't be written: the disk is full .*: free disk space; the store then recovers/,
+        /rows\.db can't be written: the disk is full .*: free disk space; a running agent then recovers/,
       ),
     });
     expect(keys.length).toBeGreaterThan(4);
