@@ -113,14 +113,14 @@ const sub = (name: string, description: string) =>
 
 const stopping = (name: string, description: string) =>
   sub(name, description)
-    .requiredOption('--reason <text>', 'reason for the journal', operatorTextOption)
+    .requiredOption('--reason <text>', 'reason for the journal; required', operatorTextOption)
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
 const explainCommand = () =>
   sub('explain', 'show how every rule evaluates one entry and what prevents its cancel; exit 1 if it is not tracked')
     .argument('<dlqId>', 'dlqId or messageId of the entry')
     .option('--account <name>', 'only this account')
-    .option('--json', 'as JSON')
+    .option('--json', 'print JSON')
     .action(async (dlqId: string, { config, account, json }: Options) => {
       const settings = loadStoreSettings(config);
       const signal = stopSignal();
@@ -139,7 +139,7 @@ const explainCommand = () =>
 const journalCommand = ({ clock }: AgentTime) =>
   sub('journal', 'print marks, plans, cancels and responses; read from the store, with or without a running agent')
     .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
-    .option('--json', 'one JSON object per line, with the evidence')
+    .option('--json', 'print a JSON object per line, with the evidence')
     .action(async ({ config, since, json }: Options) => {
       const from = since === undefined ? Number.NEGATIVE_INFINITY : clock.now() - since;
       const settings = loadStoreSettings(config, true);
@@ -151,7 +151,7 @@ const journalCommand = ({ clock }: AgentTime) =>
 
 const pendingCommand = ({ clock }: AgentTime) =>
   sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
-    .option('--json', 'as JSON')
+    .option('--json', 'print JSON')
     .action(async ({ config, json }: Options) => {
       const settings = loadStoreSettings(config, true);
       const now = clock.now();
@@ -211,7 +211,11 @@ const resumeCommand = ({ clock }: AgentTime) =>
       const before = await resumed.catch(error => {
         throw isGuardFailed(error) ? new Error(RESUME_RACED, { cause: error }) : error;
       });
-      print(before === undefined ? 'it was not paused: nothing changed' : `resumed; it was paused ${wordsOf(before)}`);
+      print(
+        before === undefined
+          ? 'auto-cancel was not paused: nothing changed'
+          : `resumed; it was paused ${wordsOf(before)}`,
+      );
     },
   );
 

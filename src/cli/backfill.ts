@@ -104,7 +104,7 @@ export function backfillCommand(): Command {
     .action(async (options: Options) => {
       const loaded = loadAccounts(command, options);
       const error = errorOf(options);
-      if (error !== undefined) return command.error(error);
+      if (error !== undefined) return command.error(`error: ${error}`);
       await run(options, loaded);
     });
 }

@@ -40,7 +40,7 @@ export function backtestCommand(): Command {
   const command = new Command('backtest');
   return command
     .description(
-      'evaluate built-in alerts and alert rules on the remaining event log, and print when each would have fired; reads the log with requests of the account’s budget, stores and sends nothing',
+      'evaluate built-in alerts and alert rules on the remaining event log, and print when each would have fired; its requests count towards the account’s budget; stores and sends nothing',
     )
     .requiredOption('--config <file>', 'configuration file of the agent')
     .addOption(
@@ -52,7 +52,7 @@ export function backtestCommand(): Command {
     .action(
       async ({ since = systemClock.now() - WEEK, ...options }: SelectionOptions & { readonly since?: number }) => {
         const loaded = loadAccounts(command, options);
-        if (since >= systemClock.now()) return command.error('--since must be before now');
+        if (since >= systemClock.now()) return command.error('error: --since must be before now');
         let shownAt = Number.NEGATIVE_INFINITY;
         const print = (line: string) => {
           showProgress('');

@@ -30,7 +30,7 @@ function printCommand(): Command {
     .description('print the Grafana dashboards as one JSON object, by file name; with --dir write files')
     .option('--dir <dir>', 'folder to write overview.json, dlq.json and agent.json to')
     .option('--config <file>', 'configuration file whose objectives and address the dashboards use; needs no secrets')
-    .option('--job <name>', 'scrape job to select initially (default: all)')
+    .option('--job <name>', 'scrape job that is initially selected (default: all)')
     .option(
       '--runbooks <url>',
       'folder of the runbooks; alerts link to NAME.md in it (default: those of the agent, with server.externalUrl)',

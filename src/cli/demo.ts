@@ -136,10 +136,10 @@ export function demoCommand(): Command {
       '--config <file>',
       'rehearse the rules, alerts and filters of this configuration; nothing is sent elsewhere',
     )
-    .option('--scenario <name>', 'scenario that the emulator plays; default: steady, with --config none')
+    .option('--scenario <name>', 'scenario that the emulator plays; default: steady; with --config, no scenario')
     .option(
       '--speed <x>',
-      `emulated seconds per real second, for service and agent but not for Prometheus; default: what the scenario needs, with --config ${REHEARSAL_SPEED}`,
+      `emulated seconds per real second, for service and agent but not for Prometheus; default: depends on the scenario; with --config, ${REHEARSAL_SPEED}`,
       numberOption(1, 3600),
     )
     .option('--listen <address>', 'host:port that the agent listens on', '127.0.0.1:10922')

@@ -83,12 +83,7 @@ export function emulateCommand(): Command {
       )
       .option('--accounts <n>', 'number of accounts, each with its own token and workload', integerOption(1, 10_000), 1)
       .option('--option <name=value>', 'API variant; may be repeated', repeated)
-      .option(
-        '--fault <name=value,...>',
-        'fault to inject, such as kind=status,share=0.1; may be repeated',
-        repeated,
-        [],
-      )
+      .option('--fault <name=value,...>', 'fault to inject, such as kind=status,share=0.1; may be repeated', repeated)
       // Commander's own help would print before scenarios, options and faults are loaded.
       .helpOption(false)
       .option('-h, --help', 'show this help with all scenarios, options and faults')

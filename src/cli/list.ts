@@ -151,5 +151,5 @@ export function listCommand(): Command {
   });
   const events = createList('events', 'list events of messages', options => eventList(queryOf(options)));
   const keys = createList('keys', 'list flow-control keys, the longest waitlist first', () => KEY_LIST);
-  return commandGroup('list', 'list rows of the service, the newest first', [dlq, events, keys]);
+  return commandGroup('list', 'list dead letters, events or flow-control keys', [dlq, events, keys]);
 }

@@ -55,7 +55,8 @@ export function messageCommand(): Command {
         process.stdout.write(options.json ? `${printableJson(json)}\n` : textOf(json));
         isFound = true;
       });
-      if (failed.length > 0) throw new Error(`not read: ${failed.join(', ')}`);
+      const rest = isFound || failed.length === loaded.config.accounts.length ? '' : `; no other account has ${id}`;
+      if (failed.length > 0) throw new Error(`not read: ${failed.join(', ')}${rest}`);
       if (!isFound)
         throw new Error(`neither the event log nor the dead-letter queue contains ${id}: it may have expired`);
     });

@@ -132,8 +132,8 @@ function toText(plan: AccountPlan): string {
     megabytes(bytesPerDay),
   ]);
   const perDay = sum(rounds, 'requestsPerDay');
-  const together = failures.length > 0 ? 'together, at least' : 'together';
-  rows.push([together, '', '', '', whole(perDay / 24), whole(perDay), megabytes(sum(rounds, 'bytesPerDay'))]);
+  const total = failures.length > 0 ? 'total, at least' : 'total';
+  rows.push([total, '', '', '', whole(perDay / 24), whole(perDay), megabytes(sum(rounds, 'bytesPerDay'))]);
   const columns = ['every', 'calls', 'takes', 'calls an hour', 'calls a day', 'MB a day'];
   return [
     `${account}: ${whole(series)} series`,

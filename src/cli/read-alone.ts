@@ -6,7 +6,7 @@ import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
-import { printable } from '../kit/text.ts';
+import { printable, someOf } from '../kit/text.ts';
 import { durationText } from '../rules/checks/words.ts';
 import { createMemoryStore } from '../store/memory.ts';
 import { attachStore } from '../store/open.ts';
@@ -124,7 +124,8 @@ export function loadAccounts(command: Command, { config: file, account: names }:
   const loaded = loadConfig(file, process.env);
   const { accounts, log } = loaded.config;
   const unknown = names?.find(name => !accounts.some(each => each.name === name));
-  if (unknown !== undefined) command.error(`error: ${file} has no account ${unknown}`);
+  if (unknown !== undefined)
+    command.error(`error: ${file} has no account ${unknown}; it has ${someOf(accounts.map(({ name }) => name))}`);
   const selected = accounts.filter(({ name }) => names?.includes(name) ?? true);
   return { ...loaded, config: { ...loaded.config, accounts: selected, log: { ...log, level: 'silent' } } };
 }

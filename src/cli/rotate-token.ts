@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
+import { someOf } from '../kit/text.ts';
 import {
   checkToken,
   type RotateDeps,
@@ -23,8 +24,8 @@ type Account = LoadedConfig['config']['accounts'][number];
 function findAccount({ config, file }: LoadedConfig, name: string): Account {
   const found = config.accounts.find(account => account.name === name);
   if (found) return found;
-  const names = config.accounts.map(({ name }) => name).join(', ');
-  throw new RotationError(`${file} has no account '${name}'; it has ${names}`, { isUsage: true });
+  const names = someOf(config.accounts.map(({ name }) => name));
+  throw new RotationError(`${file} has no account ${name}; it has ${names}`, { isUsage: true });
 }
 
 function checkedAccount(
@@ -114,7 +115,9 @@ async function uninterrupted<T>(work: () => Promise<T>): Promise<T> {
 
 async function run({ config: file, account, out, yes, check }: Options): Promise<void> {
   if (!yes && !check && !process.stdin.isTTY) {
-    throw new RotationError('no terminal to ask for confirmation; use --yes to skip it', { isUsage: true });
+    throw new RotationError('no terminal to ask for confirmation; use --yes to reset the token without confirmation', {
+      isUsage: true,
+    });
   }
   const loaded = loadConfig(file, process.env);
   const deps = { env: process.env, clock: systemClock, random: Math.random, out };

@@ -102,7 +102,7 @@ function groupTable(groups: Snapshot['groups']): string[] {
     String(messages),
     sample,
   ]);
-  return ['', toTable(['account', 'group', 'host', 'route', 'status', 'messages', 'one of them'], rows, ['messages'])];
+  return ['', toTable(['account', 'group', 'host', 'route', 'status', 'messages', 'example'], rows, ['messages'])];
 }
 
 function toText({ samples, groups, accounts }: Snapshot): string {
@@ -119,7 +119,7 @@ function toText({ samples, groups, accounts }: Snapshot): string {
       ),
     ),
   );
-  return [toTable(['account', 'metric', 'of', 'value'], rows, ['value']), ...groupTable(groups), ...failures].join(
+  return [toTable(['account', 'metric', 'labels', 'value'], rows, ['value']), ...groupTable(groups), ...failures].join(
     '\n',
   );
 }

@@ -170,7 +170,7 @@ function checkSilences({ alerts }: Config, now: number, declared: DeclaredNames,
       }
     }
     if (until !== null && until <= now) {
-      report.warn([...path, 'until'], `is in the past: it silences nothing since ${new Date(until).toISOString()}`);
+      report.warn([...path, 'until'], `is in the past: the silence ended at ${new Date(until).toISOString()}`);
     }
   }
 }
@@ -192,4 +192,8 @@ export function checkAlerts(config: Config, now: number, declared: DeclaredNames
   const isPausing = autoCancel.pauseWhileAlerts.some(name => declared.alerts.includes(name));
   if (!alerts.enabled && isPausing) report.error(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
   else checkPausing(config, report);
+  if (alerts.enabled && declared.notifiers.length === 0 && autoCancel.pauseWhileAlerts.length === 0) {
+    const message = 'is true, but alerts.notifiers is empty: alerts are evaluated and shown, but not sent';
+    report.warn(['alerts', 'enabled'], message);
+  }
 }

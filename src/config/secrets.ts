@@ -282,7 +282,7 @@ export function checkPlainHttp(config: Config, report: Reporter): void {
         ]),
       ];
     }),
-    [['heartbeat', 'url'], heartbeat && literalOf(heartbeat.url), 'its own address, a credential,'],
+    [['heartbeat', 'url'], heartbeat && literalOf(heartbeat.url), 'the address, which is a credential,'],
     ...otlpReceivers(config).map(({ enabled, headers, endpoint, path }): (typeof sent)[number] => [
       [...path, 'endpoint'],
       enabled && Object.keys(headers).length > 0 ? endpoint : undefined,

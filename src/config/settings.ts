@@ -99,7 +99,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
   if (rule.expires !== null && rule.expires <= now) {
     report.warn(
       [...path, 'expires'],
-      `is in the past: the rule only plans since ${new Date(rule.expires).toISOString()}`,
+      `is in the past: the rule has only planned cancels since ${new Date(rule.expires).toISOString()}`,
     );
   }
   checkPrefixes(rule, path, report);

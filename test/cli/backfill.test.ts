@@ -22,10 +22,10 @@ async function refused(...options: string[]): Promise<string> {
 
 it.each([
   [['--to', '2h'], "error: required option '--from <time>' not specified\n"],
-  [['--from', '1h', '--to', '2h'], '--from must be before --to, and before now\n'],
-  [['--from', '2999-01-01T00:00:00Z'], '--from must be before --to, and before now\n'],
-  [['--from', '1h', '--account', 'nobody'], 'error: config.yaml has no account nobody\n'],
-  [['--from', '1h', '--out', '/nowhere/at/all'], '--out: there is no folder /nowhere/at\n'],
+  [['--from', '1h', '--to', '2h'], 'error: --from must be before --to, and before now\n'],
+  [['--from', '2999-01-01T00:00:00Z'], 'error: --from must be before --to, and before now\n'],
+  [['--from', '1h', '--account', 'nobody'], 'error: config.yaml has no account nobody; it has production\n'],
+  [['--from', '1h', '--out', '/nowhere/at/all'], 'error: --out: there is no folder /nowhere/at\n'],
 ])('backfill rejects the options %j with a message before it queries the service', async (options, text) => {
   expect(await refused(...options)).toBe(text);
 });

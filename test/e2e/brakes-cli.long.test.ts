@@ -60,7 +60,7 @@ it('the brake commands need only the store and report the previous state', async
   const { cli, journals } = await setUp();
   const done = (said: string) => ({ code: 0, said });
   const as = (by: string, reason: string) => ['--by', by, '--reason', reason];
-  expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('it was not paused: nothing changed'));
+  expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('auto-cancel was not paused: nothing changed'));
   expect(await cli('pause', ...as('ann', 'incident'))).toEqual(done('paused'));
   expect(await cli('pause', ...as('bob', 'another'))).toEqual(
     done('paused; it was already paused since TIME by ann: incident'),

@@ -47,7 +47,7 @@ it('plan predicts the number of requests to within 10 %', async () => {
   const env = { DELIVERY_TOKEN: emulator.token };
   const { code, stdout, stderr } = await runCli(['plan', '--config', configFile(configOf(emulator.url))], env);
   expect([code, stderr]).toEqual([0, '']);
-  const [, perDay = ''] = /^together\s+\S+\s+(\S+)/m.exec(stdout) ?? [];
+  const [, perDay = ''] = /^total\s+\S+\s+(\S+)/m.exec(stdout) ?? [];
   const predicted = (Number(perDay.replaceAll(',', '')) * COUNTED) / 86_400_000;
   expect(predicted).toBeGreaterThan(300);
   expect(stdout).toMatch(/^dlq full\s+2s\s+7 /m);

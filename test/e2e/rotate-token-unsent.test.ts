@@ -22,7 +22,7 @@ describe('unsent resets', () => {
 
   it('rotate-token sends nothing if it has neither a terminal nor --yes', async () => {
     expect(await refused(await startRotation(), { args: [], code: 2 })).toBe(
-      'error: no terminal to ask for confirmation; use --yes to skip it\n',
+      'error: no terminal to ask for confirmation; use --yes to reset the token without confirmation\n',
     );
   });
 
@@ -37,7 +37,7 @@ describe('unsent resets', () => {
     );
     rotation.configure({});
     expect(await refused(rotation, { args: ['--yes', '--account', 'b'], code: 2 })).toBe(
-      "error: /config.yaml has no account 'b'; it has acme\n",
+      'error: /config.yaml has no account b; it has acme\n',
     );
     writeFileSync(rotation.passwordFile, 'two words');
     expect(await refused(rotation, { code: 2 })).toBe(

@@ -16,7 +16,7 @@ const LATE =
 const OLD =
   /^The longest-queued of \d+ dead letters has been in the queue for 2 d 23 h \(objective: 1 d\); most: status \d+ from [\w./:-]+ \(\d+\)\.$/;
 /** Reported because no dead letter has expired or been removed so far. */
-const EXPIRING = /^The longest-queued dead letter expires (in \d+ min, )?at [\d: -]+ UTC\.$/;
+const EXPIRING = /^The longest-queued dead letter (expires in \d+ min,|was due to expire) at [\d: -]+ UTC\.$/;
 const NOT_DELIVERED =
   /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min\.$/;
 

@@ -19,6 +19,6 @@ it('the agent reports stuck callbacks in the scenario stuck-callback after the t
   const reported = firstOccurrences(await problemCourse('stuck-callback', 13 * 60));
   expect([...reported.keys()].sort()).toEqual(['warning callbacks_stuck', 'warning dlq_old']);
   expect(reported.get('warning callbacks_stuck')?.text).toMatch(
-    /^\d+ failure callbacks? seems? stuck by the rule app-workflows-hung, the oldest for \d+ h( \d+ min)?\.$/,
+    /^\d+ failure callbacks? seems? stuck according to the rule app-workflows-hung, the oldest for \d+ h( \d+ min)?\.$/,
   );
 });

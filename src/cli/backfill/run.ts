@@ -11,6 +11,7 @@ import { withClosing } from '../../kit/closing.ts';
 import type { Family, Sample } from '../../metrics/family.ts';
 import { createGlobs } from '../../metrics/shown-sources.ts';
 import type { Store } from '../../store/store.ts';
+import { UpstreamError } from '../../upstream/errors.ts';
 import { openForReading } from '../read-alone.ts';
 import { createSeriesFile, type SeriesFile } from './series-file.ts';
 
@@ -182,6 +183,7 @@ export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: Backf
         done.push(await fill(part, account, how, file, deps));
         file.endAccount();
       } catch (error) {
+        if (error instanceof UpstreamError) throw new Error(`${settings.name}: ${error.message}`, { cause: error });
         if (!(error instanceof Refusal)) throw error;
         const cost = { events: 0, requests: 0, leastRequests: 0 };
         done.push({ account: settings.name, written: undefined, ...cost, notes: [], refusal: error.message });

@@ -132,13 +132,13 @@ export async function checkClock(
   body.on('error', () => undefined).destroy();
   const off = provenSkew(headers.date, before, after);
   if (off === undefined) {
-    const todo = 'compare the clock of this machine yourself; auto-cancel cancels nothing without a Date';
+    const todo = 'compare the clock of this machine with a time server; without a Date, auto-cancel is suspended';
     return warn('the service sends no readable Date', todo);
   }
   const side = Date.parse(String(headers.date)) < before ? 'ahead of' : 'behind';
   const detail = `${(off / 1000).toFixed(1)} s ${side} the service's`;
   const todo =
-    'synchronise the clock of this machine (NTP): ages, windows and schedules depend on it, and auto-cancel cancels nothing';
+    'synchronise the clock of this machine (NTP): ages, windows and schedules depend on it, and auto-cancel is suspended until then';
   if (off > CLOCK_FAILS) return fail(detail, todo);
   return off > MAX_CLOCK_SKEW ? warn(detail, todo) : ok(off === 0 ? "agrees with the service's" : detail);
 }

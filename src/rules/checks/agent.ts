@@ -86,7 +86,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
     check({ lastReload }) {
       const [first, ...others] = lastReload?.faults ?? [];
       if (!first) return [];
-      const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'other error')})`;
+      const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'more error')})`;
       const text = `The new configuration was rejected, and the previous one stays active: ${first.message}${more}.`;
       return { since: lastReload?.at, text };
     },

@@ -80,8 +80,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       if (retentionSeconds === null || messages === 0) return [];
       if (entered === undefined || expiry === undefined || left === null) return UNKNOWN;
       if (now - entered <= DLQ_EXPIRING * retentionSeconds * 1000 || left.removed < left.expired) return [];
-      const rest = expiry > now ? `in ${durationText((expiry - now) / 1000)}, ` : '';
-      const text = `The longest-queued dead letter expires ${rest}at ${clockTime(expiry, now)}.`;
+      const expires = expiry > now ? `expires in ${durationText((expiry - now) / 1000)},` : 'was due to expire';
+      const text = `The longest-queued dead letter ${expires} at ${clockTime(expiry, now)}.`;
       return { since: entered + DLQ_EXPIRING * retentionSeconds * 1000, text };
     },
   }),
@@ -112,7 +112,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       if (number === 0) return suspected === null ? UNKNOWN : [];
       const since = msOf(oldestInProgress);
       const oldest = since === undefined ? '' : `, the oldest for ${durationText((input.now - since) / 1000)}`;
-      const by = rule === undefined ? '' : ` by the rule ${rule}`;
+      const by = rule === undefined ? '' : ` according to the rule ${rule}`;
       const text = `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.`;
       return { since, text };
     },

@@ -83,7 +83,7 @@ function rules({ rules }: AutoCancelView): Html {
   const columns: Column<AutoCancelView['rules'][number]>[] = [
     { head: 'rule', cell: row => name(row.name) },
     { head: 'mode', cell: row => html`<span class="tag plain">${row.mode}</span>` },
-    { head: 'last day', cell: row => lastDay(row.expires) },
+    { head: 'valid through', cell: row => lastDay(row.expires) },
     { head: 'stuck', isNumber: true, cell: row => count(row.candidates) },
     { head: 'cancels left this hour', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];

@@ -136,7 +136,7 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
     tile(
       'Seem stuck',
       count(of.suspected),
-      of.oldestInProgress !== null && html`longest in progress: ${ago(of.oldestInProgress, now)}`,
+      of.oldestInProgress !== null && html`oldest in progress: ${ago(of.oldestInProgress, now)}`,
       html`<a href="${root}auto-cancel">Auto-cancel</a>`,
     ),
     ...states,

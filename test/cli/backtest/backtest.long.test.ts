@@ -184,8 +184,8 @@ it('rules backtest fails with the error of the service if the service cannot be 
 });
 
 it.each([
-  [['--account', 'nobody'], 'error: config.yaml has no account nobody\n'],
-  [['--since', '2999-01-01T00:00:00Z'], '--since must be before now\n'],
+  [['--account', 'nobody'], 'error: config.yaml has no account nobody; it has a\n'],
+  [['--since', '2999-01-01T00:00:00Z'], 'error: --since must be before now\n'],
   [['--since', 'yesterday'], expect.stringContaining('must be a time such as 2026-11-22T06:00:00Z')],
 ])('rules backtest rejects the options %j before it queries the service', async (options, text) => {
   const config = join(newFolder(), 'config.yaml');

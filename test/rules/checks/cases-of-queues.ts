@@ -137,7 +137,9 @@ export const QUEUES: readonly Case[] = [
   [
     'stuck callbacks that match an auto-cancel rule',
     { autoCancel: { candidates: new Map([['hung', 1]]) } },
-    ['warning callbacks_stuck 10 min: 1 failure callback seems stuck by the rule hung, the oldest for 10 min.'],
+    [
+      'warning callbacks_stuck 10 min: 1 failure callback seems stuck according to the rule hung, the oldest for 10 min.',
+    ],
   ],
   [
     'a waitlist that grows steadily',

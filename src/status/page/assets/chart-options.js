@@ -16,7 +16,7 @@ const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
 
 export const words = (value, unit) =>
   value === null || value === undefined
-    ? 'not known'
+    ? 'no data'
     : unit === 'seconds'
       ? `≤ ${duration(value)}`
       : countWords.format(value);
