@@ -1,4 +1,4 @@
-import type { LoadedConfig } from '../config/load.ts';
+import { type LoadedConfig, withPath } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { readWebConfig } from '../config/web-config.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
@@ -32,7 +32,7 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
   const closing = createClosing();
   try {
     const base = await openBase(loaded, deps, closing);
-    for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
+    for (const { message, ...place } of loaded.warnings) base.log.warn(place, withPath(place.path, message));
     const supervisor = await Supervisor.open(loaded, base);
     closing.add('accounts', () => supervisor.close());
     const serving = await createServing(supervisor, base);

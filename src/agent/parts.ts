@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { LoadedConfig } from '../config/load.ts';
+import { type LoadedConfig, withPath } from '../config/load.ts';
 import { replicaUrlOf } from '../config/replica-url.ts';
 import { createSecretValues } from '../config/secrets.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
@@ -124,7 +124,7 @@ export async function openAccounts(
 ): Promise<readonly Account[]> {
   const base = await openBase(loaded, deps, closing);
   const { config } = loaded;
-  for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
+  for (const { message, ...place } of loaded.warnings) base.log.warn(place, withPath(place.path, message));
   const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
   const { requestSeconds } = base.process;
   const accountDeps = { ...base, config, requestSeconds, traceQueue: () => undefined };

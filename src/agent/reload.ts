@@ -1,4 +1,4 @@
-import { ConfigError, type LoadedConfig, type LocatedError, loadConfig } from '../config/load.ts';
+import { ConfigError, type LoadedConfig, type LocatedError, loadConfig, withPath } from '../config/load.ts';
 import type { ReloadError, ReloadResult } from '../http/served.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
@@ -42,7 +42,7 @@ type Refusal = LocatedError | { readonly file: string; readonly message: string 
 function toReloadError(error: Refusal): ReloadError {
   if (!('line' in error)) return error;
   const { path, message, ...place } = error;
-  return { ...place, message: [path, message].filter(Boolean).join(': ') };
+  return { ...place, message: withPath(path, message) };
 }
 
 export function createReloading({ supervisor, log, env, openPort, configRead, ...deps }: ReloadDeps) {
@@ -67,7 +67,10 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
   }
 
   function refuse(faults: readonly Refusal[]): ReloadResult {
-    for (const { message, ...place } of faults) log.error(place, message);
+    for (const fault of faults) {
+      const { message: _, ...place } = fault;
+      log.error(place, toReloadError(fault).message);
+    }
     const { file, hash } = supervisor.loaded;
     log.error({ file, hash }, 'failed to reload configuration; the current one stays in use');
     configRead(false);
@@ -90,7 +93,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
     const { file } = supervisor.loaded;
     try {
       const next = await load();
-      for (const { message, ...place } of next.warnings) log.warn(place, message);
+      for (const { message, ...place } of next.warnings) log.warn(place, withPath(place.path, message));
       tried = { ...(await readState(next)), hash: next.hash };
       const refused = refusals(supervisor.loaded, next);
       return refused.length > 0 ? refuse(refused) : await apply(next);

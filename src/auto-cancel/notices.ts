@@ -3,6 +3,7 @@ import type { Notice } from '../notify/notice.ts';
 import type { Outbox, Posting } from '../notify/outbox.ts';
 import { urlOf } from './journal-state.ts';
 import type { AutoCancelRule } from './options.ts';
+import { ENDED } from './words.ts';
 
 /** How long Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
 const LASTS = 15 * 60_000;
@@ -26,7 +27,7 @@ function wordsOf(entry: Notified): readonly [name: string, summary: string] {
   }
   return entry.outcome === 'planned'
     ? ['Planned', `A stuck failure callback of ${account} would be cancelled.`]
-    : ['Ended', `The cancel of a failure callback of ${account} ended: ${entry.outcome}.`];
+    : ['Ended', `The cancel of a failure callback of ${account} ended (${entry.outcome}): ${ENDED[entry.outcome]}.`];
 }
 
 function annotationsOf(target: JournalTarget) {

@@ -2,8 +2,8 @@ import { printable } from '../kit/text.ts';
 import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
-/** Completions of "Nothing is cancelled because …" by final outcome. */
-const ENDED: Readonly<Record<FinalOutcome, string>> = {
+/** Completes "Nothing is cancelled because …" for final outcomes. */
+export const ENDED: Readonly<Record<FinalOutcome, string>> = {
   planned: 'the rule only plans: it would have been cancelled',
   confirmed: 'the service reports it as cancelled',
   superseded: 'it ended by itself before the cancel took effect',

@@ -19,8 +19,11 @@ export interface LocatedError extends FileLocation {
 
 export const byLocation = (a: LocatedError, b: LocatedError) => a.line - b.line || a.column - b.column;
 
+/** Formats an error without its file and position, such as `accounts[0].token: must be text`. */
+export const withPath = (path: string, message: string) => (path === '' ? message : `${path}: ${message}`);
+
 export function formatError({ file, line, column, path, message }: LocatedError): string {
-  return printable(`${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`);
+  return printable(`${file}:${line}:${column}: ${withPath(path, message)}`);
 }
 
 export function formatPath(path: Path): string {

@@ -28,7 +28,7 @@ import { checkAutoCancel, checkSettings } from './settings.ts';
 import { readWebConfig } from './web-config.ts';
 import { readYaml, type YamlFile } from './yaml-file.ts';
 
-export { ConfigError, formatError, type LocatedError } from './errors.ts';
+export { ConfigError, formatError, type LocatedError, withPath } from './errors.ts';
 
 export interface LoadedConfig {
   readonly file: string;

@@ -4,7 +4,7 @@ import { Duration } from '../kit/duration.ts';
 const ratio = z
   .number()
   .gt(0, { error: 'must be above 0' })
-  .lt(1, { error: 'must be below 1: an objective of 1 leaves no error budget' });
+  .lt(1, { error: 'must be below 1, such as 0.99: an objective of 1 leaves no error budget' });
 
 export const objectivesOptions = z.strictObject({
   delivered: ratio

@@ -1,3 +1,4 @@
+import { plural } from '../../kit/text.ts';
 import type { Group } from '../group.ts';
 import { type Notice, timeText } from '../notice.ts';
 import { type Link, labelText, linksOf, toLine } from './words.ts';
@@ -65,7 +66,12 @@ export function slackBody(notices: readonly Notice[], { labels, left }: Group, e
   const more = Math.max(0, notices.length - MAX_ALERTS) + left;
   const rest = {
     color: '#808080',
-    blocks: [{ type: 'context', elements: [plain(`${more} more alerts are not listed.`, MAX_TITLE)] }],
+    blocks: [
+      {
+        type: 'context',
+        elements: [plain(`${plural(more, 'more alert is', 'more alerts are')} not listed.`, MAX_TITLE)],
+      },
+    ],
   };
   return {
     text: escaped(`[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim(), MAX_TEXT),

@@ -23,7 +23,7 @@ import { replicaLink } from './replicas.ts';
 type Sort = OverviewQuery['sort'];
 
 const SORT_WORDS: Readonly<Record<Sort, string>> = {
-  attention: 'worst first',
+  attention: 'state, worst first',
   account: 'name',
   deadLetters: 'dead letters',
   growth: 'growth',
