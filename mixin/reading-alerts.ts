@@ -123,7 +123,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     // for auto-cancel and not included.
     expr: `${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`,
     for: '15m',
-    summary: 'The requests of {{ $labels.account }} for today are nearly used up.',
+    summary: 'The daily request budget of {{ $labels.account }} is nearly used up.',
     description:
       '{{ $labels.account }} has {{ $value | humanizePercentage }} of its requests for this UTC day left for reading. Rounds are delayed, so data gets older.',
     dashboard: 'agent',

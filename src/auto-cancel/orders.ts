@@ -241,5 +241,5 @@ export async function resultOf(
   }
   const line = await findLine(placed, store);
   if (line?.step === 'order_refused') return { refused: line.reason };
-  return line ? 'done' : { refused: 'the order was deleted' };
+  return line ? 'done' : { refused: 'the command was deleted before it was executed' };
 }

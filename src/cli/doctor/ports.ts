@@ -68,7 +68,10 @@ export async function checkPort(listen: string, deps: PortDeps, signal: AbortSig
   const hash = await hashAt(host, port, deps, signal);
   if (hash === deps.hash) return ok(`${listen} is in use by an agent with this configuration`);
   if (hash !== undefined) {
-    return warn(`${listen} is in use by an agent with another configuration`, 'restart it, or change the port here');
+    return warn(
+      `${listen} is in use by an agent with another configuration`,
+      'restart that agent, or change the port here',
+    );
   }
   const { holder, isGuarded } = deps;
   if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which holds the store`);

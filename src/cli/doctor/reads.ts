@@ -129,7 +129,13 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
       }
       const reason = recorder.lastFailure(since);
       if (signal.aborted || reason === undefined) throw error;
-      return { finding: fail(`${reason} until the time limit of the check`, REMEDIES[reason]), reason };
+      return {
+        finding: fail(
+          `no successful response before the time limit of the check; last failure: ${reason}`,
+          REMEDIES[reason],
+        ),
+        reason,
+      };
     }
   }
 

@@ -70,7 +70,7 @@ async function checkLists(list: Checklist, settings: AccountSettings, deps: Serv
 async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal: AbortSignal): Promise<Diagnosis> {
   const { actionToken: token, name } = settings;
   if (!token) return skip('not configured');
-  if (!accountMayAct(deps.config, name)) return skip('no rule may act: it is not loaded');
+  if (!accountMayAct(deps.config, name)) return skip('no rule may act, so the token is not loaded');
   const reads = openReads({ ...settings, token }, deps);
   const found = await reads.lists.dlq(signal);
   const verdict = reads.token([found]);

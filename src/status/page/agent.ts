@@ -73,7 +73,7 @@ function process_(view: AgentView): Html {
     tile('Version', html`${view.version}`, html`Node.js ${view.node}`),
     tile('Started', ago(view.startedAt, clock), at(view.startedAt, clock)),
     tile('Memory', bytes(view.residentBytes), 'resident'),
-    tile('HTTP operations', html`${view.lifecycle ? 'allowed' : 'off'}`, html`<code>server.lifecycle</code>`),
+    tile('HTTP operations', html`${view.lifecycle ? 'on' : 'off'}`, html`<code>server.lifecycle</code>`),
   );
   return section('process', 'Process', body);
 }

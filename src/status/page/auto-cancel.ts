@@ -106,7 +106,7 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
         html`<span class="mono">${name(row.id)}</span>${row.action !== null && html`<small class="mono">action ${named(row.action.slice(0, 12))}</small>`}`,
     },
   ];
-  const none = html`<p class="soft">The journal has no lines of the last 7 days.</p>`;
+  const none = html`<p class="soft">The journal has no entries from the last 7 days.</p>`;
   return section('journal', 'Journal', table('Newest first', columns, journal, { most: 25, none }));
 }
 

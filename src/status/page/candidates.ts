@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<Predicate>[] = [
 function finding({ rule, verdict, reason, predicates }: Finding, place: number, mode: string | undefined): Html {
   const [look, word] = VERDICTS[verdict];
   const which = place === 0 && mode !== undefined ? `mode ${mode}` : 'shadowed by the rule above';
-  return html`<p>Rule <b>${named(rule)}</b> (${which}): <span class="state ${look}">${word}</span>${reason !== verdict && html`, because of <code>${named(reason)}</code>`}</p>
+  return html`<p>Rule <b>${named(rule)}</b> (${which}): <span class="state ${look}">${word}</span>${reason !== verdict && html`, reason: <code>${named(reason)}</code>`}</p>
 ${table('Conditions of the rule and actual values', COLUMNS, predicates, { most: 50 })}`;
 }
 
@@ -67,7 +67,7 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
   return html`<li class="item ${look === 'warning' ? look : 'unknown'}" data-key="${key}">
 <span class="state ${look}">${word}</span>
 <div><p class="item-head">${accountLink(of.account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`<span class="tag plain">${owner.mode}</span>`}</p>
-<p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, now)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
+<p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, now)}${first && first.reason !== first.verdict && html` · reason: <code>${named(first.reason)}</code>`}</p>
 ${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
 ${attempts > 0 && html`<p>${count(attempts)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
 ${mayApprove && action !== null && html`<div class="commands">${buttonFor('approve', context, action)}</div>`}

@@ -142,7 +142,7 @@ it('doctor uses the action token only for one read, and only if a rule may act',
   const withAction = (mode: string) =>
     configFile(service, { autoCancel: { ...autoCancel, mode } }, { actionToken: { env: 'ACTION' } });
   expect((await diagnose(withAction('plan'), { env })).of('action token')).toEqual([
-    'skip a action token: no rule may act: it is not loaded',
+    'skip a action token: no rule may act, so the token is not loaded',
   ]);
   const acting = withAction('enforce');
   expect((await diagnose(acting, { env })).of('action token')).toEqual([
@@ -200,7 +200,9 @@ it('doctor finishes despite unresponsive services, endless responses and long Re
   expect(of('dlq').map(line => line.replace(/ within .*/, ''))).toEqual([
     'fail silent dlq: no response',
     expect.stringMatching(/^fail endless dlq: /),
-    expect.stringMatching(/^fail busy dlq: rate_limited until the time limit of the check → /),
+    expect.stringMatching(
+      /^fail busy dlq: no successful response before the time limit of the check; last failure: rate_limited → /,
+    ),
   ]);
   expect(of('token').map(line => line.split(':')[0])).toEqual([
     'skip silent token',

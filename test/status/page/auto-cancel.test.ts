@@ -53,7 +53,7 @@ describe('auto-cancel page', () => {
     expect(text).toContain('idle_for unknown no event is known at least 1h');
     expect(text).toContain('callback_state no in_progress none');
     expect(text).toContain(
-      'Rule old-and-unreported (shadowed by the rule above): not stuck , because of state_is_reported',
+      'Rule old-and-unreported (shadowed by the rule above): not stuck , reason: state_is_reported',
     );
     expect(text).toContain('It waits for the approval of an operator. awaiting_approval');
   });
