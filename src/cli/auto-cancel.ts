@@ -211,11 +211,8 @@ const resumeCommand = ({ clock }: AgentTime) =>
       const before = await resumed.catch(error => {
         throw isGuardFailed(error) ? new Error(RESUME_RACED, { cause: error }) : error;
       });
-      print(
-        before === undefined
-          ? 'auto-cancel was not paused: nothing changed'
-          : `resumed; it was paused ${wordsOf(before)}`,
-      );
+      if (before === undefined) print('auto-cancel was not paused: nothing changed');
+      else print(`resumed; it was paused ${wordsOf(before)}`);
     },
   );
 

@@ -115,9 +115,7 @@ async function uninterrupted<T>(work: () => Promise<T>): Promise<T> {
 
 async function run({ config: file, account, out, yes, check }: Options): Promise<void> {
   if (!yes && !check && !process.stdin.isTTY) {
-    throw new RotationError('no terminal to ask for confirmation; use --yes to reset the token without confirmation', {
-      isUsage: true,
-    });
+    throw new RotationError('no terminal to ask for confirmation; --yes skips the question', { isUsage: true });
   }
   const loaded = loadConfig(file, process.env);
   const deps = { env: process.env, clock: systemClock, random: Math.random, out };

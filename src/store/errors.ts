@@ -13,10 +13,7 @@ export const PROBLEMS = {
   ],
   newer: ['was written by a newer version', 'run that version, or use a separate store'],
   older: ['was written by an older version', 'this version cannot read it: use a separate store'],
-  missing: [
-    'does not exist',
-    'start the agent first; run this command with its configuration, in its working directory',
-  ],
+  missing: ['does not exist', 'start the agent first; use its configuration and working directory'],
   unshared: [
     'is in the memory of the agent, which other processes cannot access',
     'set store.kind to sqlite or postgres',

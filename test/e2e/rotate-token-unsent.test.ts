@@ -22,7 +22,7 @@ describe('unsent resets', () => {
 
   it('rotate-token sends nothing if it has neither a terminal nor --yes', async () => {
     expect(await refused(await startRotation(), { args: [], code: 2 })).toBe(
-      'error: no terminal to ask for confirmation; use --yes to reset the token without confirmation\n',
+      'error: no terminal to ask for confirmation; --yes skips the question\n',
     );
   });
 

@@ -70,7 +70,7 @@ export async function checkPort(listen: string, deps: PortDeps, signal: AbortSig
   if (hash !== undefined) {
     return warn(
       `${listen} is in use by an agent with another configuration`,
-      'restart that agent, or change the port here',
+      'restart that agent, or change this port',
     );
   }
   const { holder, isGuarded } = deps;

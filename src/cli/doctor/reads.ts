@@ -129,13 +129,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
       }
       const reason = recorder.lastFailure(since);
       if (signal.aborted || reason === undefined) throw error;
-      return {
-        finding: fail(
-          `no successful response before the time limit of the check; last failure: ${reason}`,
-          REMEDIES[reason],
-        ),
-        reason,
-      };
+      return { finding: fail(`no success before the time limit; last: ${reason}`, REMEDIES[reason]), reason };
     }
   }
 

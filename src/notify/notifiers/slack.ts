@@ -64,14 +64,10 @@ export function slackBody(notices: readonly Notice[], { labels, left }: Group, e
   ];
   const name = labels.alertname ?? notices[0]?.labels.alertname ?? '';
   const more = Math.max(0, notices.length - MAX_ALERTS) + left;
+  const omitted = `${plural(more, 'more alert is', 'more alerts are')} not listed.`;
   const rest = {
     color: '#808080',
-    blocks: [
-      {
-        type: 'context',
-        elements: [plain(`${plural(more, 'more alert is', 'more alerts are')} not listed.`, MAX_TITLE)],
-      },
-    ],
+    blocks: [{ type: 'context', elements: [plain(omitted, MAX_TITLE)] }],
   };
   return {
     text: escaped(`[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim(), MAX_TEXT),

@@ -127,7 +127,7 @@ it('doctor recognizes the running agent of this configuration by its port', asyn
   if (process.platform === 'linux') expect(of('store')[0]).toContain(`process ${process.pid} holds it`);
   appendFileSync(file, '\n');
   expect((await diagnose(file, { env })).of('port')).toEqual([
-    `warn port: ${listen} is in use by an agent with another configuration → restart that agent, or change the port here`,
+    `warn port: ${listen} is in use by an agent with another configuration → restart that agent, or change this port`,
   ]);
 });
 
