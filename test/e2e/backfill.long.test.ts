@@ -10,9 +10,8 @@ it.skipIf(!hasPrometheus)('backfill loads six hours with a million events', { ti
   const past = await backfillPast({ count: 1_050_000, span: 6 * HOUR });
   const { code, stderr } = past.backfilled;
   expect(code, stderr).toBe(0);
-  const [, events, requests, least] = (
-    /(\d+) events read with (\d+) requests \(at least (\d+)\)/.exec(stderr) ?? []
-  ).map(Number);
+  const counts = /(\d+) events read with (\d+) requests \(at least (\d+)\)/.exec(stderr.replaceAll(',', ''));
+  const [, events, requests, least] = (counts ?? []).map(Number);
   expect(events).toBeGreaterThan(1_000_000);
   expect(requests).toBeLessThanOrEqual((least ?? 0) * 1.05);
   const prometheus = await loadPrometheus(past);

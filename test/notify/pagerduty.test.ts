@@ -7,6 +7,7 @@ import { createWebhook } from '../../src/notify/notifiers/webhook.ts';
 import { createPost } from '../../src/upstream/post.ts';
 import { createOutboxScene, createReceiver, HOUR, MINUTE } from '../rules/alerting-scene.ts';
 import { afterThisTest } from '../support/client.ts';
+import { atThisLoad } from '../support/eventually.ts';
 import { alertEvent, startPagerduty } from '../support/pagerduty.ts';
 import { runs } from '../support/runs.ts';
 
@@ -101,7 +102,7 @@ it.each([
 
 async function createScene() {
   const pagerduty = await startPagerduty(KEY);
-  const { post, close } = createPost(1000);
+  const { post, close } = createPost(atThisLoad(1000));
   afterThisTest(close);
   const hook = (key: string) =>
     createWebhook({
