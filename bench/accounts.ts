@@ -22,7 +22,7 @@ const FAULTS: readonly {
   { what: 'with a reset connection', count: 20, fault: { kind: 'reset' } },
   { what: 'with a rejected token', count: 20, fault: { kind: 'status', status: 401 } },
 ];
-/** The fault of each faulty account, by its index. */
+/** The fault of each faulty account, by account index. */
 const FAULT_OF = FAULTS.flatMap(each => Array.from({ length: each.count }, () => each));
 /** Duration of the measurement, and time limit for the first read of all healthy accounts (ms). */
 const MEASURED = 40_000;
@@ -68,7 +68,7 @@ async function started(url: string): Promise<{ up: number; ms: number }> {
   }
 }
 
-/** Measures one process with a thousand accounts, some of them faulty, at default intervals. Each has its own token and rows. */
+/** Measures a process with a thousand accounts, some faulty, at default intervals. Each account has its own token and rows. */
 export async function run(): Promise<string> {
   const emulator = await startEmulator({ accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 });
   const { url, tokens } = emulator;

@@ -31,7 +31,7 @@ export const pages = Array.from({ length: PAGES }, (_, page) => {
   return { from, to: from + ROWS * APART - 1, ...texts };
 });
 
-/** Returns the latest page before the cursor that overlaps the requested range. */
+/** Returns the latest page that precedes the cursor and overlaps the requested range. */
 export function answer(query: URLSearchParams): string {
   const [from, to] = [Number(query.get('fromDate')), Number(query.get('toDate'))];
   const last = Number(query.get('cursor') ?? PAGES);

@@ -117,7 +117,7 @@ async function timeToOpen(browser: Browser, url: string): Promise<number> {
   return ms;
 }
 
-/** Measures the overview with uncached rows and an empty page alternately. Returns both medians. */
+/** Alternately opens the overview with uncached rows and an empty page. Returns the median time of each. */
 async function inChromium(overview: Served['overview'], closing: Closing) {
   if (!existsSync(CHROMIUM)) return undefined;
   const none = () => Promise.reject(new Error('not implemented'));

@@ -73,7 +73,7 @@ async function allHeld(postgres: Postgres, database: string, count: number, repl
   }, 100);
 }
 
-/** Sends `signal` to one of two replicas. Returns the times until the other one holds all accounts, and has read them (ms). */
+/** Sends `signal` to a replica. Returns the times until the other one holds all accounts and until it has read them (ms). */
 async function handOver(
   postgres: Postgres,
   database: string,

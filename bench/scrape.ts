@@ -27,7 +27,7 @@ const TURNS = 4;
 /** Accept header of Prometheus 2.42 with native histograms. */
 const PROTOBUF =
   'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.5';
-/** Time limit per row and turn, without idle time (ms). No request starts after it. */
+/** Time limit per row and turn, excluding idle time (ms). No request starts after it. */
 const TURN_LIMIT = 2000;
 /** Number of requests per turn and idle time before each (ms), for rows that scrape like Prometheus. */
 const ONCE_A_SECOND = { each: 3, idle: 1000 };

@@ -6,7 +6,7 @@ import { placeholder } from './placeholder.ts';
 
 type Name = keyof typeof DASHBOARDS;
 
-/** Query parameters of links that pass on the selected variables. */
+/** Query parameters with which links pass on the selected variables. */
 const CHOSEN = ['datasource', 'job', 'instance'].map(name => `\${${name}:queryparam}`).join('&');
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 const RANGE = '${__url_time_range}';

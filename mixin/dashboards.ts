@@ -99,7 +99,7 @@ const annotation = (
       .titleFormat(titleFormat)
       .step('60s')
       .useValueForTime(useValueForTime),
-    // Show the annotation's switch above the panels, not in a menu, which is the SDK's default.
+    // Show the annotation's switch above the panels instead of in a menu (the SDK's default).
     { placement: undefined },
   );
 

@@ -19,7 +19,9 @@ const { messages, oldestEntered, callbacks, suspected, left, groupsNew } = dlq.f
 
 /** Number of entries in the complete queue. Absent while it cannot be read. */
 const size = 'account:delivery_dlq:size';
-/** Minimum size of the last 15 minutes. Smooths the sawtooth curve of the size: removals appear only at the next complete walk. */
+/**
+ * Minimum size in the last 15 minutes. Smooths the sawtooth curve of the size: removals appear only at the next complete walk.
+ */
 const settledSize = 'account:delivery_dlq:settled';
 /**
  * Maximum settled size between two hours and one hour ago, or the last known one. With the maximum, a queue that is emptied

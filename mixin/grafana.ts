@@ -36,6 +36,6 @@ export const formatOf = (unit: Unit, noValue?: string) => ({
   ...(noValue === undefined ? {} : { noValue }),
 });
 
-/** Returns builders of links that are shown outside of the menu, the SDK's default placement. */
+/** Returns builders of links that are not placed in the menu (the SDK's default). */
 export const dashboardLinks = (links: readonly PanelLink[]): readonly Builder<DashboardLink>[] =>
   links.map(({ title, url }) => withFields(new DashboardLinkBuilder(title).url(url), { placement: undefined }));

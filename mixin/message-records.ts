@@ -95,7 +95,10 @@ const budgetRecords: readonly RecordingRule[] = [
  */
 export const burningIn = ({ long }: Burn) => `account:delivery_burn:ratio${long}`;
 
-/** Returns the record. It is 0 if the budget is not burning too fast (a short window below the limit suffices), and absent if unknown. */
+/**
+ * Returns the record of `burningIn`. It is 0 if the budget is not burning too fast (a short window below the limit suffices),
+ * and absent if unknown.
+ */
 function burningRecord(burn: Burn): RecordingRule {
   const [long, short, most] = [badRatio(burn.long), badRatio(burn.short), burnLimit(burn.times)];
   return {

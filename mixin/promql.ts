@@ -53,8 +53,8 @@ const collector = ['collector'];
  * Quality of collected data, over the rounds on which gauges depend:
  * - blind, by replica and for the best replica: 1 if data is stale, 2 if it is stale because the agent cannot store it, 0.5 if
  *   nothing has been read since the agent started, otherwise 0;
- * - partial: 1 if the last round of every replica had unreadable rows, so that a missing entry may be one of them, otherwise 0
- *   or negative;
+ * - partial: 1 if the last round of every replica had unreadable rows (a missing entry may be one of them), otherwise 0 or
+ *   negative;
  * - firing, for each firing alert on collected data: -1 if that data is readable, -2 if it is partial, -4 or less if it is
  *   blind.
  */
@@ -65,7 +65,7 @@ export const healthRecords: readonly RecordingRule[] = [
       `${stale} == 1 unless ${series(ownFamilies.dataComplete)} > ${series(ownFamilies.success)}\nor (${stale} == 0 unless ${series(ownFamilies.dataTimestamp)}) + 0.5\nor 2 * ${stale}`,
     ),
   },
-  // A stopped replica counts for five more minutes, so that its successor can read data first.
+  // A stopped replica counts for five more minutes, which gives its successor time to read data.
   { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
   {
     record: PARTIAL.name,

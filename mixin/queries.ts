@@ -38,7 +38,7 @@ export const recordedSeries = (record: string, where: Matchers<'objective' | 'co
 /** 1 for each account with a collector whose data no replica can read, otherwise 0. */
 export const blind = `${highestOf(recordedSeries(BLIND.name))} > bool 0`;
 
-/** Labels to keep in a sum, and series to select. `account`: one sum per account. */
+/** Labels to keep in a sum, and series to select. `account` in `keep`: one sum per account. */
 interface Sum<L extends string> {
   readonly keep?: readonly (L | 'account' | 'le')[];
   readonly where?: Matchers<L>;

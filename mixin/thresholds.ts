@@ -15,8 +15,8 @@ export type Window = keyof typeof WINDOW_SECONDS;
 export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['6h', '1d', '3d'], longEvery: 3 } as const;
 
 /**
- * Burn rate, and two windows over which it is measured, at which an error budget burns too fast. The long window shows that the
- * burn is significant, the short one that it continues. `times`: burn rate; at 1, a 30-day budget is spent in 30 days.
+ * Burn rate at which an error budget burns too fast, and the two windows over which it is measured. The long window shows that
+ * the burn is significant, the short one that it continues. `times`: burn rate; at 1, a 30-day budget is spent in 30 days.
  */
 export interface Burn {
   readonly times: BurnRate;

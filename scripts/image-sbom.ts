@@ -23,7 +23,7 @@ function libraryOf(type: string, name: string, version: string, qualifiers = '')
   return { type: 'library', name, version, 'bom-ref': purl, purl };
 }
 
-/** Returns the component of a package from its Debian control paragraph, or nothing if it is not installed. */
+/** Returns the component of a package from its Debian control paragraph, or an empty list if the package is not installed. */
 function debianOf(paragraph: string, { name: id, version: release }: Component) {
   const field = (name: string) => new RegExp(`^${name}: *(.*)$`, 'm').exec(paragraph)?.[1] ?? '';
   // Only dpkg's own database contains the field `Status`. It also lists removed packages that left configuration files behind.
@@ -65,8 +65,8 @@ export function imageSbomOf(packaged: string, versions: NodeJS.Dict<string>, osR
 }
 
 /**
- * Usage: image-sbom.ts BASE SBOM. BASE: folder with the contents of the base image's /var/lib/dpkg, and its os-release.
- * Rewrites the file SBOM.
+ * Usage: image-sbom.ts BASE SBOM. BASE: folder with the contents of the base image's /var/lib/dpkg and with its file
+ * os-release. Rewrites the file SBOM.
  */
 if (import.meta.main) {
   const [base = '', file = ''] = process.argv.slice(2);

@@ -27,9 +27,7 @@ import {
   Targets,
 } from './api-schemas.ts';
 
-/**
- * Creates the OpenAPI 3.1 description of all routes except pages and metrics from the schemas of the responses.
- */
+/** Creates, from the schemas of the responses, the OpenAPI 3.1 description of all routes except pages and metrics. */
 
 /** Named schemas of the document. */
 const COMPONENTS = {

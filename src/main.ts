@@ -4,12 +4,12 @@ import { setFlagsFromString } from 'node:v8';
 const LONG_RUNNING = ['serve', 'demo'];
 
 /**
- * V8 flags of long-running commands, which save memory. RSS after one or two minutes of traffic, without and with the flag; median
- * of up to three runs side by side, Node.js 24.21, x64.
+ * V8 flags of long-running commands, which save memory. Numbers: RSS after one or two minutes of traffic, without and with the
+ * flag; median of up to three simultaneous runs with Node.js 24.21 on x64.
  */
 const V8_FLAGS = [
-  // Old garbage is collected when the heap has grown by 60 %. No effect on one account; 312 → 273 MiB for 100
-  // accounts, measured while the young generation could not grow.
+  // Old garbage is collected when the heap has grown by 60 %. No effect with one account; 312 → 273 MiB with 100 accounts,
+  // measured while the young generation could not grow.
   '--heap-growing-percent=60',
   // Both together keep V8 from optimizing undici's HTTP parser, which takes memory that the allocator retains.
   // 119 → 107 MiB; either one alone has no effect.

@@ -26,7 +26,7 @@ export class AccountFailures {
     return [...this.#failures.keys()];
   }
 
-  /** Returns undefined if the last attempt succeeded. */
+  /** Returns the current failure of an account; undefined if its last attempt succeeded. */
   of(account: string): AccountFailure | undefined {
     return this.#failures.get(account);
   }

@@ -105,8 +105,8 @@ export class RunningAccount {
   }
 
   /**
-   * Applies all settings except polling. Stop auto-cancel first if it changes. Rejects with StoreError, or with an Error if
-   * a journal is damaged.
+   * Applies all settings except those for polling. Stop auto-cancel first if its settings change. Rejects with StoreError, or
+   * with an Error if a journal is damaged.
    */
   async configure(prepared: Prepared): Promise<void> {
     const { base, alerting, autoCancel } = this.#deps;

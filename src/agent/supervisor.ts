@@ -45,7 +45,7 @@ export class Supervisor {
   readonly #shownSources = createShownSources();
   #prepared!: Prepared;
   #state: AgentState | undefined;
-  /** Whether this process does agent-wide work: the heartbeat, and alert groups over several accounts. */
+  /** Whether this process does agent-wide work: the heartbeat, and alert groups that span several accounts. */
   #isAgentWide = false;
   #isStarted = false;
   #isQueued = false;
@@ -117,8 +117,8 @@ export class Supervisor {
   }
 
   /**
-   * Switches to another configuration and returns the changes. `commit` may still reject it. Rejects without changes;
-   * accounts that fail to open are retried.
+   * Switches to another configuration and returns the changes. `commit` may still reject it. If this rejects, nothing has
+   * changed; accounts that fail to open are retried.
    */
   reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]> {
     const { holding, dispatchers } = this.#base;

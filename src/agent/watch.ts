@@ -55,7 +55,7 @@ const MAX_SKIPPED = 60;
 
 /**
  * Returns a loop body that reloads changed files once two consecutive checks agree, because a file may still be written.
- * Retries an invalid configuration when it changes; other failures, with increasing delays.
+ * Retries an invalid configuration when it changes, and other failures with increasing delays.
  */
 export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise<void> {
   let seen: FilesState | undefined;

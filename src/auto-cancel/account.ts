@@ -97,9 +97,9 @@ export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
   readonly store: Store;
   /** Stores notices in the same transaction as the journal line. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** For look-ups and read-backs. */
+  /** Reader for look-ups and read-backs. */
   readonly reader: Reader;
-  /** For the final check before a cancel. */
+  /** Reader for the final check before a cancel. */
   readonly lastReader: Reader;
   /** Undefined if no rule may act. */
   readonly writer: Writer | undefined;

@@ -57,7 +57,7 @@ export interface AutoCancelAccountsDeps {
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Undefined without replicas. */
   readonly leaseLeft?: (account: string) => number | undefined;
-  /** In milliseconds. `act`: between checks for due work; `orders`: between reads of orders and the brake. */
+  /** Intervals (ms). `act`: between checks for due work; `orders`: between reads of orders and the brake. */
   readonly intervals: { readonly act: number; readonly orders: number };
 }
 
@@ -244,7 +244,7 @@ export class AutoCancelAccounts {
     await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
   }
 
-  /** Opens auto-cancel; undefined if it is off. Rejects with StoreError, or with an Error for a damaged journal line. */
+  /** Opens auto-cancel, or returns undefined if it is off. Rejects with StoreError, or with an Error for a damaged line. */
   async open(account: ActingAccount, before: OpenAutoCancel | undefined): Promise<OpenAutoCancel | undefined> {
     const config = this.#config;
     const policy = policyFor(config, account.name);

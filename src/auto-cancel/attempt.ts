@@ -23,7 +23,7 @@ export interface AttemptDeps {
   readonly replica?: string | undefined;
 }
 
-/** `reason`: why no attempt was made. */
+/** Result of an attempt. `reason`: why no attempt was made. */
 export type AttemptResult =
   | { readonly made: false; readonly reason: string }
   | { readonly made: true; readonly answer: CancelResponse; readonly outcome: FinalOutcome | undefined };

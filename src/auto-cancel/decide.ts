@@ -37,7 +37,7 @@ export function createDecider(deps: DecideDeps) {
   /** When each action was last tried without an attempt (monotonic time). */
   let tried = new Map<string, number>();
 
-  /** Yields to the event loop between items. */
+  /** Calls `work` for each item and yields to the event loop between items. */
   async function inSlices<T>(all: readonly T[], signal: AbortSignal, work: (each: T) => void): Promise<void> {
     for (const each of all) {
       work(each);

@@ -86,7 +86,7 @@ export interface JournalState {
   readonly errors: number[];
   /** Whether each of the latest cancels came too late. */
   readonly races: boolean[];
-  /** For audits only. Decisions use the brake: see brake.ts. */
+  /** Pause that the journal shows, for audits only. Decisions use the brake: see brake.ts. */
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
   /** UUIDs of executed orders. */
   readonly orders: Set<string>;
@@ -135,7 +135,7 @@ const DAY = 24 * 3_600_000;
 /** Upper bound of the configurable `cooldown` and `recheckAfter` (ms). */
 const MAX_SPAN = 366 * DAY;
 
-/** Shared objects, because there may be thousands of actions. */
+/** Ends of pruned actions, shared because there may be thousands of actions. */
 const ends = new Map<string, ClosedAction>();
 function closedAs(outcome: FinalOutcome, attempts: number): ClosedAction {
   const key = `${outcome} ${attempts}`;

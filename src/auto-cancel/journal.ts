@@ -56,7 +56,7 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
-/** For reading the complete journal: blocks of 1,000 lines, about 2 MB. */
+/** Like `BLOCK_DIGITS`, for reading the complete journal: 1,000 lines per block, about 2 MB. */
 const LARGE_BLOCK_DIGITS = 3;
 
 /** Folds the lines block by block, because they may not fit into memory. Returns the state and the last line number. */
@@ -147,7 +147,7 @@ interface Append {
 const numbers = (from: number, below: number) =>
   Array.from({ length: Math.max(0, below - from) }, (_, index) => from + index);
 
-/** Returns the rows numbered from `from` until before `below`, by key. */
+/** Returns the rows with numbers from `from` (inclusive) to `below` (exclusive), by key. */
 async function readRange(store: Pick<Store, 'scan'>, account: string, from: number, below: number) {
   const keys = new Set(numbers(from, below).map(keyOf));
   const blocks = new Set([...keys].map(key => key.slice(0, -BLOCK_DIGITS)));
@@ -165,7 +165,7 @@ export async function openJournal(store: Store, account: string, notices: Notice
   let next = last + 1;
   /** Rejected append that may be in the store. */
   let failed: Append | undefined;
-  /** Rejected commits contain only lower line numbers. Their lines may reach the store even after the read-back. */
+  /** Exclusive upper bound of line numbers in rejected commits, whose lines may reach the store even after the read-back. */
   let end = next;
 
   function add({ entries, postings }: Append): void {

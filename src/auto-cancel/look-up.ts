@@ -157,7 +157,7 @@ export function createEventLookUps(deps: { readonly reader: Reader; readonly clo
       if (!isCarried) results.clear();
       [wasCarried, isCarried] = [isCarried, false];
     },
-    /** Keeps the results for the next walk, if that walk completed during slow look-ups. */
+    /** Keeps the results for the next walk, which has completed during slow look-ups. */
     carryOver(): void {
       isCarried = true;
     },

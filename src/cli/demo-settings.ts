@@ -1,4 +1,4 @@
-/** Seed with which messages wait from the first minute on. */
+/** Seed of the emulator, chosen so that messages wait from the first minute on. */
 export const DEMO_SEED = 3;
 
 /** Speeds at which the problem of a scenario appears within two minutes; default 1. */
@@ -69,7 +69,7 @@ const rules = (speed: number) =>
     ['NothingIsRead', { stale: { collector: 'dlq', round: 'new' } }, 'The dead-letter queue can’t be read.'],
   ] as const;
 
-/** Scales intervals to a few real seconds. */
+/** Returns the usual settings, with intervals of a few real seconds. */
 const usual = (speed: number) => ({
   collect: {
     flowControl: { every: real(2, speed) },

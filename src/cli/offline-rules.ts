@@ -91,7 +91,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     const entry = listed.find(({ id }) => id === expected.dlqId);
     if (!entry) return toCheck(expected, undefined);
     const lastWalk = tracker.facts()?.at ?? expected.at;
-    // An untracked entry was never in progress. The rule still reports why it is skipped.
+    // An untracked entry was never in progress. The rule still reports why it skips the entry.
     const sighting = tracker.facts()?.sightings.find(({ entry: { id } }) => id === entry.id) ?? {
       entry,
       firstSeenAt: lastWalk,

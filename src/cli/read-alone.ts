@@ -94,10 +94,10 @@ export function report(line: string): void {
   process.stderr.write(`${printable(line)}\n`);
 }
 
-/** Shortest wait for the budget to report (ms). */
+/** Shortest wait for the budget that is reported (ms). */
 const NOTICEABLE = 2000;
 
-/** Reports requests that wait for the budget until `signal` is aborted. */
+/** Until `signal` is aborted, reports requests that wait for the budget. */
 async function reportWaits(accounts: readonly Account[], signal: AbortSignal): Promise<void> {
   const reported = new Map<string, 'slow' | 'waiting'>();
   for (;;) {

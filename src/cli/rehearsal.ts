@@ -9,7 +9,7 @@ type Rule = Config['autoCancel']['rules'][number];
 type Filter = Config['collect']['dlq']['filters'][number];
 type FailedRun = Parameters<EmulatedAccount['state']['addFailedRun']>[0];
 
-/** Number of entries in each account: stuck callbacks for each rule, dead letters for each filter. */
+/** Number of stuck callbacks for each rule, and of dead letters for each filter, in each account. */
 const ENTRIES = 3;
 
 /** Returns a matching value; undefined for a regular expression. `number` makes values with a prefix distinct. */

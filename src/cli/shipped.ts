@@ -17,7 +17,7 @@ export interface Settings {
 export const DEFAULT_JOB = 'delivery-watch';
 export const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
 
-/** Sets loaded by default. Alerts for unused features have no series and never fire. */
+/** Alert sets loaded by default. Alerts for unused features have no series and never fire. */
 const DEFAULT_SETS = ['core', 'postgresql', 'auto-cancel', 'schedules', 'flow-control', 'notifications'] as const;
 export const ALERT_SETS = [...DEFAULT_SETS, 'extended'] as const;
 export type AlertSet = (typeof ALERT_SETS)[number];

@@ -67,8 +67,8 @@ async function isUsed(store: Store, accounts: readonly string[]): Promise<boolea
 }
 
 /**
- * Copies the agent's and all accounts' rows into an empty store that no agent uses. An interrupted copy can be repeated. Rejects with
- * StoreError, or with an Error that names the next step.
+ * Copies the rows of the agent and of all accounts into an empty store that no agent uses. An interrupted copy can be repeated.
+ * Rejects with StoreError, or with an Error that names the next step.
  */
 async function copyStore(from: StoreSettings, to: StoreSettings) {
   const { env } = process;

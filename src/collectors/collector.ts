@@ -83,7 +83,7 @@ export const optionalSample = <L extends string>(
 
 export const toSeconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
 
-/** A readable response that cannot be true. */
+/** A response that can be parsed, but whose content is impossible. */
 export class ImplausibleResponse extends Error {
   override readonly name = 'Implausible';
   readonly reason = 'invalid_response';

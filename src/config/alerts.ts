@@ -20,7 +20,7 @@ function roundsOf(name: string, accounts: Config['accounts']): readonly string[]
   return [...new Set(rounds)];
 }
 
-/** Returns the selectors of a condition with their paths and metric types. */
+/** Returns the selectors of a condition with their paths and required metric types. */
 function partsOf(condition: AlertCondition): [path: string[], selector: Selector, must: 'any' | 'counter' | 'time'][] {
   if (condition.kind === 'stale') return [];
   if (condition.kind !== 'ratio') return [[[], condition, condition.kind === 'age' ? 'time' : 'any']];
@@ -139,7 +139,7 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
   }
 }
 
-/** Warns of alerts in `pauseWhileAlerts` that never fire for an account. */
+/** Warns about alerts in `pauseWhileAlerts` that never fire for an account. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
     const path = ['autoCancel', 'pauseWhileAlerts', index];

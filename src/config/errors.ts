@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { printable, someOf } from '../kit/text.ts';
 
-/** Keys and indexes of a setting. */
+/** Path of a setting: keys and indexes. */
 export type Path = readonly PropertyKey[];
 
 /** A place in a file. Lines and columns start at 1. */

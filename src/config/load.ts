@@ -112,7 +112,7 @@ function gather(text: string, file: string) {
   }
   for (const path of found.values()) addAccounts(path);
 
-  /** Returns the file of a path, and the path in that file. */
+  /** Returns the file that contains a setting, and the setting's path in that file. */
   function own(path: Path): { yaml: YamlFile; own: Path } {
     const [section, number, ...rest] = path;
     const owner = section === 'accounts' && typeof number === 'number' ? owners[number] : undefined;

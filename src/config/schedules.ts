@@ -52,7 +52,7 @@ export function checkSchedules({ schedules, accounts }: Config, declared: Declar
     checkTimes(schedule, path, report);
     checkNames('account', schedule.accounts ?? [], declared.accounts, [...path, 'accounts'], report);
     checkRoute(schedule, accounts, [...path, 'match', 'route'], report);
-    // The list of accounts is invalid, so the schedule's accounts are unknown.
+    // The given list of accounts is invalid, so the schedule's accounts are unknown.
     if (schedule.accounts === null && report.isGiven([...path, 'accounts'])) continue;
     const withoutEvents = accounts.find(
       ({ name, collect }) => !collect.events.enabled && schedulesOf([schedule], name).length > 0,

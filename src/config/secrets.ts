@@ -48,7 +48,7 @@ export interface SecretUse {
   readonly setting: SecretSetting;
   readonly what: string;
   readonly isAddress?: boolean;
-  /** Whether the agent runs without it: only `rotate-token` needs it. */
+  /** Whether the agent can run without the secret, which only `rotate-token` needs. */
   readonly isOptional?: boolean;
 }
 
@@ -67,8 +67,8 @@ function secretsOfAccount(config: Config, account: Account, index: number): Secr
 }
 
 /**
- * Returns all configured secrets. A webhook's URL is a secret if it comes from `{ env }` or `{ file }`, or if its format has
- * secret URLs.
+ * Returns all configured secrets. A webhook's URL is a secret if it comes from `{ env }` or `{ file }`, or if URLs in its
+ * format are secret.
  */
 export function secretsOf(config: Config): SecretUse[] {
   const { accounts, alerts, heartbeat, store } = config;
@@ -85,7 +85,7 @@ export function secretsOf(config: Config): SecretUse[] {
   return uses;
 }
 
-/** Returns the proxies with their paths, inherited ones once. */
+/** Returns the proxies with their paths. Inherited proxies appear only once. */
 function proxiesOf({ upstream, accounts }: Config) {
   return [
     { path: ['upstream'], ...upstream },
@@ -170,7 +170,7 @@ const otlpReceivers = ({ tracing, push }: Config) => [
   { ...push.metrics, signal: 'metrics' as const, path: ['push', 'metrics'] },
 ];
 
-/** Warns of headers that are not sent, because the address comes from the environment. */
+/** Warns about headers that are not sent because the address comes from the environment. */
 function checkOtlpEndpoints(config: Config, env: Env, report: Reporter): void {
   for (const { enabled, headers, path, signal, endpoint } of otlpReceivers(config)) {
     const { variable } = otlpAddress(signal, endpoint, env);
@@ -224,7 +224,7 @@ function identities(setting: SecretSetting, env: Env | undefined): string[] {
   return [`file ${realPath(setting.file)}`, ...(env ? value(inFile(setting.file)) : [])];
 }
 
-/** Reports accounts that are configured twice: they would be counted and cancelled twice. */
+/** Reports accounts that are configured twice: their messages would be counted twice, and their callbacks cancelled twice. */
 export function checkTwins(config: Config, env: Env | undefined, report: Reporter): void {
   const first = new Map<string, Account>();
   for (const [index, account] of config.accounts.entries()) {

@@ -153,7 +153,7 @@ function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: 
 
 const DAY = 86_400_000;
 
-/** How long an unfinished message is tracked after its due time (ms). */
+/** Time for which an unfinished message is tracked after its due time (ms). */
 const TRACKED = 14 * DAY;
 
 function checkTarget({ onTimeWithin, window }: Config['objectives'], at: At, report: Reporter): void {
@@ -224,7 +224,7 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, re
   }
 }
 
-/** How long Prometheus shows a sample (ms). */
+/** Time for which Prometheus shows the latest sample of a series (ms). */
 const SHOWN_FOR = 300_000;
 
 function checkPush({ push }: Config, report: Reporter): void {

@@ -114,7 +114,7 @@ function createFiles() {
   return {
     stamps,
     read(path: string): string {
-      // Record the stamp first, to detect later changes.
+      // Record the stamp before reading, to detect changes during and after the read.
       stamps.set(path, fileStamp(path));
       try {
         if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path, 'utf8');

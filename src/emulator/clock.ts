@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 
-/** Time that starts at the real time and runs `speed` times as fast. */
+/** Clock that starts at the real time and runs `speed` times as fast. */
 export type EmulatedClock = ReturnType<typeof createEmulatedClock>;
 
 export function createEmulatedClock(clock: Clock, speed: number) {

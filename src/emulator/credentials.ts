@@ -4,7 +4,7 @@ const secret = () => randomBytes(18).toString('base64url');
 
 export class EmulatedCredentials {
   readonly accountId = randomUUID();
-  /** For the account-management API; unchanged by resets. */
+  /** Credentials for the account-management API, which resets do not change. */
   readonly login: { readonly username: string; readonly password: string };
   token: string;
   readOnlyToken: string;

@@ -63,7 +63,7 @@ export function lateBy(
   return Math.ceil((1 - fractionOf(seed, `delay ${event}`)) * maxMs);
 }
 
-/** The part of the log that the API lists: delayed, unordered, duplicated or missing events. Times in ms since the Unix epoch. */
+/** The log as the API lists it: events may be delayed, unordered, duplicated or missing. Times in ms since the Unix epoch. */
 export class LogView {
   readonly #seed: number;
   readonly #dialect: Dialect;

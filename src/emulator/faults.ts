@@ -65,7 +65,7 @@ interface ActiveFault {
 /** Faults in the order added. Only the first that applies to a request takes effect. */
 export type Faults = ReturnType<typeof createFaults>;
 
-/** `ofScenario`: returns the scenario's current fault, which is tried last. */
+/** Creates an empty list of faults. `ofScenario`: returns the scenario's current fault, which is tried last. */
 export function createFaults(seed: number, ofScenario: () => FaultSeed | undefined) {
   const random = createRandom(seed + 3);
   let all: ActiveFault[] = [];

@@ -18,7 +18,7 @@ interface Key {
   nextStart: number;
   planned: boolean;
   usedAt: number;
-  /** Deliveries started in the current rate period. */
+  /** Number of deliveries started in the current rate period. */
   started: number;
   periodStart: number;
 }

@@ -28,7 +28,7 @@ export function createRandom(seed: number) {
   };
 }
 
-/** Returns a number from 0 to below 1 for a seed and a text. */
+/** Returns a number from 0 to below 1 that depends only on a seed and a text. */
 export function fractionOf(seed: number, text: string): number {
   // FNV-1a has poor low bits, so scramble the result.
   let hash = scramble(seed) ^ 0x811c9dc5;

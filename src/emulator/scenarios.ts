@@ -32,7 +32,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** Maximum share of doomed messages. With more, retries overload some flow-control keys forever. */
 const MAX_DOOMED = 0.12;
 
-/** Well within the default objectives: 99 % delivered, 99 % within five minutes, no dead letter older than a day. */
+/** Behaviour well within the default objectives: 99 % delivered, 99 % within five minutes, no dead letter older than a day. */
 const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
   doomed: usual => usual / 4,
   takesMs: usual => usual / 2,

@@ -11,7 +11,7 @@ import { type CancelResult, Tally } from './tally.ts';
 import type { Position, RowTimeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
-/** A key that only `setWaitlist` has added. */
+/** Details of a key that only `setWaitlist` has added. */
 const SET_KEY = { running: 0, ghosts: 0, paused: false, started: 0, periodStart: 0 };
 
 type Place = readonly [entry: FailedMessage, position: Position];

@@ -27,8 +27,8 @@ export interface WorkloadParts {
 }
 
 /**
- * Maximum gap that is simulated (ms), because simulating days would block the process. The retention of the event log must not
- * be longer.
+ * Maximum gap between reads of the state that is simulated (ms): simulating days would block the process. The retention of the
+ * event log must not be longer.
  */
 export const MAX_CATCH_UP_MS = 6 * 3_600_000;
 
@@ -37,7 +37,7 @@ const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
 const MAX_VISITED = 25;
 
-/** Messages to other destinations always succeed. */
+/** Behaviour of all other destinations: messages always succeed. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
 /** Simulates publishers, destinations and operators. The result does not depend on how often the state is read. */
@@ -125,7 +125,7 @@ const CANCELLED_RETRIES = 0.02;
 /** Returns the service's default delay (ms) before retry number `attempt` (1, 2, …): 12 s, 148 s, 30 min, 6 h, a day. */
 export const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
 
-/** Maximum delay of a retry that counts as brief. */
+/** Maximum delay of a retry that counts as brief (ms). */
 const BRIEF_MS = 60_000;
 
 const errorOf = (status: number) =>

@@ -32,7 +32,7 @@ export interface GateOptions {
   readonly responses: ResponseLimiter;
   /** Hosts as returned by `hostOf`. An empty set allows any host. */
   readonly hosts: () => ReadonlySet<string>;
-  /** Returns the web configuration; undefined while its file is invalid, when all requests are refused. */
+  /** Returns the web configuration; undefined while its file is invalid. All requests are then refused. */
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;

@@ -162,7 +162,7 @@ export interface WebConfig {
   readonly users: ReadonlyMap<string, Secret>;
   /** Allows `burst` requests at once, and another one every `interval` milliseconds. */
   readonly rateLimit: { readonly interval: number; readonly burst: number } | undefined;
-  /** Each file with its `fileStamp` from before it was read. */
+  /** `fileStamp` of each file, taken before the file was read. */
   readonly stamps: ReadonlyMap<string, string>;
 }
 

@@ -24,7 +24,7 @@ const MAX_CACHED = 1000;
 /** Idle time after which the thread ends (ms). */
 const IDLE = 10_000;
 
-// URL of the thread's file relative to this file, in src and in dist.
+// URL of the thread's file, which is next to this file in src and in dist.
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
 /** Timeouts of the wait for the thread and of the comparison (ms). The costliest allowed hash takes about 3 s. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Maximum size of a write (bytes), to observe each client's progress. */
+/** Maximum size of a write (bytes), small enough to observe each client's progress. */
 const CHUNK = 256 * 1024;
 
 /** Calls `over` when the response is complete or the connection is closed, possibly at once. */

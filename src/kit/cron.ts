@@ -53,7 +53,7 @@ export function isOpen({ cron, tz, for: length }: z.output<typeof cronWindow>, a
 
 const MOMENT = z.iso.datetime({ offset: true });
 
-/** Parses to ms since the Unix epoch. */
+/** Parses a time with a zone to ms since the Unix epoch. */
 export const timeWithZone = z
   .string()
   .refine(text => MOMENT.safeParse(text).success, {
@@ -62,7 +62,7 @@ export const timeWithZone = z
   })
   .transform(text => Date.parse(text));
 
-/** Times in ms since the Unix epoch. */
+/** An occurrence of a cron expression. Times are in ms since the Unix epoch. */
 export interface Occurrence {
   readonly at: number;
   /** Second occurrence of the same local time if clocks are set back; otherwise equal to `at`. */

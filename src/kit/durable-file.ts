@@ -44,7 +44,7 @@ export function mayBePlanted(path: string): boolean {
   return (folder.mode & 0o022) !== 0 && ![ROOT, process.getuid?.(), folder.uid].includes(found.uid);
 }
 
-/** Copies owner and mode. If the owner cannot be set, the group gets no access. */
+/** Copies the replaced file's owner and mode. If the owner cannot be set, the group gets no access. */
 function keepOwner(handle: number, before: Stats): void {
   const own = fstatSync(handle);
   let mode = before.mode & 0o777;

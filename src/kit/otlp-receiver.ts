@@ -52,7 +52,7 @@ export function otlpReceiver(signal: OtlpSignal, { endpoint, headers }: Receiver
   return { url, headers: Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), textOf(value)])) };
 }
 
-/** Returns why a header cannot be sent. */
+/** Returns why a header cannot be sent, or undefined. */
 export function headerError(setting: HeaderSetting, env: Env): string | undefined {
   if (setting instanceof Secret) return undefined;
   const text = env[setting.env];

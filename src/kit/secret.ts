@@ -57,7 +57,7 @@ export const secret = z
 
 export type SecretSetting = z.output<typeof secret>;
 
-/** Returns why an environment variable is not a usable secret. Does not check files. */
+/** Returns why an environment variable is not a usable secret, or undefined. Does not check files. */
 export function secretError(setting: SecretSetting, env: Env): string | undefined {
   if (!('env' in setting)) return undefined;
   const text = env[setting.env];

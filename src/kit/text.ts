@@ -26,7 +26,7 @@ export function boundText(text: string, limit: number): string {
   return `${wellFormed.slice(0, limit - digest.length - 1).toWellFormed()}…${digest}`;
 }
 
-/** Names, such as topic names, which cannot contain a user or query. */
+/** Matches names, such as topic names, that cannot contain a user or query. */
 const NAME = /^[\w./-]*$/;
 
 /**

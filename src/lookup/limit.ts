@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { type BudgetOptions, maxForReading } from '../upstream/options.ts';
 
-/** Maximum number of an account's requests per minute for look-ups by API and pages. */
+/** Maximum number of requests per minute and account for look-ups by the API and the pages. */
 export const MAX_PER_MINUTE = 20;
 /** Share of a day's requests that these look-ups may use, so that a browser cannot use up the budget. */
 const DAILY_SHARE = 0.1;

@@ -147,7 +147,7 @@ export function timelineOf(events: readonly DeliveryEvent[], isDead: boolean, ha
   };
 }
 
-/** Returns properties from the events, else from the dead letter. */
+/** Returns a message's properties: each from the events or, if they lack it, from the dead letter. */
 function messageFields({ messageId, account, events, entry, traceId }: Message) {
   const first = <K extends keyof DeliveryEvent>(key: K) => events.find(event => event[key] !== undefined)?.[key];
   return {

@@ -61,8 +61,8 @@ export interface Newest<Row> extends Quality {
 }
 
 /**
- * Reads the newest `limit` rows of a list. If the service ignores the requested order, it reads all pages. Throws UpstreamError,
- * and FilterContradiction if rows contradict a filter.
+ * Reads the newest `limit` rows of a list; for this, reads all pages if the service ignores the requested order. Throws
+ * UpstreamError, and FilterContradiction if rows contradict a filter.
  */
 export async function readNewest<Row>(
   list: List<Row>,

@@ -12,8 +12,8 @@ export interface Fragment {
 }
 
 /**
- * Renders fragments in order, with their content at the first step, so that every header has its samples. Unchanged chunks are
- * not rendered again. Yields after each rendered part.
+ * Renders fragments in order, with the content that they have at the first step, so that every header has its samples.
+ * Unchanged chunks are not rendered again. Yields after each rendered part.
  */
 export type Body = ReturnType<typeof createBody>;
 
@@ -89,7 +89,7 @@ export function createBody(fragments: readonly Fragment[], charset: Charset) {
     chunks.push(fragments.slice(start, start + CHUNK_SIZE));
   }
 
-  /** Caches the newest results of each chunk. */
+  /** Creates a renderer that caches the newest results of each chunk. */
   function createRenderer<T>(toResult: (part: string | GzipBlock) => T) {
     const newest: { version: number; results: readonly T[] }[] = [];
     return function* (): Generator<void, readonly T[], void> {

@@ -57,8 +57,8 @@ interface View {
 }
 
 /**
- * Throws if families of `sources` conflict. Later errors of a source are passed to `onError`; the source is then omitted until its
- * revision changes. Omits accounts that `isShown` rejects at the time of a call.
+ * Creates an exposition of `sources`. Throws if their families conflict. Later errors of a source are passed to `onError`; the
+ * source is then omitted until its revision changes. Omits accounts that `isShown` rejects at the time of a call.
  */
 export function createExposition(
   sources: readonly Source[],

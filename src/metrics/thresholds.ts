@@ -10,10 +10,10 @@ export const MIN_BAD = 10;
 export const BURN_RATES = [14.4, 6, 3, 1] as const;
 export type BurnRate = (typeof BURN_RATES)[number];
 export const MONTH = 30 * 86_400;
-/** An objective counts as missed at this share of bad messages, however lax it is. */
+/** Share of bad messages at which an objective counts as missed, however lax the objective is. */
 export const MAX_BAD_RATIO = 0.9;
 
-/** Share of attempts that lead to a retry. It applies to more than `fewest` attempts. */
+/** Limit for the share of attempts that lead to a retry. It applies only if there are more than `fewest` attempts. */
 export const RETRIES = { share: 0.25, fewest: 40 } as const;
 
 /** An increase over an earlier number must exceed `share` times that number, but at least `fewest` and at most `many`. */
@@ -29,7 +29,7 @@ export const DLQ_BY_THE_HOUR: readonly Growth[] = [
   { share: 1, fewest: 4, many: 100 },
   { share: 0.35, fewest: 25, many: 100 },
 ];
-/** Size of the dead-letter queue as a share of the plan's limit; age of its oldest entry as a share of the retention. */
+/** Limits for the queue's size (share of the plan's limit) and for the age of its oldest entry (share of the retention). */
 export const DLQ_FULL = 0.8;
 export const DLQ_EXPIRING = 0.8;
 /** Failed failure callbacks per successful one: more than a fifth of all finished callbacks. A few failures are normal. */
@@ -52,7 +52,7 @@ export const REQUESTS_LAST = 0.25;
 export const LOG_BEHIND = 900;
 /** Time without data after which an account counts as blind (s). With default intervals this precedes any withdrawal of data. */
 export const BLIND_FOR = 120;
-/** Age of a cancel without a known outcome (s). */
+/** Age at which a cancel without a known outcome is reported (s). */
 export const UNRESOLVED = 1800;
 
 /** Maximum time without a replica holding an account (s). A takeover completes a lease time and a few rounds after the holder stops. */

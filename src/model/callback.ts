@@ -13,7 +13,7 @@ export interface CallbackSighting {
   /** Number of complete walks that listed the callback in this episode. */
   readonly snapshots: number;
   /**
-   * Id of one run of the callback. A changed state or message, a missing entry, a long gap between walks or a set clock ends
+   * Id of one run of the callback. A changed state or message, a missing entry, a long gap between walks or a clock step ends
    * the episode.
    */
   readonly episode: string;

@@ -111,7 +111,7 @@ export type StopStep =
   | {
       readonly step: 'order_refused';
       readonly kind: 'approve' | 'reset-breaker';
-      /** The action or the breaker. */
+      /** Action or breaker that the refused order names. */
       readonly about: string;
       readonly by: string;
       readonly reason: string;

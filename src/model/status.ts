@@ -30,7 +30,7 @@ export interface FailedFilter {
   readonly reason: string;
   /** A sentence without secrets. */
   readonly message: string;
-  /** Start of the first failed round (ms since the Unix epoch). */
+  /** Start of the first round in which the filter failed (ms since the Unix epoch). */
   readonly since: number;
   /** Whether listed rows do not match the filter, so that its data is not shown. */
   readonly isContradicted: boolean;

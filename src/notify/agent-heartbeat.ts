@@ -28,7 +28,7 @@ export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'
 
 /**
  * Store key of an account's report, written by its holder. `at` always changes, so an unchanged row means a silent holder. The
- * agent-wide row has the time of the last check.
+ * agent-wide row contains the time of the last check.
  */
 const REPORT = 'heartbeat';
 const MAX_NAMED = 5;

@@ -27,7 +27,7 @@ import {
 export interface Posting {
   /** Returns rows of unsent notices, to commit together with the alert states. */
   changes(): readonly Change[];
-  /** Queues the notices. Call it after the commit, or if they must be sent even without one. */
+  /** Queues the notices. Call it after the commit, or without a commit if the notices must be sent anyway. */
   send(): void;
 }
 
@@ -45,7 +45,7 @@ const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...n
 
 interface Posted extends Waiting {
   readonly row: ChangeRow;
-  /** Whether its row is no longer needed, because the notice was sent or dropped or another row contains it. */
+  /** Whether the row is no longer needed, because the notice was sent or dropped, or because another row contains it. */
   isSafe: boolean;
 }
 
@@ -81,7 +81,7 @@ export function createOutbox(deps: OutboxDeps) {
   const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
   function createLine(receiver: Receiver): Line {
-    /** Returns the time of the notification as a row, so that the next process repeats it only if it was rejected. */
+    /** Returns the notification's time as a row. The next process repeats the notification at once only if it was rejected. */
     function onSent({ group, order, at, notices }: OutboxEntry, isRefused: boolean): readonly Change[] {
       const { groups } = line;
       if (!group || !groups) return [];
@@ -244,7 +244,7 @@ export function createOutbox(deps: OutboxDeps) {
         await deleteRows(store, times);
       }
     },
-    /** Drops an account that moves to another replica and keeps its rows. Resolves when its requests in flight have ended. */
+    /** Drops an account that moves to another replica, but keeps its rows. Resolves when its requests in flight have ended. */
     async releaseAccount(account: string): Promise<void> {
       opened.delete(account);
       for (const id of taken) if (id.startsWith(`${account}\0`)) taken.delete(id);

@@ -68,8 +68,8 @@ export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
 /**
- * Returns whether a rejected request is retried, because the receiver's key may be wrong. Groups are repeated; other notices
- * are dropped.
+ * Returns whether a rejected request is retried, as the receiver's key may be wrong. Groups are not retried, because they are
+ * repeated anyway; other notices are dropped.
  */
 const isRetried = ({ group, notices }: OutboxEntry) =>
   group === undefined && notices.every(({ status, lasts }) => status === 'firing' && lasts === undefined);

@@ -35,7 +35,7 @@ export function createReceivers(
 ): Receivers {
   const { notifiers, evaluateEvery } = config.alerts;
   const externalUrl = config.server.externalUrl ?? '';
-  // As with Prometheus, Alertmanager resolves an alert after four expected repetitions in a row are missing.
+  // As with Prometheus, Alertmanager resolves an alert after four expected repetitions in a row have been missed.
   const holdsFor = 4 * Math.max(evaluateEvery, REPEAT_EVERY);
   const id = identityOf([notifiers, externalUrl, holdsFor]);
   if (before?.id === id) return before;

@@ -5,7 +5,7 @@ import { otlpHeaders } from '../kit/otlp-receiver.ts';
 
 const endpoint = httpUrl.default('http://localhost:4318');
 
-/** Metrics for an OTLP receiver, for setups without a scraper. */
+/** Options for pushing metrics to an OTLP receiver, for setups without a scraper. */
 export const pushOptions = z.strictObject({
   metrics: z
     .strictObject({

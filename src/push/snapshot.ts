@@ -12,7 +12,7 @@ import {
 } from './otlp-metrics.ts';
 import type { Packet } from './sender.ts';
 
-/** Series of the last push by account and family. The next push marks missing ones as ended. */
+/** Series of the last push, by account and family. The next push marks those that are missing as ended. */
 export type PushedSeries = Map<string, PushedFamily>;
 
 interface PushedFamily {
@@ -30,8 +30,8 @@ export interface SnapshotDeps {
 }
 
 /**
- * Maximum number of values in one request, including histogram buckets. Encoding such a request takes a few milliseconds. It
- * has half a megabyte; receivers accept several megabytes.
+ * Maximum number of values in one request, including histogram buckets. Encoding such a request takes a few milliseconds. It is
+ * about half a megabyte; receivers accept several megabytes.
  */
 const MAX_NUMBERS = 5000;
 
@@ -77,8 +77,8 @@ function writeEnd(writer: BinaryWriter, point: DataPoint, bounds: readonly numbe
 }
 
 /**
- * Yields the samples of the sources, and end markers of missing series in `pushed`, as requests of bounded size. Then replaces
- * `pushed` with the current series. Encodes lazily and yields to the event loop in between.
+ * Yields requests of bounded size with the sources' samples, and with end markers for series of `pushed` that are now missing.
+ * Then replaces `pushed` with the current series. Encodes lazily and yields to the event loop in between.
  */
 export async function* takeSnapshot(
   sources: readonly Source[],
@@ -135,7 +135,7 @@ export async function* takeSnapshot(
       for (const [family, sample, sum] of samplesOf(source)) {
         write(source.account, family, sample, sum);
         written += 1;
-        // Checking every sample is unnecessary: thousands are written per millisecond.
+        // Checking the size after every sample is unnecessary: thousands are written per millisecond.
         if (written % 100 === 0) yield* packetsIfFull();
       }
     } catch (error) {

@@ -132,7 +132,7 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
   const isCurrent = (account: string) => outage !== undefined || replicas.remaining(account) > 0;
-  /** Whether a renewal has just failed, so that another attempt would only delay requests. */
+  /** Whether a renewal failed so recently that another attempt would only delay requests. */
   const isCertainlyUnavailable = () =>
     outage !== undefined && clock.monotonic() - outage.failedAt < (leaseTime * 2) / 3;
 
@@ -143,9 +143,9 @@ export function createLeaseHolder({ replicas, clock, random, log, ...deps }: Hol
     /** Returns the remaining lease time by the monotonic clock (ms); 0 if the lease may have expired. */
     remaining: (account: string): number => replicas.remaining(account),
     /**
-     * Whether the lease of an owned account is valid by the monotonic clock, or the database is unavailable. Wrongly true after a
-     * suspend of the machine, which stops the monotonic clock. That is safe, because the database checks the epoch of commits and
-     * cancels.
+     * Whether the lease of an owned account is valid by the monotonic clock, or the database is unavailable. Wrongly true after
+     * the machine was suspended, which stops the monotonic clock. That is safe, because the database checks the epoch of
+     * commits and cancels.
      */
     isCurrent,
     /** Returns the distribution of accounts; undefined before the first renewal. */

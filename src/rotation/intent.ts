@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mayBePlanted, replaceFile } from '../kit/durable-file.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
-/** Written before a reset is requested, and removed when it is finished. */
+/** Content of the file that is written before a reset is requested, and removed when the reset is finished. */
 export interface Intent {
   readonly startedAt: string;
   readonly account: string;

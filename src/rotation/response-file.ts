@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { replaceFile, reserveFile, syncFolder } from '../kit/durable-file.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
-/** Disk space that is reserved before a request (bytes). A response has about 1,000. */
+/** Disk space reserved before a request (bytes). A response takes about 1,000. */
 const RESERVED = 64 * 1024;
 
 export function probe(record: string): void {

@@ -10,11 +10,11 @@ export interface SecretPlace {
   readonly present: Secret;
   /** Replaces only the secret in its file. */
   replace(next: Secret): void;
-  /** Replaces the file with an identical copy, to test permissions, space and mount. Throws RotationError. */
+  /** Replaces the file with an identical copy, to test permissions, space and mount. Throws RotationError if that fails. */
   rehearse(): void;
 }
 
-/** Returns the place of a secret for messages. `key` names the setting. */
+/** Returns where a secret is stored, for use in messages. `key` names the setting. */
 export function nameOf(setting: SecretSetting, key: string): string {
   if ('file' in setting) return setting.file;
   return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;

@@ -8,7 +8,7 @@ import { received } from './response-file.ts';
 import { RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
 
-/** Removes the intent of a reset that did not happen, and the response file unless it is kept. */
+/** Removes the intent of a reset that did not happen, and also the response file unless `isKept` is set. */
 function discardIntent({ intentFile }: RotationSetup, { record }: Intent, isKept: boolean): void {
   if (!isKept) removeFile(record);
   removeFile(intentFile);

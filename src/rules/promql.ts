@@ -91,8 +91,8 @@ export const increase = (window: string) => (selector: string) => `increase(${se
 
 /**
  * Recorded quality of a collector's data. Without good data, alerts keep firing. Blind: 0 if a replica has current data, 0.5 if
- * one has read nothing since it started, 1 if data is stale, 2 if no replica can store its data. Partial: 1 if all replicas have
- * unreadable rows, else less.
+ * one has read nothing since it started, 1 if data is stale, 2 if no replica can store its data. Partial: 1 if all replicas
+ * have unreadable rows, otherwise less.
  */
 export const BLIND = { name: 'account:delivery_blind:min', labels: ['collector'] } as const;
 export const PARTIAL = { name: 'account:delivery_partial:min', labels: ['collector'] } as const;

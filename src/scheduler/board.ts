@@ -26,14 +26,14 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly freshFrom: number;
   /** Start of the attempts to complete another round. Not before the start of this process, unless attempts failed before. */
   readonly tryingFrom: number;
-  /** Expected time between complete rounds (ms): the interval, or the duration of the last one if longer. */
+  /** Expected time between complete rounds (ms): the interval, or the duration of the last complete round if longer. */
   readonly expectedEvery: number;
 }
 
 interface StateOptions<Facts> {
   readonly account: string;
   readonly collector: string;
-  /** Rounds that may keep failing without the facts being withdrawn. */
+  /** Rounds whose failures never cause the facts to be withdrawn. */
   readonly auxiliary?: readonly string[] | undefined;
   /** Freshness stored by an earlier process, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;
@@ -142,7 +142,7 @@ export function createCollectorState<Facts = unknown>(
       change(round, { idle: why, freshFrom });
     },
     visible,
-    /** Like `visible`, with the facts from before a reload. Returns the same object until they change. */
+    /** Like `visible`, but falls back to the facts from before a reload. Returns the same object until the facts change. */
     shown(): Visible<Facts> {
       if (facts !== undefined || tooOld()) earlier = undefined;
       const { now = earlier, committed } = visible();
@@ -191,7 +191,7 @@ function statusOf(account: string, collectors: readonly CollectorStatus[]): Acco
   return { account, up: collectors.every(isUp), collectors };
 }
 
-/** Returns `status`, with rounds from `before` if they were not attempted since. The interval and `stale` are always current. */
+/** Returns `status`, with the rounds of `before` that were not attempted since. The interval and `stale` are always current. */
 export function withEarlierRounds(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
   if (!before) return status;
   const last = new Map(

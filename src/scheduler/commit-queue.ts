@@ -15,12 +15,12 @@ interface CommitQueueDeps {
   readonly log: Log;
 }
 
-/** Maximum size of the queue before a step (characters): a few hours of most accounts. */
+/** Maximum size of the queue before a step (characters): for most accounts, the rows of a few hours. */
 const MAX_WAITING = 16 * 1024 * 1024;
 /** Cost of a row in addition to its text (characters). */
 const ROW_WEIGHT = 200;
 
-/** Creates a queue of a collector's uncommitted rows, the latest of each key. Rejected rows are part of the next commit. */
+/** Creates a queue of a collector's uncommitted rows: the latest of each key. Rejected rows are part of the next commit. */
 export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps) {
   const prefix = `${collector}/`;
   const rows = new Map<string, string | null>();

@@ -66,7 +66,7 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly isStoreUnavailable?: (() => boolean) | undefined;
 }
 
-/** One round of one collector for one account. Never throws. */
+/** Runs one round of one collector for one account. Never rejects. */
 export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
 
 interface Folding<Facts, Memory, Walk> extends Pick<Observation<Facts, Memory, Walk>, 'fold'> {
@@ -149,8 +149,8 @@ export async function createRunner<Facts, Memory, Walk>({
   }
 
   /**
-   * Folds one step and commits it, unless `mayWait` is set and the store refuses rows. Serialized over the rounds of a collector, so
-   * that each commit is consistent. Throws StoreRefusal if only the commit failed.
+   * Folds one step and commits it, unless `mayWait` is set and the store refuses rows. Serialized across a collector's rounds,
+   * so that each commit is consistent. Throws StoreRefusal if only the commit failed.
    */
   function foldAndCommit(
     { fold, readIn, mayWait }: Folding<Facts, Memory, Walk>,

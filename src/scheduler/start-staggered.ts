@@ -32,8 +32,8 @@ async function sleepAdaptively(ms: number, clock: StartOptions<unknown>['clock']
 }
 
 /**
- * Starts items in order, a few concurrently, which bounds the resources during starts. Resolves when the last one has started or
- * timed out.
+ * Starts items in order, a few concurrently, to bound the resources that starting takes. Resolves when the last one has started
+ * or timed out.
  */
 export async function startStaggered<T>(
   items: readonly T[],

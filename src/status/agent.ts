@@ -44,7 +44,7 @@ interface AgentDeps {
   readonly pushTrouble: () => AgentInput['pushTrouble'];
 }
 
-/** Returns the size of an SQLite database with its write-ahead log. */
+/** Returns the size of an SQLite database, including its write-ahead log (bytes). */
 async function bytesOf(path: string): Promise<number> {
   const files = await Promise.all(['', '-wal', '-shm'].map(end => stat(path + end).catch(() => undefined)));
   return sum(files.map(file => file?.size ?? 0));

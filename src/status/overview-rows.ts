@@ -98,7 +98,7 @@ export function notShown(account: string, since: string | null, text: string): P
   return { account, kind: 'not_shown', severity: 'warning', subject: null, since, text, runbook: null };
 }
 
-/** Returns a row for an account that throws: a bug in one account must not hide all others. */
+/** Returns a row in place of one that could not be created: a bug in one account must not hide all others. */
 function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): OverviewRow {
   const text = 'This account can’t be shown because of a bug in delivery-watch. The agent’s log has the details.';
   const problem = notShown(name, isoTime(now), text);

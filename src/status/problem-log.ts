@@ -39,7 +39,7 @@ export function createProblemLog(now: number, stored?: StoredProblems) {
       }
       lookedAt = at;
     },
-    /** Returns the problems to store; undefined before the first record. */
+    /** Returns the problems to store; undefined before the first call of `saw`. */
     stored(): StoredProblems | undefined {
       if (lookedAt === undefined) return undefined;
       return { at: lookedAt, since: Object.fromEntries([...seen].map(([key, { since }]) => [key, since])) };

@@ -6,7 +6,7 @@ import type { PlacedStatus } from './served.ts';
 import { dataStatusOf } from './truth.ts';
 import { iso, isoTime, wellFormed } from './values.ts';
 
-/** Problems with reading data: the account's state is unknown instead of bad. */
+/** Problems with reading data, which make the account's state unknown instead of bad. */
 const OF_READING: ReadonlySet<Problem['kind']> = new Set<Problem['kind']>([
   'token_rejected',
   'service_unavailable',
@@ -22,7 +22,7 @@ function verdictOf(problems: readonly Problem[], isKnown: boolean): HealthVerdic
   return counted.length > 0 || !isKnown ? 'unknown' : 'healthy';
 }
 
-/** Returns the parts of an account without current and complete data. */
+/** Returns the parts of an account whose data is not current or not complete. */
 function unknownParts({ row }: OverviewRow, status: PlacedStatus | undefined): AccountReport['unknown'] {
   const collectors = (status?.collectors ?? []).filter(({ collector }) => collector in PARTS);
   const parts = collectors.flatMap(({ collector, rounds }) => {

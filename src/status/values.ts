@@ -8,7 +8,7 @@ export function isoTime(ms: number | undefined): string | null {
   return new Date(Math.round(ms)).toISOString();
 }
 
-/** Throws if `ms` is outside the range of Date. */
+/** Formats a time (ms since the Unix epoch) as ISO 8601. Throws if it is outside the range of Date. */
 export const iso = (ms: number) => new Date(ms).toISOString();
 
 /** Converts text to valid Unicode for JSON; null if undefined. */

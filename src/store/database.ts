@@ -178,7 +178,7 @@ export function attachDatabase(path: string): Database {
 export function backupDatabase(path: string, target: string): number {
   if (lstatSync(target, { throwIfNoEntry: false })) throw new Error(`${target} already exists: name a new file`);
   const source = attachDatabase(path);
-  // Absolute: SQLite reads a name such as `file:backup.db` as a URI.
+  // Use an absolute path: SQLite reads a name such as `file:backup.db` as a URI.
   const unfinished = `${resolve(target)}.${process.pid}.unfinished`;
   try {
     const handle = openSync(unfinished, 'wx', 0o600);

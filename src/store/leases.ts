@@ -12,7 +12,7 @@ import type { RenewalResult, Replica, Replicas, Sharing } from './store.ts';
 export interface LeasesDeps {
   readonly database: Pick<PostgresDatabase, 'query' | 'schema'>;
   readonly url: string;
-  /** Duration of a lease (ms): longer than the interval between renewals and than any statement. */
+  /** Duration of a lease (ms), which exceeds the interval between renewals and the duration of any statement. */
   readonly leaseTime: number;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;

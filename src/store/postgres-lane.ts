@@ -35,7 +35,7 @@ const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 const guardSql = (schema: string) =>
   `SELECT key FROM ${schema}.rows WHERE account = $8 AND key = $9 AND value = $10 FOR SHARE`;
 
-/** Returns the statement that writes commits in one round trip, or nothing if the lane's sequence differs from $2. */
+/** Returns the statement that writes commits in one round trip. It writes nothing if the lane's sequence differs from $2. */
 const writeSql = (schema: string, heldSql: string, guard: string) => `
   WITH lane AS (
     UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
@@ -68,7 +68,7 @@ const claimSql = (schema: string) => `
   )
   INSERT INTO ${schema}.lanes (id, sequence) VALUES ($2, 0)`;
 
-/** Builds the parameters: each account and epoch once, and only the last change of each row. */
+/** Builds the statement's parameters: each account and epoch once, and only the last change of each row. */
 function gather(commits: readonly Commit[]) {
   const holdings = new Map<string, { number: number; account: string; epoch: string | undefined }>();
   const changes = new Map<string, { number: number; key: string; value: string | null }>();

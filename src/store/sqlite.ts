@@ -8,7 +8,7 @@ import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
 /** Unlike LIKE, comparisons use code points and the primary key, and have no wildcards. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
-/** Does not read large values, because SQLite stores the length before the text. */
+/** Selects sizes without reading large values: SQLite stores the length before the text. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
 /** Upper bound of all text: SQLite sorts blobs after text. */
 const ABOVE_TEXT = new Uint8Array();

@@ -2,7 +2,7 @@ import type { Change } from '../model/change.ts';
 
 export { isGuardFailed, isNotHeld, isUndone } from './errors.ts';
 
-/** Rows of text, by account and key. Every method rejects with StoreError and a `reason` from a closed list. */
+/** Rows of text, by account and key. Methods reject only with StoreErrors, whose `reason` is from a closed list. */
 export interface Store {
   /** Returns the account's rows with this key prefix, in no particular order. Includes every commit that has returned. */
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;

@@ -16,8 +16,8 @@ const PROTOCOLS = {
 } satisfies Record<TracesProtocol, unknown>;
 
 /**
- * Creates an exporter, which itself reads OpenTelemetry's variables, except for the address. Rejects with an Error if a
- * variable has an unsupported value.
+ * Creates an exporter. The exporter itself reads OpenTelemetry's environment variables, except those for the address. Rejects
+ * with an Error if a variable has an unsupported value.
  */
 export async function createOtlpExporter(options: Pick<TracingOptions, 'endpoint' | 'headers'>, env: Env) {
   const load = PROTOCOLS[tracesProtocol(env)];

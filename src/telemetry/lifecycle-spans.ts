@@ -46,7 +46,7 @@ interface Attempt {
   end: number | undefined;
   result: 'error' | 'success' | 'cancelled' | undefined;
   status: number | undefined;
-  /** Whether the log contains only the start or the end, so that the duration is 0. */
+  /** Whether the log contains only the start or the end, which makes the duration 0. */
   isEstimated: boolean;
 }
 

@@ -53,8 +53,8 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
   let inFlight: Promise<unknown> = Promise.resolve();
 
   /**
-   * Sends a batch and removes it from the outbox if it is accepted. After a crash between the two, the same spans are sent
-   * again.
+   * Sends a batch and removes it from the outbox if it is accepted. After a crash between the two steps, the same spans are
+   * sent again.
    */
   async function deliver(account: string, batch: readonly Waiting[]): Promise<boolean> {
     const isAccepted = await send(

@@ -30,7 +30,7 @@ export interface ProcessLog extends Log {
   use(options: LineOptions): void;
 }
 
-/** Writes to standard error, because standard output contains a command's result. */
+/** Creates a log that writes to standard error, because standard output contains a command's result. */
 export function createLog(
   options: LineOptions,
   out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MAX_BUFFERED }),

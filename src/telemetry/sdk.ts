@@ -38,7 +38,7 @@ function numberIn(env: Env, name: string): number | undefined {
   return number > 0 ? number : undefined;
 }
 
-/** Counts dropped spans, because the SDK's own queue does not count them. */
+/** Creates a span processor that counts dropped spans, because the SDK's own queue does not count them. */
 function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): SpanProcessor {
   const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048;
   const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);

@@ -44,7 +44,7 @@ const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
   callerIp: text => URL.parse(`http://[${text}]`)?.hostname ?? text,
 };
 
-/** `unreported`: the row lacks the field. The last three are contradictions. */
+/** Result of comparing an entry with a filter. `unreported`: the row lacks the field. The last three are contradictions. */
 type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs';
 
 type Compare = (entry: Filterable) => Comparison;
@@ -101,7 +101,7 @@ export function createReportedFields(matches: readonly DlqQuery[]) {
   };
 }
 
-/** Error that the service listed entries that do not match the requested filter. */
+/** Error for entries that the service listed although they do not match the requested filter. */
 export class FilterContradiction extends Error {
   override readonly name = 'FilterContradiction';
   readonly reason = 'invalid_response';
@@ -156,7 +156,7 @@ const IpAddress = z.union([z.ipv4(), z.ipv6()]);
 const LATEST = 8.64e15;
 const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
 
-/** Returns what the value must be if the service cannot accept it; undefined if the service can. */
+/** Returns the requirement that a value violates, such as `must not be empty`; undefined if the service can accept it. */
 export function filterValueError(parameter: DlqFilter, value: string | number): string | undefined {
   if (String(value).trim() === '') return 'must not be empty';
   if (isTime(parameter)) {

@@ -54,7 +54,7 @@ const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 const isNoSuchPath = (error: unknown) =>
   error instanceof UpstreamError && (error.status === 404 || error.status === 405);
 
-/** `setting`: the path of the event log, or `auto` to detect it. */
+/** Returns the path of the event log. `setting`: the path, or `auto` to detect it. */
 export function eventsPath(setting: string): ListPath {
   if (setting !== 'auto') return listPath(setting);
   let paths: readonly string[] = EVENT_PATHS;

@@ -11,7 +11,7 @@ export interface Reply {
 
 /** Timeout of a request, including connecting (ms). */
 const TIMEOUT = 10_000;
-/** Maximum bytes read from a response, so that its connection can be reused. */
+/** Maximum bytes of a response that are drained so that its connection can be reused. */
 const MAX_READ = 64 * 1024;
 /** Maximum characters kept of a response: enough for a receiver's error message. */
 const MAX_KEPT = 1024;

@@ -15,7 +15,7 @@ export { resetMark } from './token.ts';
 /** Maximum bytes of a response that are kept. A record has about 1,000. */
 export const MAX_RECORD_BYTES = 1024 * 1024;
 
-/** Errors reveal only the status of the response. */
+/** Outcome of a reset. Its errors reveal only the status of the response. */
 export type ResetOutcome =
   /** The service confirmed the reset, and the complete response was passed on. */
   | { readonly end: 'answered' }
@@ -83,7 +83,7 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
   }
 
   return {
-    /** Requests a reset once. Passes the bytes of the response to `keep`, which must not throw, as they arrive. Never rejects. */
+    /** Requests a reset once. Passes response bytes to `keep` as they arrive; `keep` must not throw. Never rejects. */
     async reset(keep: (bytes: Buffer) => void): Promise<ResetOutcome> {
       if (rotatesKeys(new URL(url).pathname)) {
         return { end: 'not_done', error: new UpstreamError('refused', `${what} is never sent`) };

@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 
-/** Duration of a period (ms). A measurement is used during its own and the next period, so for 5 to 10 minutes. */
+/** Duration of a period (ms). A measurement is used during its own and the next period, that is, for 5 to 10 minutes. */
 const PERIOD = 5 * 60_000;
 
 export type ServiceClock = ReturnType<typeof createServiceClock>;

@@ -16,14 +16,14 @@ export const fixedToken =
   async () =>
     token;
 
-/** Returns the path of the file that marks a reset in progress. `tokenFile`: path without links. */
+/** Returns the path of the file that marks a reset in progress. `tokenFile`: path with symbolic links resolved. */
 export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;
 
 async function beingReplacedSince(path: string): Promise<number | undefined> {
   try {
     return (await stat(resetMark(await realpath(path)))).mtimeMs;
   } catch {
-    // Usually the file is absent. Any other error also fails the read of the token and is reported there.
+    // Usually the file is absent. Any other error also makes reading the token fail, and is reported there.
     return undefined;
   }
 }

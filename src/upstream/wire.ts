@@ -12,7 +12,7 @@ import { classOfError } from './error-class.ts';
 
 /** Version 00 of W3C trace context; all-zero ids are invalid. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Matches the header name, in any case, and the prefix of forwarded publisher headers. */
+/** Matches the header's name in any case, with or without the prefix of forwarded publisher headers. */
 const TRACE_HEADER = /^(?:upstash-forward-)?traceparent$/i;
 /** Maximum number of headers that are searched. */
 const MAX_HEADERS = 200;
@@ -60,7 +60,7 @@ const UNLIMITED = 2 ** 31 - 1;
 
 const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish(), error: z.unknown().optional() });
 
-/** Maximum time value of a Date, so that later conversions cannot fail. */
+/** Maximum time value of a Date (ms). Later times are rejected, so that conversions cannot fail. */
 const LATEST = 8.64e15;
 
 /** Converts a number, decimal text or ISO 8601 text to whole milliseconds since the Unix epoch. */
@@ -266,7 +266,7 @@ function isEmpty(body: Body, names: readonly string[]): boolean {
   return true;
 }
 
-/** Returns undefined if the response is an error, has other content or contains a list of another type. */
+/** Returns a response's rows and cursor; undefined for an error, for other content and for a list of another type. */
 export function toPage(body: unknown, list: ListName): RawPage | undefined {
   if (body === null) return { rows: [], cursor: undefined };
   const envelope = PageEnvelope.safeParse(body);

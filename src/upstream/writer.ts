@@ -31,7 +31,7 @@ export interface WriterDeps extends Observing {
 const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
 const REQUEST = { endpoint: 'cancel', method: 'DELETE', template: TEMPLATE } as const;
 const WHAT = `${REQUEST.method} ${TEMPLATE}`;
-/** Maximum bytes read from a response body, so that its connection can be reused. */
+/** Maximum bytes of a response body that are drained so that its connection can be reused. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 type Head = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
@@ -47,8 +47,8 @@ interface Exchange {
 }
 
 /**
- * Sends the request with a dispatch handler, because undici calls it right before a request is written: after an earlier
- * failure the request was certainly not sent. Undici also resends requests that the server did not process (HTTP/2 refused
+ * Sends the request with a dispatch handler, because undici calls it right before a request is written: if anything fails
+ * before that, the request was certainly not sent. Undici also resends requests that the server did not process (HTTP/2 refused
  * stream, GOAWAY); the handler prevents that.
  */
 function exchange(

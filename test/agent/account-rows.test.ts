@@ -47,7 +47,7 @@ async function setUp() {
   };
 }
 
-it('an account commits rows that must survive a crash loop immediately, and other rows only on save', async () => {
+it('an account immediately commits rows that must survive a crash loop, and commits other rows only on save', async () => {
   const { clock, commits, known, upkeep, stored, succeed, fail } = await setUp();
   const began = clock.now();
   await upkeep.afterRound();

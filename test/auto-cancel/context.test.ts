@@ -40,7 +40,7 @@ describe('time since the last event', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('the results of event look-ups during which the next walk completes are reused for that walk', async () => {
+  it('if the next walk completes during event look-ups, their results are reused for that walk', async () => {
     const scene = await warmScene();
     for (const id of ['a', 'b']) scene.events.set(`m-${id}`, scene.clock.now() - 3 * HOUR);
     let looks = 0;

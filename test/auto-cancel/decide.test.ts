@@ -186,7 +186,7 @@ describe('failed runs', () => {
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
-  it('if a rejected commit stored an intent, the callback is read back before a cancel is sent', async () => {
+  it('if a commit was rejected but stored its intent, the callback is read back before a cancel is sent', async () => {
     const scene = await warmScene();
     scene.failedCommitsAreWritten = true;
     scene.failCommitsAfter(0);

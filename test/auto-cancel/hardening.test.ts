@@ -326,7 +326,7 @@ describe('callback states that only the workflow list reports', () => {
 });
 
 describe('open cancels', () => {
-  it('an open cancel is still read back if the second attempt did not reach the service', async () => {
+  it('an open cancel is still read back if the service rate-limits the second attempt', async () => {
     const scene = await warmScene();
     scene.answers = ['500', '429'];
     await scene.walk('a');

@@ -175,14 +175,14 @@ describe('journals', () => {
     const from = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
     it.each([0, 1, 98, 99, 100, 101, 199, 200, 201, 350])(
-      'a journal read backwards returns each of %i lines once',
+      'reading a journal backwards returns each of %i lines once',
       async count => {
         const { journal } = await longJournal(count);
         expect((await newestLines([journal.lines], 0, 1000)).map(({ at }) => at)).toEqual(from(1, count));
       },
     );
 
-    it('a journal read backwards returns the newest lines since a time and reads only the blocks it needs', async () => {
+    it('reading a journal backwards returns the newest lines since a time and scans only the necessary blocks', async () => {
       const { journal, scanned } = await longJournal(1234);
       const times = async (...args: [number, number]) =>
         (await newestLines([journal.lines], ...args)).map(({ at }) => at);
@@ -195,7 +195,7 @@ describe('journals', () => {
       expect(await times(1235, 1000)).toEqual([]);
     });
 
-    it('several journals read backwards return their newest lines and read only the blocks they need', async () => {
+    it('reading several journals backwards returns their newest lines and scans only the necessary blocks', async () => {
       const [long, old] = [await longJournal(1234), await longJournal(1000)];
       const newest = await newestLines([long.journal.lines, old.journal.lines], 0, 300);
       expect(newest.map(({ at }) => at)).toEqual([
@@ -208,7 +208,7 @@ describe('journals', () => {
       expect(await newestLines([], 0, 300)).toEqual([]);
     });
 
-    it('a journal read backwards yields to the event loop', async () => {
+    it('reading a journal backwards yields to the event loop', async () => {
       const { journal } = await longJournal(500);
       let turns = 0;
       let isDone = false;
@@ -222,7 +222,7 @@ describe('journals', () => {
       expect(turns).toBeGreaterThan(3);
     });
 
-    it('a journal read backwards rejects at a damaged line', async () => {
+    it('reading a journal backwards rejects if a line is damaged', async () => {
       const store = createMemoryStore();
       const journal = await openJournal(store, 'production');
       await journal.append(linesOf('paused'));

@@ -19,7 +19,7 @@ async function answered(answer: string, section: object = REPORTED) {
   return { scene, result: await scene.walk('a') };
 }
 
-/** Returns the journal lines added by runs at these times after the response (seconds). */
+/** Returns the journal lines added by runs at these times (seconds after the response). */
 async function looks(scene: Awaited<ReturnType<typeof createScene>>, ...seconds: number[]) {
   const from = scene.clock.monotonic();
   const result: string[] = [];
@@ -193,7 +193,7 @@ describe('open cancels', () => {
   });
 });
 
-it('a repeated decision sends no second cancel based on a walk that started before the first cancel', async () => {
+it('a repeated decision sends no second cancel until a walk starts after the first cancel', async () => {
   const scene = await createScene(REPORTED);
   await scene.warm();
   scene.answers = ['500'];

@@ -96,7 +96,7 @@ describe('approvals', () => {
     expect(await approve(scene, 'nobody')).toBe('no action nobody waits for approval');
   });
 
-  it('an action can be approved for a day after the request', async () => {
+  it('an action can be approved until a day after the request', async () => {
     const scene = await awaitingApproval();
     await scene.wait(DAY - 1);
     expect(await approve(scene, 'b')).toBe('obeyed');
@@ -122,7 +122,7 @@ describe('approvals', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('approval is requested after grace, for one episode', async () => {
+  it('approval is requested after grace and applies to one episode only', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     expect(await approve(scene, 'a')).not.toBe('obeyed');

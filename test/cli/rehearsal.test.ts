@@ -122,7 +122,7 @@ it('the clock of a rehearsal starts fast and slows down to at most 60 times real
   expect(elapsed()).toBeCloseTo(from + 7 * HOUR, 3);
 });
 
-it('dead letters outlive the longest rule unless their retention is configured', () => {
+it('dead letters outlive the longest waiting time of the rules unless their retention is configured', () => {
   const rules = [{ name: 'r', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '5d' } }];
   expect(dlqRetention(parse(everything))).toBe(3 * 86_400_000);
   expect(dlqRetention(parse({ ...everything, autoCancel: { rules } }))).toBe(10 * 86_400_000);

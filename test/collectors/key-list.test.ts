@@ -62,7 +62,7 @@ describe('key lists', () => {
     );
   });
 
-  it('counts a key that is listed twice only once, and uses its last row', () => {
+  it('a key that is listed twice counts once, and its last row is used', () => {
     fc.assert(
       fc.property(selection, rounds(fc.array(row, { maxLength: 200 })), (selection, lists) => {
         const summary = ({ keys, shown, beyondCap, beyondCapWaiting }: ReturnType<typeof readAll>[0]) => ({
@@ -97,7 +97,7 @@ describe('key lists', () => {
   });
 });
 
-it('shows the key with the longest waitlist if larger keys are listed again with shorter ones', () => {
+it('shows the key with the longest current waitlist after larger keys were listed again with shorter waitlists', () => {
   const options = { include: [], exclude: [], maxSeries: 1, watch: [] };
   const list = createKeyList(options, { members: new Map(), shown: [], timesKept: () => 0 });
   const sizes: [string, number][] = [

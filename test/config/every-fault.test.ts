@@ -137,7 +137,7 @@ it('parseConfig reports all errors independently of each other', () => {
 });
 
 it.each(['__proto__', '__defineGetter__', 'constructor', 'toString'])(
-  'parseConfig reports the key %s as unknown like any other key',
+  'parseConfig reports the key %s as unknown, like any other unknown key',
   key => {
     const text = `${JSON.stringify(key)}: 1\naccounts: [{ name: a, baseUrl: 'https://a.example', token: { env: TOKEN } }]`;
     const check = () => parseConfig(text, 'x.yaml', { TOKEN: 't' }, 0);

@@ -5,7 +5,7 @@ import { healthUrl } from '../../src/config/health-url.ts';
 import { serverOptions } from '../../src/http/options.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** Returns the health URL for a configuration, in a folder with these web-config files. */
+/** Returns the health URL for a configuration whose folder contains these web-config files. */
 function urlOf(text: string, files: Readonly<Record<string, string>> = {}): string {
   const folder = newFolder();
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);

@@ -119,7 +119,7 @@ describe('events', () => {
 });
 
 describe('flow control', () => {
-  test('besides the key, the flow-control list has only the field waitListSize, and a single key only waitlistSize', async () => {
+  test('besides the key, rows of the flow-control list have only waitListSize, and the response for a single key has only waitlistSize', async () => {
     const { status, body } = await ask(emulated, '/v2/flowControl');
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['flowControls']);
@@ -145,7 +145,7 @@ describe('flow control', () => {
 });
 
 describe('cancel an in-progress failure callback', () => {
-  test('a cancel needs a token but no request body, and explains every error in the response body', async () => {
+  test('a cancel needs a token but no request body, and the response body explains every error', async () => {
     const path = (dlqId: string) => `/v2/workflows/dlq/callback/${dlqId}`;
     const dlqId = emulated.state.addFailedRun();
     const authorization = `Bearer ${emulated.token}`;

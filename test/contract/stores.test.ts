@@ -47,7 +47,7 @@ async function record() {
   return { recordedAt: clock.now(), notified, visible, ...readStore(path) };
 }
 
-/** Returns the kinds of rows: the keys without numbers, hashes and names that contain digits. */
+/** Returns the kinds of rows: account and key, with `*` for each path segment that contains a digit. */
 function kindsOf({ rows }: Pick<Recorded, 'rows'>): string[] {
   const kinds = Object.entries(rows).flatMap(([account, own]) =>
     Object.keys(own).map(key => `${account}: ${key.replace(/[^/]*\d[^/]*/g, '*')}`),
@@ -77,7 +77,7 @@ it.each(readdirSync(FOLDER))('an agent continues with the recorded store of %s',
     expect(accepted).toEqual(expect.arrayContaining([...queued, expect.stringMatching('^/pager ')]));
     expect(clock.now()).toBeGreaterThan(recorded.recordedAt + MINUTE);
   });
-  // A restored alert keeps its start. A new start would be another notification.
+  // A restored alert keeps its start. A new start would cause another notification.
   const alertOf = (notification: string) => notification.split(' ', 2).join(' ');
   const notified = new Set(Object.keys(recorded.notified).map(alertOf));
   expect(accepted.filter(each => notified.has(alertOf(each)))).toEqual([]);

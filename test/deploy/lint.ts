@@ -132,7 +132,7 @@ export function lint(manifests: readonly unknown[]): string[] {
   return faults;
 }
 
-/** Compares the agent's container with its configuration. */
+/** Returns the mismatches between the agent's container and its configuration. */
 function lintAgent(
   { owner, template, replicas }: Pod,
   container: IContainer,

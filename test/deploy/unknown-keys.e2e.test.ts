@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { newFolder } from '../support/folder.ts';
 import { manifestFiles, readManifests } from './manifests.ts';
 
-/** Modules with the interface of each kind, which declares the valid keys. */
+/** Modules that export the interface of each kind, which declares the valid keys. */
 const TYPES: Readonly<Record<string, string>> = {
   ConfigMap: 'kubernetes-models/v1',
   Deployment: 'kubernetes-models/apps/v1',

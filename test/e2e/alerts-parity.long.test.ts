@@ -47,7 +47,7 @@ const RULES = [
   { name: 'Blind', when: { stale: { collector: 'flow_control', round: 'list' } } },
 ];
 
-/** Names of these rules, because `rules print` also prints the shipped alerts. */
+/** Names of these rules, to tell them apart from the shipped alerts, which `rules print` also prints. */
 const CONFIGURED: ReadonlySet<string> = new Set(RULES.map(({ name }) => name));
 
 /** Periods in which each alert was firing (ms), by name and labels. `to` is undefined while the alert is firing. */

@@ -85,7 +85,7 @@ describe.concurrent('intents after an agent is killed', () => {
 });
 
 describe.concurrent('breakers', () => {
-  it.concurrent('the error breaker opens from journaled errors after a restart, and stays open until it is reset', async test => {
+  it.concurrent('the error breaker opens because of journaled errors after a restart, and stays open until it is reset', async test => {
     const stage = await setUp(test, {
       stuck: 5,
       speed: 1,

@@ -26,7 +26,7 @@ const SILENT = { stuckWhen: { idleFor: '5m', maxGap: '20h' } };
 const messageIdOf = ({ path }: FrontRequest) =>
   path.startsWith('/v2/events') ? new URLSearchParams(path.split('?')[1]).get('messageId') : null;
 
-/** Sets up two callbacks: one hangs with hours-old events; `answer` returns the events of the other. */
+/** Sets up two callbacks. One hangs, and its events are hours old. `answer` returns the events of the other one. */
 async function setLog(
   test: Test,
   answer: (stage: Stage, messageId: string, requests: number) => Promise<object[]> | object[],

@@ -113,7 +113,7 @@ function expectHealthy(value: Values): void {
 const eachRound = (value: Values, family: string) =>
   LISTS.map(collector => value(`delivery_collector_${family}`, { collector, round: DECIDING[collector] }));
 
-it('the agent uses no data of an incomplete list and resolves no alert because of it', async () => {
+it('the agent uses no data from an incomplete list and resolves no alert because of it', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
     expectHealthy(await scrape());

@@ -108,7 +108,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     expect((await fetch(`${replicas[0]?.url}/api/v1/report`)).status).toBe(401);
   });
 
-  it('a thousand explain requests per second keep the commit rate of the database below three times the idle rate', async () => {
+  it('at a thousand explain requests per second, the commit rate of the database stays below three times the idle rate', async () => {
     const { replicas, name } = await setUp();
     const [one] = replicas;
     if (!one) throw new Error('there is no replica');

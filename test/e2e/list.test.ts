@@ -189,7 +189,7 @@ describe('list', () => {
 });
 
 it.each(['list dlq', 'list dlq --all', 'report'])(
-  '%s exits with 1 and one line if its output is full',
+  '%s exits with 1 and prints one line if its output device is full',
   async command => {
     const { file, env } = await emulated();
     const shell = spawn('bash', ['-c', `"$NODE" "$MAIN" ${command} --config "$FILE" > /dev/full`], {

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
 
 /**
- * Finds a Node.js below 24 in PATH or /usr/bin, with its version. A machine without one is not an error: CI has only
- * Node.js 24.
+ * Finds a Node.js older than version 24 in PATH or /usr/bin. Returns its path and version. A machine without one is not an
+ * error: CI has only Node.js 24.
  */
 function findOldNode(): { readonly file: string; readonly version: string } | undefined {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']) {

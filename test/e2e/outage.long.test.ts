@@ -142,7 +142,7 @@ describe('outages with restarts', () => {
     expect(ends()).toBe(endsBefore);
     down.faults.clear();
     refusing.faults.clear();
-    // A new process retries a token that was rejected before.
+    // A new process retries a token that was rejected for its predecessor.
     await agent.end('SIGKILL');
     await agent.start();
     await eventually(async () => expect(await agent.firing()).toEqual(['Any down', 'Old down']));

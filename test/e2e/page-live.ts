@@ -84,7 +84,7 @@ export function livePages(browser: () => Browser): void {
       page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} });
         document.dispatchEvent(new Event('visibilitychange'));`);
     await hide(true);
-    // The stream ends when no client is visible any more.
+    // The stream ends when no page is visible any more.
     await eventually(async () => {
       const { polls } = state;
       await systemClock.sleep(450);

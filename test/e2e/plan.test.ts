@@ -83,7 +83,7 @@ it('plan predicts the number of requests to within 10 %', async () => {
   expect(counted / predicted).toBeLessThan(1.1);
 });
 
-it('plan reports unmeasurable accounts, sends only one request with a rejected token, and exits with 1', async () => {
+it('plan reports accounts that it cannot measure, sends only one request with a rejected token, and exits with 1', async () => {
   const emulator = await emulateEmpty();
   const requested: string[] = [];
   const front = await startFront(emulator.url, { before: ({ path }) => requested.push(path) });

@@ -73,7 +73,7 @@ it.skipIf(program === undefined)(
       (await seriesOf('delivery_flow_control_waitlist_size{job!="scraped",flow_control_key="removed key"}')).size;
     expect(await isPresent()).toBe(1);
     emulator.state.setWaitlist('removed key', undefined);
-    // This happens long before the database considers the series stale.
+    // The series ends long before the database would consider it stale.
     await eventually(async () => expect(await isPresent()).toBe(0));
     const { sum } = await agent.scrape();
     expect(sum('delivery_watch_push_items_total', { outcome: 'rejected' })).toBe(0);

@@ -48,7 +48,7 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
   let isFiring = false;
 
   /**
-   * Changes alerts and callbacks, disturbs the replicas, and waits until every alert was sent and every callback
+   * Changes alerts and callbacks, disturbs the replicas, and waits until every alert has been sent and every callback has been
    * cancelled.
    */
   async function step(what: string, disturb: () => Promise<unknown>): Promise<void> {

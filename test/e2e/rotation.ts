@@ -52,7 +52,7 @@ export async function startRotation(options: RotationOptions = {}) {
               username,
               password: password ?? { file: passwordFile },
             },
-            // Long enough for a busy machine. `HANGING` replaces it.
+            // Long enough for a busy machine. `HANGING` overrides it.
             upstream: { timeout: '5m' },
             ...account,
           },

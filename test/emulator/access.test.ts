@@ -90,7 +90,7 @@ test('requests are counted by endpoint, regardless of the response', async () =>
   });
 });
 
-test('GET /_emulator/state needs no token and does not contain it', async () => {
+test('GET /_emulator/state needs no token, and its response contains none', async () => {
   const emulated = await emulator({ seed: 7 });
   emulated.state.addDlqEntry({ queueName: 'mine', responseStatus: 418 });
   const { status, text, body } = await ask(emulated, '/_emulator/state', { headers: {} });

@@ -18,7 +18,7 @@ const stateOf = ({ state }: Emulator, dlqId: string) =>
   state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
 
 describe('Location of a cancel', () => {
-  test('the Location of a cancel may be the request URL itself, so following it cancels twice', async () => {
+  test('the Location of a cancel response may be the request URL itself, so following it sends the cancel twice', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-self' } });
     const dlqId = emulated.state.addFailedRun();
     const answer = await cancel(emulated, dlqId);
@@ -28,7 +28,7 @@ describe('Location of a cancel', () => {
     expect(emulated.state.cancels()).toEqual({ [dlqId]: 1, [other]: 2 });
   });
 
-  test('the Location of a cancel may be a dead letter at another host name of the emulator', async () => {
+  test('the Location of a cancel response may be a dead letter at another host name of the emulator', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-foreign' } });
     const [trap, dlqId] = [emulated.state.addDlqEntry(), emulated.state.addFailedRun()];
     const { headers } = await cancel(emulated, dlqId);

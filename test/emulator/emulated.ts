@@ -94,5 +94,5 @@ export async function walk(
   return rows;
 }
 
-/** Time at which a dead letter entered the queue, from its id. */
+/** Returns the time at which a dead letter entered the queue, which its id contains. */
 export const enteredAt = (row: { readonly dlqId: string }) => Number(row.dlqId.split('-')[0]);

@@ -100,8 +100,8 @@ describe('delayed events', () => {
     addAll(stalled, many(20));
     stalled.clock.advance(4 * 60_000 - 1);
     expect(await listed(stalled)).toEqual([]);
-    // The stall ends at minute 15. All events that are at least 20 s old are then listed, including these with delays of up to
-    // 1 s.
+    // The stall ends at minute 15. Events that are at least 20 s old are listed then, and these at most 1 s later because of
+    // their delays.
     stalled.clock.advance(1 + 1000);
     expect((await listed(stalled)).length).toBe(20);
   });
@@ -255,7 +255,7 @@ describe('due times of delayed messages', () => {
     },
   );
 
-  test('the due time of a delayed message is omitted by default, and is returned as given for events added by a test', async () => {
+  test('the due time of a delayed message is omitted by default; if the dialect includes it, events added by a test keep the given time', async () => {
     const emulated = await emptyEmulator();
     addAll(emulated, ['delayed'], { notBefore: NOON + 60_000 });
     addAll(emulated, ['other']);

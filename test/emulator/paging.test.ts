@@ -104,7 +104,7 @@ const changes = fc.array(
   { maxLength: 12 },
 );
 
-test('a walk returns each dead letter that exists throughout it exactly once and in order, even while entries are added and removed', async () => {
+test('a walk returns, exactly once and in order, each dead letter that exists throughout the walk, even while entries are added and removed', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   const property = fc.asyncProperty(changes, order, fc.integer({ min: 1, max: 9 }), async (steps, direction, count) => {
@@ -133,7 +133,7 @@ test('a walk returns each dead letter that exists throughout it exactly once and
   await fc.assert(property, { numRuns: runs(60) });
 });
 
-test('a walk returns each event that exists throughout it exactly once, even while events are added', async () => {
+test('a walk returns, exactly once, each event that exists throughout the walk, even while events are added', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   let run = 0;

@@ -8,7 +8,7 @@ import { HEALTHY } from './healthy-service.ts';
 /** The real agent in a separate process. */
 export interface AgentProcess extends CliProcess {
   readonly url: string;
-  /** Kills the process if it still runs and deletes its configuration. */
+  /** Kills the process if it is still running, and deletes its configuration. */
   close(): Promise<void>;
 }
 

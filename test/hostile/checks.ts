@@ -43,8 +43,8 @@ export function errorsOfHealthy(scrape: Scrape, account: string): string[] {
 }
 
 /**
- * Returns the number of counted events minus the time of the newest event (s). It is constant, because one event is added per
- * second.
+ * Returns the number of counted events minus the time of the newest event (s). The difference is constant, because one event is
+ * added per second.
  */
 function eventsAhead(scrape: Scrape, account: string): number {
   const counted = scrape.values('delivery_events_total', { account });
@@ -53,7 +53,7 @@ function eventsAhead(scrape: Scrape, account: string): number {
 }
 
 export interface HealthyWatch {
-  /** Accounts that have not been correct yet. */
+  /** Accounts whose metrics have not been correct yet. */
   readonly awaited: ReadonlySet<string>;
   /** Returns the errors of accounts that were correct in an earlier scrape; after `timeout`, the errors of all accounts. */
   faults(scrape: Scrape): string[];

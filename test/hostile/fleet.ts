@@ -24,7 +24,7 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-/** Never reached in these tests. */
+/** Budget that is never reached in these tests. */
 const UNLIMITED = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 1_000_000_000 };
 
 /** Returns the names of `count` accounts with healthy services. */

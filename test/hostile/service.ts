@@ -53,7 +53,7 @@ export interface HostileService {
    * its outcome prevents requests for the others. `none`: no list, because single requests may count as successful.
    */
   readonly counted?: 'each' | 'any' | 'none';
-  /** Values in /metrics for the account. */
+  /** Values that /metrics must contain for the account. */
   readonly shows?: Readonly<Record<string, number>>;
   /** Request budget of the account; unlimited by default. */
   readonly budget?: { readonly requestsPerSecond: number; readonly burst: number };

@@ -72,7 +72,7 @@ export function createTally(): Tally {
     ]);
   }
 
-  /** Excludes the last minute, which may be incomplete. */
+  /** Returns the growth of the resident memory, excluding the last minute, which may be incomplete. */
   const risen = () => growth(minutes.slice(0, -1).map(({ rss }) => mean(rss)));
 
   function flatness(): string {

@@ -78,7 +78,7 @@ async function watch(agent: AgentProcess, tally: Tally, deadline: number, isStop
   }
 }
 
-/** Final check: every service is reported as specified, no secret is exposed, and the agent exits in time. */
+/** Checks at the end that every service is reported as specified, no secret is exposed, and the agent exits in time. */
 async function conclude(agent: AgentProcess, tally: Tally, services: typeof hostileServices): Promise<void> {
   const status = await read(`${agent.url}/api/v1/status`);
   const shown = await scrape(agent.url, { format: 'text', gzip: false });

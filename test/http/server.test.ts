@@ -231,7 +231,7 @@ describe('routes', () => {
     ).rejects.toThrow(`can't listen on 127.0.0.1:${port}: the address is in use`);
   });
 
-  it('the server closes promptly despite keep-alive connections and endless responses', async () => {
+  it('the server closes promptly despite keep-alive connections and responses that never complete', async () => {
     const requested = Promise.withResolvers<void>();
     const { get, server } = await serve({
       exposition: () => {
@@ -252,7 +252,7 @@ describe('changed settings', () => {
   const open = async (url: string, path = '/-/healthy') => (await fetch(url + path)).status;
   const portOf = (server: HttpServer) => Number(new URL(server.url).port);
 
-  it('changed allowed hosts apply without reopening the port', async () => {
+  it('a change of the allowed hosts applies without reopening the port', async () => {
     const { server } = await serve();
     const { url } = server;
     await server.apply({ ...HOST, allowedHosts: ['dw.example.com'] });

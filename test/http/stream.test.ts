@@ -10,7 +10,7 @@ import { afterThisTest } from '../support/client.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Creates event streams on a manual clock. `seen` counts disconnected clients and checks for changes. */
+/** Creates event streams on a manual clock. `seen` counts the checks for changes and the disconnected clients. */
 async function open() {
   const clock = createManualClock();
   const seen = { changed: false, checks: 0, cut: 0 };

@@ -137,7 +137,7 @@ describe.runIf(isRoot)('files of other users in shared folders', () => {
 });
 
 describe('reserveFile', () => {
-  it('a reserved file is filled with spaces, which data overwrites and completion removes', () => {
+  it('a reserved file is filled with spaces; appended data overwrites them, and completion removes the rest', () => {
     const path = join(newFolder(), 'f');
     const file = reserveFile(path, 100);
     expect([readFileSync(path, 'utf8'), mode(path)]).toEqual([' '.repeat(100), '600']);

@@ -3,7 +3,7 @@ import { extendHash64, hash64 } from '../../src/kit/hash.ts';
 
 const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
-/** Returns a number with `width` digits, for use in an id. */
+/** Formats a number with `width` digits, for use in an id. */
 function digits(number: number, width: number): string {
   let text = '';
   for (let rest = number; text.length < width; rest = Math.floor(rest / DIGITS.length)) {

@@ -36,7 +36,7 @@ describe('duration', () => {
 });
 
 describe('clock', () => {
-  it('a sleep rejects immediately with the reason of its abort', async () => {
+  it('an aborted sleep rejects immediately with the abort reason', async () => {
     const controller = new AbortController();
     const sleep = systemClock.sleep(60_000, controller.signal);
     controller.abort(new Error('stop'));
@@ -190,7 +190,7 @@ describe('glob', () => {
     ['**', 'x\ny', true],
   ])('the glob %s matches %j: %s', (pattern, text, expected) => expect(createGlob(pattern)(text)).toBe(expected));
 
-  it('a glob agrees with the equivalent regular expression', () => {
+  it('a glob matches the same texts as the equivalent regular expression', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });
     fc.assert(
       fc.property(letters, fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 8 }), (pattern, text) => {

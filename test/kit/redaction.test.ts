@@ -48,7 +48,7 @@ describe('redacted', () => {
     for (const form of forms) expect(redacted(`no: ${form}`, [PASSWORD], 200)).toMatch(/^no: ["']?<secret>["'=]*$/);
   });
 
-  it('redaction removes the path, query and password of an address and keeps its host', () => {
+  it('redaction removes the path, query and password of a secret URL and keeps its host', () => {
     const secret = 'https://hooks.example.com/services/T0AB/B0CD/xyzxyzxyz?key=abcabcabc';
     expect(redacted('no services/T0AB/B0CD/xyzxyzxyz at hooks.example.com', [secret], 200)).toBe(
       'no <secret> at hooks.example.com',
@@ -56,7 +56,7 @@ describe('redacted', () => {
     expect(redacted('abcabcabc', ['postgres://me:abcabcabc@db/x'], 200)).toBe('<secret>');
   });
 
-  it('redaction removes the password of an address in its percent-decoded form', () => {
+  it('redaction removes the percent-decoded password of a URL', () => {
     expect(redacted('not p@s/w:d!', ['http://me:p%40s%2Fw%3Ad!@proxy'], 200)).toBe('not <secret>');
   });
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createYielder } from '../../src/kit/yielder.ts';
 
-/** Returns how long a task runs until it yields again (ms), after other tasks ran for `others` (ms). */
+/** Returns how long a task runs (ms) before it yields again, after other tasks have run for `others` ms. */
 async function workAfter(others: number, longest?: number): Promise<number> {
   let time = 0;
   const turns = createYielder(longest, { monotonic: () => time });

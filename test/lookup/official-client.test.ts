@@ -5,7 +5,10 @@ import { readNewest } from '../../src/lookup/read.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 
-/** Starts a service with 130 dead letters and events. Returns the official client, and a function that reads a list like the CLI commands. */
+/**
+ * Starts a service with 130 dead letters and events. Returns the official client, and a function that reads a list as the CLI
+ * commands do.
+ */
 async function start() {
   const { url, state } = await emulateEmpty({ token: TOKEN });
   const now = Date.now();

@@ -38,7 +38,7 @@ test('a strict parser reads back any label value and any number unchanged', () =
 const families = [gauge('delivery_small', 'x'), counter('delivery_keys_total', 'x', ['key']), gauge('delivery_c', 'x')];
 const names = ['a', 'b', 'c', undefined];
 
-/** Few or many lines, so that blocks are too small or large enough for separate compression. */
+/** Few or many lines, so that blocks are either too small for separate compression or large enough. */
 const anySamples = fc
   .record({
     small: fc.option(fc.nat(9)),

@@ -65,7 +65,7 @@ describe('exposition', () => {
     await expect(text('everything', 'openmetrics')).toMatchFileSnapshot('exposition.openmetrics');
   });
 
-  test('the exposition has the same content in both formats for a strict parser', () => {
+  test('the exposition contains the same samples in both formats, as read by a strict parser', () => {
     const of = (format: 'text' | 'openmetrics') =>
       parseExposition(text('everything', format), format).flatMap(({ samples }) => samples);
     expect(of('text')).toHaveLength(11);

@@ -65,7 +65,7 @@ describe('native buckets', () => {
     [0.9999999999999999, 0],
     [0.5, -8],
     [1.0905077326652577, 1],
-    // The largest value below a power of two, whose logarithm is rounded up.
+    // The largest value below a power of two: its logarithm is rounded up.
     [0.49999999999999994, -8],
     [2 ** 40 - 2 ** -13, 320],
     [5e-324, undefined],

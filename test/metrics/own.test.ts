@@ -11,7 +11,7 @@ it('a reopened account and its predecessor share counters while the predecessor 
   before.requests.inc(ended);
   const after = createAccountMeter(known, () => 0, before);
   const revision = after.revision();
-  // A request of the predecessor that ends while it stops.
+  // A request of the predecessor ends while the predecessor stops.
   before.requests.inc(ended);
   expect([after.spent().requests, after.revision() > revision]).toEqual([2, true]);
   after.requests.inc(ended);

@@ -36,7 +36,7 @@ describe('protobuf messages', () => {
     );
   });
 
-  test('messages of counters contain the start time with milliseconds', () => {
+  test('messages of counters contain the start time with millisecond precision', () => {
     const seen = counter('delivery_seen_bytes_total', 'Seen: "ä" \\ and\nmore.', ['key']);
     const samples = [
       { labels: { key: 'a' }, value: 1e21, since: 1_800_000_000_789 },

@@ -77,7 +77,7 @@ it('the sliced exposition is complete and current even if values change during c
 });
 
 it.each(['gzip', 'plain'] as const)(
-  'a body rendered in slices contains the fragments that existed when it started, and reuses unchanged ones: %s',
+  'a body rendered in slices contains the fragments as they were when rendering started, and reuses unchanged ones: %s',
   form => {
     const fragments = Array.from({ length: 300 }, createFragment);
     const fill = (word: string, version: number) => {

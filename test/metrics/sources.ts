@@ -30,7 +30,7 @@ export function createFakeSource(
   };
 }
 
-/** Hostile label values: any code unit, and with a higher probability characters with a meaning for parsers. */
+/** Hostile label values: any code unit, but more often characters that have a meaning for parsers. */
 export const hostileText = fc
   .array(
     fc.oneof(

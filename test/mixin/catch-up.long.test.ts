@@ -37,7 +37,10 @@ const tests = ofLog.flatMap((each): RuleTest[] => {
   ];
 });
 
-/** Each half-hour has too few overdue messages to fire. While the agent catches up, it counts those of several hours at once. */
+/**
+ * Returns a test in which no half-hour has enough overdue messages for the alert to fire. While the agent catches up, it counts
+ * those of several hours at once.
+ */
 function fewOverdue(): RuleTest {
   const each = ofLog.find(({ alert }) => alert === 'DeliveryStalled');
   if (!each) throw new Error('there is no such case');

@@ -4,7 +4,7 @@ import type { Input, Values } from './cases/case.ts';
 /** Transforms series into those that a replica exposes during restarts, takeovers and failed reads. */
 
 /**
- * Types of the families about the service by series name. While reads fail, their counters are frozen and their gauges
+ * Metric types of the families about the service, by series name. While reads fail, the counters are frozen and the gauges
  * withdrawn.
  */
 const ofService = new Map(
@@ -23,17 +23,14 @@ const isWithdrawn = (series: string) => ofService.get(familyOf(series)) === 'gau
 const mapped = (input: Input, change: (values: Values, series: string) => Values): Input =>
   Object.fromEntries(Object.entries(input).map(([series, values]) => [series, change(values, series)]));
 
-/** Delays the input by `by` minutes. There are no earlier samples. */
+/** Delays the input by `by` minutes. There are no samples before minute `by`. */
 export const delayed = (input: Input, by: number): Input =>
   mapped(input, (values, series) => minute => {
     const value = minute < by ? undefined : values(minute - by);
     return value !== undefined && isTime(series) ? value + 60 * by : value;
   });
 
-/**
- * Concatenates inputs. Each input starts with its minute 0 at minute `from`. Counters continue from their previous
- * values.
- */
+/** Concatenates inputs. Minute 0 of each later input becomes minute `from`. Counters continue from their previous values. */
 export function course(first: Input, ...later: readonly (readonly [from: number, input: Input])[]): Input {
   return later.reduce((input, [from, next]) => followed(input, from, delayed(next, from)), first);
 }
@@ -72,7 +69,7 @@ export const ended = (input: Input, at: number): Input =>
 /** Like `ended`, but without a staleness marker: Prometheus uses the last values for five more minutes. */
 export const vanished = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute < at ? values(minute) : NO_SAMPLE));
-/** Value that stands for neither a sample nor a staleness marker. */
+/** Value that stands for a missing sample without a staleness marker. */
 export const NO_SAMPLE = Number.NaN;
 
 /**
@@ -164,8 +161,8 @@ export const blindRestart = (input: Input, at: number): Input =>
   });
 
 /**
- * No agent runs between the minutes `from` and `back`. The next agent reads the log in order of time. Until `caughtUp`, its
- * counters increase from their previous values, and gauges about the service are missing.
+ * No agent runs between the minutes `from` and `back`. The next agent reads the log in chronological order. Until `caughtUp`,
+ * its counters increase from their previous values, and gauges about the service are missing.
  */
 export const caughtUpAfter = (
   input: Input,

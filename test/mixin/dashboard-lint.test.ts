@@ -85,7 +85,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
 
   it('a dashboard can be edited', () => expect(dashboard.editable).toBe(true));
 
-  it('a dashboard links to every dashboard and keeps the variables and the time range', () => {
+  it('a dashboard links to every dashboard, and the links keep the variables and the time range', () => {
     expect(dashboard.uid).toBe(DASHBOARDS[name as keyof typeof DASHBOARDS]);
     expect(dashboard.links.map(({ url }) => url)).toEqual(Object.values(DASHBOARDS).map(uid => `/d/${uid}`));
     expect(dashboard.links.every(({ includeVars, keepTime }) => includeVars && keepTime)).toBe(true);
@@ -130,7 +130,7 @@ describe.each(dashboards)('the layout of the dashboard %s', (_name, dashboard) =
   });
 
   it('panel titles fit at a screen width of 1280 pixels, and a line has at most six stat panels', () => {
-    // At this width a column has about 50 pixels and a title character about 7.5.
+    // At this width, a grid column is about 50 pixels wide and a title character about 7.5.
     for (const { title, gridPos } of panelsOf(dashboard)) {
       expect(title.length, title).toBeLessThanOrEqual((gridPos.w * 50 - 50) / 7.5);
     }

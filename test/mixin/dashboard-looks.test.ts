@@ -28,7 +28,7 @@ const REPEATS_TICKS = ['dtdurations', 'dtdurationms', 'dthms', 'clocks'];
 describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
   const panels = panelsOf(dashboard);
 
-  it('panels have a legend and a tooltip with all series', () => {
+  it('time series and state timelines have a legend and a tooltip with all series', () => {
     for (const { title, options } of panels.filter(({ type }) => SHOWS_LINES.includes(type))) {
       expect(options.legend, title).toMatchObject({ showLegend: true, placement: 'bottom' });
       expect(options.tooltip?.mode, title).toBe('multi');
@@ -38,7 +38,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('every series in a panel has a legend, except for single values', () => {
+  it('every query has a legend format, except in tables and for single values in stat panels', () => {
     for (const { title, type, targets } of panels.filter(({ type }) => type !== 'table')) {
       for (const { expr, legendFormat } of targets) {
         const isOne = type === 'stat' && /^(sum|count|time\(\)|0 \*)/.test(expr);
@@ -57,7 +57,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('panels select the top ten once per time range', () => {
+  it('graphs select the top ten once for the whole time range', () => {
     for (const { expr, instant } of panels.flatMap(({ targets }) => targets)) {
       if (!/\b(topk|bottomk)\(/.test(expr)) continue;
       if (instant) expect(expr).not.toContain('@ end()');
@@ -123,7 +123,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('panels show a text instead of zero if data is missing', () => {
+  it('stat and table panels show text instead of zero if data is missing', () => {
     for (const { expr } of panels.flatMap(({ targets }) => targets)) expect(expr).not.toMatch(/vector\(/);
     for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'stat' || type === 'table')) {
       expect(fieldConfig.defaults.noValue, title).toMatch(/./);

@@ -15,7 +15,7 @@ const expressionsOf = (dashboard: Dashboard) => [
   ...dashboard.annotations.list.map(({ expr }) => expr),
 ];
 
-/** Returns parse errors, unknown series, unknown labels and sums over filters. */
+/** Returns an expression's parse errors, unknown series, unknown labels and sums over the label `filter`. */
 function faultsOf(expr: string): string[] {
   const { faults, selectors, groupedBy } = parsePromql(expr);
   const labels = new Set(selectors.flatMap(({ name }) => knownSeries.get(name) ?? []));
@@ -117,18 +117,21 @@ describe('runbooks', () => {
     expect(files.sort()).toEqual(alerts.map(({ name }) => name).sort());
   });
 
-  it.each(alerts)('the runbook of $name has three sections, valid links, existing metrics and panels', ({ name }) => {
-    const file = `docs/runbooks/${name}.md`;
-    const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    expect(text, file).toMatch(new RegExp(`^# ${name}\n`));
-    const sections = [...text.matchAll(/^## (.*)\n\n([\s\S]*?)(?=\n## |$(?![\s\S]))/gm)];
-    expect(sections.map(([, title]) => title)).toEqual(['What it means', 'What to check', 'What to do']);
-    for (const [, title, body = ''] of sections) expect(body.trim().length, title).toBeGreaterThan(80);
-    const named = text.match(/\bdelivery_[a-z_]+/g) ?? [];
-    expect(named.filter(each => !knownSeries.has(each) && !knownFamilies.has(each))).toEqual([]);
-    const panels = [...text.matchAll(/(?<!\*)\*([A-Z][^*\n]+)\*(?!\*)/g)].map(([, title]) => title);
-    expect(panels.filter((title = '') => !titles.has(title))).toEqual([]);
-    for (const [, link = ''] of text.matchAll(/\]\(([^)#]+)/g))
-      expect(existsSync(`docs/runbooks/${link}`), link).toBe(true);
-  });
+  it.each(alerts)(
+    'the runbook of $name has three sections and valid links, and names only existing metrics and panels',
+    ({ name }) => {
+      const file = `docs/runbooks/${name}.md`;
+      const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+      expect(text, file).toMatch(new RegExp(`^# ${name}\n`));
+      const sections = [...text.matchAll(/^## (.*)\n\n([\s\S]*?)(?=\n## |$(?![\s\S]))/gm)];
+      expect(sections.map(([, title]) => title)).toEqual(['What it means', 'What to check', 'What to do']);
+      for (const [, title, body = ''] of sections) expect(body.trim().length, title).toBeGreaterThan(80);
+      const named = text.match(/\bdelivery_[a-z_]+/g) ?? [];
+      expect(named.filter(each => !knownSeries.has(each) && !knownFamilies.has(each))).toEqual([]);
+      const panels = [...text.matchAll(/(?<!\*)\*([A-Z][^*\n]+)\*(?!\*)/g)].map(([, title]) => title);
+      expect(panels.filter((title = '') => !titles.has(title))).toEqual([]);
+      for (const [, link = ''] of text.matchAll(/\]\(([^)#]+)/g))
+        expect(existsSync(`docs/runbooks/${link}`), link).toBe(true);
+    },
+  );
 });

@@ -3,7 +3,7 @@ import { cutOff, ended, takenOver, vanished } from './course.ts';
 import { replica } from './promtool.ts';
 import { two } from './scene.ts';
 
-/** Series of accounts that move between two replicas at minute `at` in different ways. */
+/** Series of an account that moves between two replicas at minute `at`, by kind of handover. */
 export const handovers = {
   released: (seen: Input, at: number): Input => ({
     ...replica(ended(seen, at)),

@@ -82,7 +82,7 @@ const others: readonly RuleTest[] = [
   },
 ];
 
-/** After a burn, an agent without its store counts from 0, and no message ends. */
+/** After a burn, an agent that has lost its store counts from 0, and no message finishes. */
 const newStore: RuleTest = {
   name: 'a fast burn, then a new store in an idle night',
   input: sees(

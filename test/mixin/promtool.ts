@@ -6,7 +6,10 @@ import { allGroups, records } from '../../mixin/rules.ts';
 import type { Input, Values } from './cases/case.ts';
 import { knownSeries } from './known-series.ts';
 
-/** Input series and expectations: alerts at a minute with all labels and annotations, and results of expressions. */
+/**
+ * Input series and expectations: alerts that fire at a given minute, with all labels and annotations, and results of
+ * expressions.
+ */
 export interface RuleTest {
   readonly name: string;
   /** Input series with all labels. */

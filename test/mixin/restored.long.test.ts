@@ -8,7 +8,7 @@ import { neverFired, replica, testRules } from './promtool.ts';
 const HOUR = 60;
 const names = alerts.map(({ name }) => name);
 
-/** A counter of an idle account that is one lower after a backup of the store is restored. */
+/** A counter of an idle account. The counter is one lower after a backup of the store has been restored. */
 const restored =
   (value: number): Values =>
   minute =>

@@ -20,7 +20,7 @@ export interface Scene {
   readonly each: AlertCase;
   /** Whether the alert depends on a collector. */
   readonly canBeBlind: boolean;
-  /** Returns the input with health metrics, as exposed while reads fail during `darkness`. */
+  /** Returns the input together with the health metrics that are exposed if reads fail during `darkness`. */
   withHealth(input: Input, darkness?: Darkness): Input;
 }
 

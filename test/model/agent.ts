@@ -143,7 +143,7 @@ function createProcess(host: Host, machine: Machine, hooks: HostHooks, clock: Cl
   return process;
 }
 
-/** Process metrics, which are not simulated. */
+/** Stub of the process metrics, which are not simulated. */
 const NO_PROCESS_METRICS = {
   requestSeconds: { observe: () => undefined },
   spans: { inc: () => undefined },

@@ -1,4 +1,4 @@
-/** Checks that the read data justifies each resolved alert. Missing data is no justification. */
+/** Checks that the data that was read contains a reason for each resolved alert. Missing data is no reason. */
 
 import { type NumberWorld, walksOf } from './check-numbers.ts';
 import { isClean, type Round } from './record.ts';

@@ -33,7 +33,7 @@ type Rule = Process['config']['autoCancel']['rules'][number];
 type Intent = Extract<JournalEntry, { step: 'intent' }>;
 
 const MODES = ['plan', 'approve', 'enforce'];
-/** Size from which a clock change counts as a step (ms). */
+/** Minimum size of a clock change that counts as a step (ms). */
 const STEP = 30 * SECOND;
 
 /** Returns the maximum duration of all attempts of a callback according to the service's documentation (ms). */
@@ -280,7 +280,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
     fault(before.length > 0, 'the rule is blind and it was sent before');
   }
 
-  // Check the limits against elapsed time, without clock changes while the process was running.
+  // Check the limits against the elapsed time, excluding clock changes while the process was running.
   const intents = lines.filter(({ entry: each }) => each.step === 'intent' && each !== intent);
   const ago = (other: Line) => {
     const forward = process.steps.filter(({ at, by }) => by > 0 && at > other.committedAt && other.process === process);

@@ -18,7 +18,7 @@ type Samples = ReadonlyMap<string, number>;
 
 export interface Scrape {
   readonly samples: Samples;
-  /** Samples of counters and histograms by series as written. */
+  /** Samples of counters and histograms, by series as written in the exposition. */
   readonly rising: Samples;
 }
 
@@ -111,7 +111,9 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   );
 }
 
-/** Returns whether an entry is listed and meets a condition during a whole period, and at any time in it. */
+/**
+ * Returns whether an entry is listed and meets a condition during a whole period (`always`), and at any time in it (`ever`).
+ */
 function through(
   entry: Entry,
   from: number,

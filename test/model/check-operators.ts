@@ -1,5 +1,5 @@
 /**
- * Checks that orders of operators are executed once and as given, based on the journal, the DELETEs and the orders.
+ * Checks, based on the journal, the DELETEs and the orders, that operators' orders are executed once and as given.
  * Shares no code with the agent.
  */
 import type { JournalEntry } from '../../src/model/journal.ts';
@@ -99,8 +99,8 @@ export function situationsOf(process: Process, now: number, { orders, lines }: O
 const ORDERED = ['paused', 'resumed', 'breaker_reset', 'approved', 'order_refused'];
 
 /**
- * Checks the newest journal line: no intent may follow a pause, and a line about an order needs an operator who gave it. An
- * order must be executed only once, and only while it is valid.
+ * Checks the newest journal line: no intent may follow a pause, and an operator must have given the order that a line records.
+ * An order must be executed only once, and only while it is valid.
  */
 export function checkLine(line: Line, { orders, lines }: Pick<OrderWorld, 'orders' | 'lines'>): string[] {
   const { entry, sequence } = line;
@@ -123,7 +123,7 @@ export function checkLine(line: Line, { orders, lines }: Pick<OrderWorld, 'order
   return wrong;
 }
 
-/** Returns written orders that are missing from the store. `stored`: all values in the store. */
+/** Returns a violation for each committed order that no value in the store mentions. `stored`: all values in the store. */
 export function checkAudit({ orders }: Pick<OrderWorld, 'orders'>, stored: readonly string[]): string[] {
   return orders.flatMap(({ kind, by, written }) =>
     written === undefined || stored.some(value => value.includes(by))

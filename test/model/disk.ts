@@ -18,7 +18,7 @@ export interface AgentClient extends Client {
   /** Called before and after each commit. The process may die during the call; it does nothing afterwards. */
   step(): void;
   monotonic(): number;
-  /** Whether this process cannot reach the store, regardless of other processes. */
+  /** Whether this process cannot reach the store, even if other processes can. */
   isCutOff(): boolean;
 }
 
@@ -41,8 +41,8 @@ export interface Disk {
   slowUntil: number;
   rows(account: string): ReadonlyMap<string, string>;
   /**
-   * Returns the store for a process of the agent. `isShared`: whether replicas share the store with leases. Each commit
-   * waits for `committed`, and rejects if `committed` rejects.
+   * Returns the store for a process of the agent. `isShared`: whether replicas share the store, using leases. Each commit waits
+   * for `committed`, and rejects if `committed` rejects.
    */
   storeFor(
     agent: AgentClient,

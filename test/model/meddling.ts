@@ -1,4 +1,4 @@
-/** Lets events happen at a chosen place in a cancel or an order, such as between an intent and its DELETE. */
+/** Triggers events at a chosen place in a cancel or an order, such as between an intent and its DELETE. */
 import type { Time } from './time.ts';
 
 export const PLACES = [

@@ -1,4 +1,4 @@
-/** Converts steps of a life to orders, immediately or after the next approval request or the next opening of a breaker. */
+/** Turns steps of a life into orders: immediately, or when the next approval is requested or the next breaker opens. */
 import type { Breaker } from '../../src/model/journal.ts';
 import { type Line, openBreakers } from './journal-lines.ts';
 import type { Given } from './operators.ts';
@@ -11,7 +11,7 @@ export type OrderStep = StepOf<'pause' | 'resume' | 'reset' | 'approve'>;
 
 export interface Ordering {
   add(step: OrderStep): void;
-  /** Called after a journal line was committed. */
+  /** Called after a journal line has been committed. */
   committed(line: Line): void;
 }
 

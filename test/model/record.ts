@@ -58,15 +58,15 @@ export interface MessageQuery {
 export interface RoundRecord {
   /** Ended rounds of all processes in order, and rounds whose commit is pending. */
   readonly ended: readonly Round[];
-  /** Rounds that are still reading or committing. */
+  /** Rounds that are still being read or committed. */
   readonly inFlight: readonly Round[];
   readonly asked: readonly MessageQuery[];
   begin(process: Process, actor: RoundActor, now: number): void;
   end(actor: RoundActor, success: boolean, reason: string | undefined, now: number): Round | undefined;
   witness(process: Process, actor: Actor | undefined, now: () => number): Pick<Witness, 'asked' | 'answered'>;
   /**
-   * Called when the process has died or closed the account. Its completely read walks may have been committed even though no
-   * response arrived.
+   * Called when the process has died or closed the account. Walks that it read completely may have been committed even though
+   * no response arrived.
    */
   forget(process: Process, now: number): void;
 }

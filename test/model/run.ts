@@ -1,6 +1,6 @@
 /**
- * `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: runs simulated lives of the agent, each in a separate
- * world. Exits with 1 if a check fails.
+ * `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: runs simulated lives of the agent, each in a separate world.
+ * Exits with status 1 if a check fails.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

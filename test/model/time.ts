@@ -92,7 +92,7 @@ export function createTime(): Time {
   return self;
 }
 
-/** Calls `work` while `setTimeout` uses `time`. Calls must not overlap. */
+/** Calls `work` with a global `setTimeout` that uses `time`. Calls must not overlap. */
 export async function withTimersOn<T>(time: Time, work: () => Promise<T>): Promise<T> {
   const set = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
     const owner = owners.getStore();

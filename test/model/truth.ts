@@ -1,5 +1,5 @@
 /**
- * The true history of the simulated service: its lists and their entries at any time. Times in milliseconds since the
+ * The true history of the simulated service: its lists and their entries at any time. Times are in milliseconds since the
  * world's start.
  */
 import { CANARY, MAX_HEALTHY, MINUTE, START } from './settings.ts';

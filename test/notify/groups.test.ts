@@ -93,7 +93,7 @@ describe('groups', () => {
     expect(scene.counts).toEqual({ 'hook dropped': 3, 'hook sent': 1 });
   });
 
-  it('the group wait time does not restart with the agent', async () => {
+  it('a restart of the agent does not restart the group wait time', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.deliver(6 * SECOND);
@@ -175,7 +175,7 @@ describe('groups', () => {
     expect(scene.hook.sent).toEqual(['firing 1']);
   });
 
-  it('at most 250 groups are sent per pass, so that other notifications are not delayed', async () => {
+  it('at most 250 groups are sent per pass; later passes send the others', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 600 }, (_, x) => notice(String(x))));
     await scene.deliver(WAIT);

@@ -153,7 +153,7 @@ describe('outbox', () => {
     expect(scene.counts).toEqual({ 'hook sent': 2, 'hook failed': 3 });
   });
 
-  it('the outbox drops a rejected notice when its alert is resolved, and immediately if it has a fixed duration', async () => {
+  it('the outbox drops a rejected notice when its alert is resolved, or immediately if the alert has a fixed duration', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => REFUSED;
     const scene = await createOutboxScene([hook]);

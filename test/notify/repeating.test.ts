@@ -51,7 +51,7 @@ describe('repeated notices', () => {
     expect(counts).toEqual({ 'ops sent': 6 });
   });
 
-  it('createRepeating sends an alert immediately and as a new alert if it fires again', async () => {
+  it('createRepeating treats an alert that fires again as a new alert and sends it immediately', async () => {
     const { deliver } = createScene();
     await deliver(0, notice('1'));
     expect(await deliver(SECOND, notice('1', { startsAt: 5 }))).toEqual(['firing 1']);

@@ -148,7 +148,7 @@ describe('silences', () => {
 });
 
 describe('caps', () => {
-  it('a rule sends at most 100 alerts per account, and one alert for all others', async () => {
+  it('a rule sends at most 100 individual alerts per account, and one alert for the rest', async () => {
     const scene = await createScene([rule('Big', { labels: { severity: 'warning' } })]);
     const firing = await scene.run({ a: many(103), b: keys('1') });
     expect(firing).toHaveLength(102);

@@ -17,7 +17,7 @@ interface Text {
   readonly text: string;
 }
 
-/** Returns every text of a message that Slack shows. */
+/** Returns all texts that Slack shows for a message. */
 function textsOf(body: ReturnType<typeof slackBody>): Text[] {
   const blocks = body.attachments.flatMap(({ blocks }) => blocks);
   return blocks.flatMap(block => ('text' in block ? [block.text] : block.elements));

@@ -77,7 +77,7 @@ it('delivery_watch_leader becomes 0 as soon as the account is no longer held, wi
   expect(text()).toContain('delivery_watch_leader{account="a"} 0');
 });
 
-it('lease metrics count renewals and handovers, each account once, excluding the agent-wide lease', async () => {
+it('lease metrics count renewals, and each handover of an account once, excluding the agent-wide lease', async () => {
   const { replicas, shown } = scene([
     { ...NOTHING, gained: ['', 'a', 'b', 'c'] },
     undefined,
@@ -89,7 +89,7 @@ it('lease metrics count renewals and handovers, each account once, excluding the
   await expect(replicas.renew([])).rejects.toThrow(StoreError);
   await replicas.renew([]);
   await replicas.renew([]);
-  // Only `b` counts as released, because `a` was counted as lost. The second call releases the rest, as at shutdown.
+  // Only `b` counts as released, because `a` was already counted as lost. The second call releases the rest, as at shutdown.
   await replicas.release(['a', 'b']);
   await replicas.release(['', 'c']);
   expect(shown().slice(2)).toEqual([

@@ -250,7 +250,7 @@ describe('account evaluation', () => {
     expect(states()).toEqual(['Big']);
   });
 
-  it('the evaluation counts stale time before a restart toward `for`, so that an alert fires even in a crash loop', async () => {
+  it('the evaluation counts the time that a condition held before a restart toward `for`, so that an alert fires even in a crash loop', async () => {
     const scene = await createScene(rule('Blind', { for: 5 * MINUTE }));
     for (const minutes of [2, 4]) {
       await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: minutes * MINUTE }]);

@@ -28,7 +28,7 @@ it('alert facts contain no series of a committed counter until this process has 
   expect(facts.series(COUNTER)?.map(({ value }) => value)).toEqual([7]);
 });
 
-it('alert facts are partial after a failed filter only for selectors that include that filter', () => {
+it('after a filter fails, alert facts are partial only for selectors that include that filter', () => {
   const rounds = { full: { every: 600_000 } };
   const which = { account: 'a', collector: 'dlq' };
   const state = createCollectorState(which, rounds, stalenessOptions.parse({}), { monotonic: () => 0 });

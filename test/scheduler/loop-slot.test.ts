@@ -86,7 +86,7 @@ it('a loop slot waits for the running body when closed, and starts no loop after
   expect(await logAfter(100)).toEqual(['gated aborted', 'gated ended']);
 });
 
-it('a loop slot waits for a replaced body that is still ending when closed, and does not start the new loop', async () => {
+it('when closed, a loop slot waits for a replaced body that is still ending, and does not start the new loop', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   await slot.run('old', specOf('old', { gate }));

@@ -143,7 +143,7 @@ async function startBusyAgent(described: Described) {
     async get(path: string, of = path.replace(/\?.*/, '')): Promise<unknown> {
       return described.check('get', of, await fetch(agent.url + path, { headers }));
     },
-    /** Checks the response against its description and returns the status code. */
+    /** Sends a POST request, checks the response against its description and returns the status code. */
     async post(path: string, body?: object): Promise<number> {
       const json = body ? { 'content-type': 'application/json' } : {};
       const init = {
@@ -176,7 +176,7 @@ async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
 /** Performs operators' actions and requests all routes in between. */
 async function operate(agent: BusyAgent): Promise<void> {
   const { get, post, write, learnPlan, autoCancel } = agent;
-  // Get the responses before the first read.
+  // Request all routes before the agent's first read.
   await askAll(agent);
   for (const path of ['/-/healthy', '/-/ready', '/api/v1/openapi.json']) await get(path);
   const waiting = await eventually(async () => {

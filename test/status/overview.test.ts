@@ -79,7 +79,7 @@ describe('overview', () => {
     ['oldest', ['later', 'late', 'Busy', 'broken', 'calm', 'new']],
     ['delivered', ['late', 'broken', 'Busy', 'calm', 'later', 'new']],
     ['waiting', ['Busy', 'calm', 'broken', 'late', 'later', 'new']],
-  ])('the overview sorts accounts by %s with unknown values last', (sort, expected) => {
+  ])('the overview sorts accounts by %s, with unknown values last', (sort, expected) => {
     expect(names({ sort })).toEqual(expected);
   });
 
@@ -254,7 +254,7 @@ describe('rows', () => {
     expect(asked).toEqual([1, 1]);
   });
 
-  it('an account whose row throws is shown as failed and logged once; other accounts are unaffected', async () => {
+  it('an account whose row cannot be computed is shown as failed, and the error is logged once; other accounts are unaffected', async () => {
     const { rows, viewed, bugs, wait, set } = scene(3);
     const [, broken] = viewed;
     const { shown: before } = broken?.account ?? {};

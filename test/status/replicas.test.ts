@@ -114,7 +114,7 @@ describe('probes of accounts owned by another replica', () => {
     ]);
   });
 
-  it('/probe returns 503 if no replica holds the account, or if this one is still acquiring it', async () => {
+  it('/probe returns 503 if no replica holds the account, or if this replica is still acquiring it', async () => {
     const one = await start('one');
     one.moveTo(undefined);
     const none = await one.get('/probe?account=a');

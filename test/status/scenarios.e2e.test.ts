@@ -115,7 +115,7 @@ describe('problems in the demo', () => {
     },
   );
 
-  it('the expected problems cover every scenario', () => {
+  it('the expected problems cover every scenario except stuck-callback', () => {
     expect(Object.keys(scenarios).filter(name => !(name in EXPECTED))).toEqual([LONG]);
   });
 });

@@ -85,7 +85,7 @@ describe('accounts owned by another replica', () => {
     expect(await rowOf(two, 'beta')).toMatchObject({ holder: 'two' });
   });
 
-  it('accounts of another replica count in totals over all accounts', async () => {
+  it('accounts of another replica are included in the totals over all accounts', async () => {
     const { one, two } = await startKnown();
     for (const core of [one, two]) {
       expect(await overviewOf(core)).toMatchObject({
@@ -214,7 +214,7 @@ describe('accounts owned by another replica', () => {
     expect(await rowOf(two, 'beta')).toMatchObject({ state: 'ok' });
   });
 
-  it('accounts of another replica show brakes and counts of auto-cancel and the journal, but no candidates', async () => {
+  it('accounts of another replica show the brakes, counts and journal of auto-cancel, but no candidates', async () => {
     const { emulator, one, two, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     emulator.state.addDlqEntry({ failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' } } as never);
     const view = await until(async () => {
@@ -256,7 +256,7 @@ describe('explanations for accounts of another replica', () => {
     return { ...replicas, requests, explain };
   }
 
-  it('an explanation comes from the holder by a signed request that is marked as forwarded', async () => {
+  it('an explanation is requested from the holder by a signed request that is marked as forwarded', async () => {
     const { explain, requests, two } = await startPeer(response => response.end('[{"account":"alpha"}]'));
     expect(await explain()).toEqual([{ account: 'alpha' }]);
     expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&account=alpha&sentOn=1']);
@@ -277,7 +277,7 @@ describe('explanations for accounts of another replica', () => {
     expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&sentOn=1']);
   });
 
-  it('explanations are requested from other replicas at most four times concurrently', async () => {
+  it('at most four explanations are requested from other replicas concurrently', async () => {
     const waiting: ServerResponse[] = [];
     const { explain, requests } = await startPeer(response => waiting.push(response));
     const asked = Array.from({ length: 4 }, () => explain());

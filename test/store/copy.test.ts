@@ -93,7 +93,7 @@ describe.skipIf(!postgresIsThere())('copies between stores', () => {
     await back.close();
   });
 
-  it('store copy refuses while an agent uses the source store, and creates nothing in the destination', async () => {
+  it('store copy refuses to run while an agent uses the source store, and creates nothing in the destination', async () => {
     const { path, from, to, copy, inPostgres } = await scene();
     await fill(path);
     const agent = await openSqliteStore({ path });
@@ -104,7 +104,7 @@ describe.skipIf(!postgresIsThere())('copies between stores', () => {
     await expect(inPostgres()).rejects.toThrow('schema');
   });
 
-  it('store copy refuses while replicas use the target store, takes none of their accounts and leaves no lease behind', async () => {
+  it('store copy refuses to run while replicas use the target store, takes none of their accounts and leaves no lease behind', async () => {
     const { path, from, to, copy, open } = await scene();
     await fill(path);
     const agent = await open();

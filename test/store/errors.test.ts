@@ -59,7 +59,7 @@ describe('messages of StoreError', () => {
     expect(new StoreError(reason, '/x/rows.db', 'why').message).toMatch(/^\/x\/rows\.db [^:]+.* \(why\): .{10,}$/);
   });
 
-  it('toStoreError returns errors that are bugs unchanged', () => {
+  it('toStoreError does not change errors that are bugs', () => {
     const bug = new TypeError('undefined is not a function');
     expect(toStoreError(bug, 'x')).toBe(bug);
     expect(toStoreError('text', 'x')).toBe('text');

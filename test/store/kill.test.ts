@@ -72,7 +72,7 @@ describe('processes killed with SIGKILL', () => {
     }
   });
 
-  it('a killed process leaves a file that opens, even if it was killed while creating the file', async () => {
+  it('a killed process leaves a file that can be opened, even if it was killed while creating the file', async () => {
     const folder = newFolder();
     for (let round = 0; round < 6; round += 1) {
       const path = join(folder, String(round), 'rows.db');

@@ -108,7 +108,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two.open.size).toBe(ALL.length);
   });
 
-  it('a lease is lost if the outcome of its release is unknown', async () => {
+  it('a lease counts as lost if the outcome of its release is unknown', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const [account = ''] = [...one.open].filter(Boolean);
     one.mishap = { kind: 'executed later', after: 0 };
@@ -241,7 +241,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   describe('concurrent commits and takeovers', () => {
     const take = leaseStatements(SCHEMA).take;
 
-    it('a commit waits for a takeover in flight, and fails after it', async () => {
+    it('a commit waits for a takeover in flight, and then fails', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       await put(one, 'a', 'before');
       await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas`);
@@ -304,7 +304,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   describe('slow database', () => {
     const lock = `SELECT FROM ${SCHEMA}.replicas FOR UPDATE`;
 
-    it('a renewal fails in time if the database is slow, and changes no lease', async () => {
+    it('a renewal times out if the database is slow, and changes no lease', async () => {
       const one = await cluster.start('one', { connect: 5000, statement: 300 });
       await one.renew(ALL);
       const before = one.epochOf('a');

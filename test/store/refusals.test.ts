@@ -38,7 +38,7 @@ const contents = () =>
         .digest('hex'),
     ]);
 
-/** Expects opening to fail with this reason and message, to name the file, and to change nothing. */
+/** Expects that opening fails with this reason and message, names the file in the error, and changes nothing. */
 async function expectRefusal(reason: string, words: RegExp): Promise<void> {
   const before = contents();
   const error = await openSqliteStore({ path }).then(

@@ -96,8 +96,8 @@ class Cluster {
   }
 
   /**
-   * Returns the minimum number of moves to an even distribution, if all replicas have the same configuration. The most loaded
-   * replicas keep the remainder of the division.
+   * Returns the minimum number of moves that lead to an even distribution, if all replicas have the same configuration. If the
+   * accounts cannot be divided evenly, the most loaded replicas keep one more.
    */
   leastMoves(): number {
     const accounts = new Set([...this.configs.values()].flatMap(each => [...each]));

@@ -44,7 +44,7 @@ vi.mock('../../src/auto-cancel/evaluate.ts', async importOriginal => {
   return { ...original, evaluate };
 });
 
-/** Cancel responses by keyword. The suffix `!` also performs the cancel; the default is accepted and performed. */
+/** Cancel responses by keyword. With the suffix `!`, the cancel is also performed. By default, it is accepted and performed. */
 const ANSWERS: Readonly<Record<string, CancelResponse>> = {
   '302': { kind: 'accepted', status: 302 },
   '400': { kind: 'refused', status: 400 },
@@ -57,7 +57,7 @@ const ANSWERS: Readonly<Record<string, CancelResponse>> = {
 };
 
 /**
- * Syntax of a callback. `a`: stuck. `a:idle_for`: same finding of every rule. `a:jobs=idle_for,others=no_match`: findings by
+ * Syntax of a callback. `a`: stuck. `a:idle_for`: every rule has this finding. `a:jobs=idle_for,others=no_match`: findings by
  * rule. `a@host`: URL host. `a#2`: another episode.
  */
 const WORD = /^(\w+)(?::([\w=,]+))?(?:@(\w+))?(?:#(\w+))?$/;

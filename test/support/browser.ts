@@ -9,7 +9,7 @@ export const hasChromium = requireProgram('chromium');
 
 const TIMEOUT_MS = 60_000;
 
-/** Source code that the page evaluates. It is text, so that no DOM types are needed. */
+/** Source code that the page evaluates. It is a string, so that TypeScript needs no DOM types. */
 const OVERFLOWING = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth <= clientWidth) return [];

@@ -8,8 +8,8 @@ import config from '../../rolldown.config.ts';
 const NAME = 'DELIVERY_WATCH_BUNDLE';
 
 /**
- * Bundles the command line once for all tests that start it, as the package does, into a folder without node_modules
- * above it. The bundle starts twice as fast as the sources.
+ * Bundles the command line once for all tests that start it, in the same way as the package. No folder above the bundle
+ * contains node_modules. The bundle starts twice as fast as the sources.
  */
 export async function setup(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bundle-'));

@@ -17,7 +17,7 @@ const LOG_RETENTION = 20 * DAY;
 export interface Heard {
   readonly at: number;
   readonly callback: Callback;
-  /** State of the callback at that time. Only `hangs` may be cancelled. */
+  /** State of the callback at that time. Only callbacks in state `hangs` may be cancelled. */
   readonly state: 'hangs' | 'healthy' | 'ended' | 'cancelled' | 'left';
 }
 

@@ -16,7 +16,7 @@ const round = (collector: string, name: string, everySeconds: number): AccountVi
   failure: null,
 });
 
-/** Creates a complete account view at noon without problems, for tests to modify. */
+/** Creates a complete account view at `NOON`, without problems, for tests to modify. */
 export function calmAccount(): AccountViewBase {
   return {
     now: ago(0),

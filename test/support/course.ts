@@ -34,7 +34,7 @@ export function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
   };
 }
 
-/** Values of each scrape by series, undefined if the series was missing. Series have all labels except `account`. */
+/** Values by series, one for each scrape; undefined if the series was missing. Series have all labels except `account`. */
 export type Course = ReadonlyMap<string, readonly (number | undefined)[]>;
 
 export interface CourseOptions {
@@ -109,7 +109,7 @@ const seriesText = (name: string, labels: Readonly<Record<string, string | undef
   return `${name}{${texts.join(',')}}`;
 };
 
-/** Runs each round when it is due, sequentially, and `scrape` every minute. */
+/** Runs the rounds sequentially, each when it is due, and calls `scrape` every minute. */
 export async function drive(
   clock: DrivenClock,
   rounds: readonly { readonly every: number; run(signal: AbortSignal): Promise<void> }[],

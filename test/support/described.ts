@@ -44,7 +44,7 @@ export interface Described {
 export function createDescribed(): Described {
   const document = JSON.parse(readFileSync(DESCRIPTION, 'utf8')) as Document;
   const { schemas } = document.components;
-  // Ignore OpenAPI keywords, and formats, which patterns cover.
+  // Ignore OpenAPI keywords. Also ignore formats, because patterns cover them.
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'api');
   const validators = new Map<Schema, ValidateFunction>();
   const answered = new Set<string>();

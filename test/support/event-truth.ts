@@ -79,7 +79,7 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   return { ...truth, inFlight: truth.inFlight.sort(), overdue };
 }
 
-/** Returns the cumulative counts of a Prometheus histogram. `unit`: number of value units per unit of the bounds. */
+/** Returns the cumulative counts of a Prometheus histogram. `unit`: unit of the bounds, in units of the values. */
 export function bucketsOf(values: readonly number[], bounds: readonly number[], unit = 1000): number[] {
   return [...bounds, Number.POSITIVE_INFINITY].map(bound => values.filter(value => value / unit <= bound).length);
 }

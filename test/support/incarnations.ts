@@ -145,7 +145,7 @@ export class Witness {
     }
   }
 
-  /** Whether neither a request nor a commit is possible, even if the database would accept it. */
+  /** Returns whether requests and commits are both impossible, even if the database would accept them. */
   async #isRevoked({ number, name, opening: { deps } }: Incarnation): Promise<boolean> {
     const probe = `${PROBE}${number}`;
     this.#reached.delete(probe);

@@ -118,7 +118,8 @@ export function decodeMetrics(body: Buffer): ReceivedPoint[] {
 }
 
 /**
- * Returns values by series, split into series as in the text format. A key is the name followed by the sorted labels (JSON).
+ * Returns the points' values by series; histograms are split into series as in the text format. A key is the name followed by
+ * the sorted labels (JSON).
  */
 export function linesOf(points: readonly ReceivedPoint[]): Map<string, number> {
   const lines = new Map<string, number>();

@@ -14,7 +14,7 @@ export function factsOf(response: unknown, before: readonly string[] = []): Map<
   return new Map(Object.entries(response).flatMap(([key, value]) => [...factsOf(value, [...before, key])]));
 }
 
-/** Returns those values on a page that the response does not contain. */
+/** Returns the values on a page that the response does not contain. */
 export function foreignValues(page: string, response: unknown): string[] {
   const known = new Set(['', ...factsOf(response).values()]);
   return pageValues(page).filter(value => !known.has(value));

@@ -4,8 +4,8 @@ import { type Postgres, type PostgresOptions, startPostgres } from './postgres-s
 export { type Postgres, postgresIsThere } from './postgres-server.ts';
 
 /**
- * Starts a server before the tests of this file or `describe` and stops it afterwards. Use once per file, because a
- * start takes seconds. Returns a getter.
+ * Starts a server before the tests of this file or `describe` and stops it afterwards. Use once per file, because a start takes
+ * seconds. Returns a getter for the server.
  */
 export function postgresForTests(options?: PostgresOptions): () => Postgres {
   let started: Postgres | undefined;

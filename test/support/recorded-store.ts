@@ -21,7 +21,7 @@ const INTERVALS = { act: 5 * SECOND, orders: 5 * SECOND, retry: 5 * SECOND };
 const START = Date.UTC(2026, 0, 1, 12);
 
 /**
- * Rows of an SQLite store by account and key, and the schema of the file. It has no lists, so that a diff shows one row per
+ * Rows of an SQLite store by account and key, and the schema of the file. Contains no lists, so that a diff shows one row per
  * line.
  */
 interface RecordedStore {

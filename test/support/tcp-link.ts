@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A network connection between one client and one server that can fail. */
+/** A network connection that can fail, between one client and one server. */
 export interface TcpLink {
   readonly port: number;
   /** Destroys all connections and refuses new ones. */

@@ -122,7 +122,7 @@ describe('message traces', () => {
     ]);
   });
 
-  it('the trace of a message contains at most 64 attempts and is then marked as partial', () => {
+  it('the trace of a message is limited to 64 attempts and marked as partial if there were more', () => {
     const events = Array.from({ length: 80 }, (_, turn) => `active@${turn * 10} error@${turn * 10 + 5}=500`);
     const { spans, root } = show(`created@0 ${events.join(' ')} failed@900`);
     expect(spans.filter(({ name }) => name === 'POST')).toHaveLength(64);

@@ -11,7 +11,7 @@ import { createTestLog } from '../support/silent.ts';
 
 const NEVER = new AbortController().signal;
 
-/** Creates an outbox with traces of two spans each, and its exporter. */
+/** Creates an outbox that contains `traces` traces of two spans each, and an exporter for it. */
 async function setUp(traces: number, endpoint?: string) {
   const receiver = await startOtlpReceiver();
   afterThisTest(() => receiver.close());
@@ -69,7 +69,7 @@ describe('outbox', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  it('a trace stays in the outbox while the receiver rejects it, with increasing delays between retries', async () => {
+  it('a trace that the receiver rejects stays in the outbox and is retried with increasing delays', async () => {
     const { receiver, rows, clock, log, run } = await setUp(1);
     receiver.answer(403);
     const waits: number[] = [];

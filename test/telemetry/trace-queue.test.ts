@@ -15,7 +15,7 @@ const TWO_SPANS: LifecycleTrace = {
   partial: [],
 };
 
-it('a full queue counts the spans of dropped traces and logs once until it has been empty', () => {
+it('a full queue counts the spans of dropped traces, and logs again only after it has been empty', () => {
   let dropped = 0;
   const log = createTestLog();
   const spans = {

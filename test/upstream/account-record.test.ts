@@ -59,7 +59,7 @@ describe('account record', () => {
     text => expect(parseResetResponse(Buffer.from(text))).toBeUndefined(),
   );
 
-  it('an account record shortens long values and never throws', () => {
+  it('parsing an account record shortens long values and never throws', () => {
     expect(read({ token: 't', type: 'x'.repeat(1000) })?.record.plan).toHaveLength(64);
     fc.assert(
       fc.property(fc.record({ token: fc.constant('t') }, { noNullPrototype: true }), fc.object(), (token, more) => {

@@ -7,7 +7,7 @@ import { UpstreamError } from '../../src/upstream/errors.ts';
 import { runs } from '../support/runs.ts';
 
 const LARGEST = 32 * 1024 * 1024;
-/** Makes a text long enough to be parsed in pieces. */
+/** Padding that makes a body large enough to be parsed in pieces. */
 const PADDING = 'x'.repeat(1_100_000);
 
 async function* chunksOf(bytes: Buffer, length = bytes.length) {
@@ -34,7 +34,7 @@ const sizes = (text: string) => [
 ];
 
 describe('response bodies', () => {
-  it('a body has the value that JSON.parse returns, regardless of its chunks', async () => {
+  it('a body has the value that JSON.parse returns, regardless of how it is split into chunks', async () => {
     const value = fc.oneof(
       fc.json(),
       fc.json({ stringUnit: 'binary' }),
@@ -128,7 +128,7 @@ describe('response bodies', () => {
     }
   });
 
-  it('a body has a replacement character for invalid UTF-8, and whole characters across chunks', async () => {
+  it('invalid UTF-8 in a body becomes a replacement character, and characters split across chunks stay whole', async () => {
     const body = Buffer.concat([Buffer.from('["é👩‍👧\u{10ffff}'), Buffer.from([0xff, 0xe2, 0x82]), Buffer.from('x"]')]);
     for (const length of [1, 2, 3, 5, 7]) expect(await read(body, length)).toEqual(['é👩‍👧\u{10ffff}\ufffd\ufffdx']);
   });
@@ -208,7 +208,7 @@ describe('bodies above 4 MiB', () => {
   }
   const chunksRead = (bodies: readonly ReturnType<typeof start>[]) => bodies.map(({ body }) => body.chunks);
 
-  it('at most two bodies above 4 MiB are read concurrently, in the order in which they exceed it, and smaller ones do not wait', async () => {
+  it('at most two bodies above 4 MiB are read concurrently, in the order in which they exceed this size, and smaller ones do not wait', async () => {
     const bodies = Array.from({ length: 4 }, () => start());
     await nextTurn();
     // The chunk that exceeds 4 MiB is kept; no further one is read.
@@ -244,7 +244,7 @@ describe('bodies above 4 MiB', () => {
   });
 });
 
-/** Returns the result of `work` and the number of turns of the event loop until then. */
+/** Returns the result of `work` and the number of event-loop turns that it took. */
 async function turnsDuring<T>(work: () => Promise<T>): Promise<[result: T, turns: number]> {
   let turns = 0;
   let isOver = false;

@@ -55,7 +55,7 @@ describe('budget', () => {
     expect([walk < look, look < started.lastIndexOf('list')]).toEqual([true, true]);
   });
 
-  it('the budget continues with the number of requests spent on the same day, but not on another day', () => {
+  it('the budget resumes from the stored number of requests if it is from the same day, but not if it is from another day', () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
     const today = Math.floor(clock.now() / 86_400_000);
@@ -123,7 +123,7 @@ describe('budget', () => {
     expect(started).toEqual(['a', 'b']);
   });
 
-  it('the budget reserves a tenth of the daily budget for actions, rejects further requests, and resets at 00:00 UTC', async () => {
+  it('the budget reserves a tenth of the daily budget for actions, rejects requests that exceed their share, and resets at 00:00 UTC', async () => {
     const { clock, budget, ask } = setUp({ burst: 10, requestsPerDay: 3 });
     await ask('a');
     expect(budget.remaining()).toBe(2);

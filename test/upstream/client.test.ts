@@ -277,7 +277,7 @@ describe('client', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  it('the client stops reading a body at the limit, plain or decompressed', async () => {
+  it('the client stops reading a body at the size limit, whether plain or decompressed', async () => {
     const chunk = Buffer.alloc(1024 * 1024, ' ');
     let sent = 0;
     const endless = await serve((_request, response) => {

@@ -18,7 +18,7 @@ async function listening(server: ReturnType<typeof createServer>): Promise<numbe
   return (server.address() as AddressInfo).port;
 }
 
-/** Starts a forward proxy that also tunnels and records requests and credentials. */
+/** Starts a forward proxy that also supports tunnels. It records requests and credentials. */
 async function startProxy() {
   const requests: (string | undefined)[] = [];
   const credentials: (string | undefined)[] = [];
@@ -68,7 +68,7 @@ describe('proxies', () => {
     expect(proxy.requests).toHaveLength(1);
   });
 
-  it('a proxy tunnels TLS with additionally trusted certificates', async () => {
+  it('a proxy tunnels TLS connections, which accept additionally trusted certificates', async () => {
     const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const proxy = await startProxy();

@@ -4,7 +4,7 @@ import { classOfError } from '../../src/upstream/error-class.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { runs } from '../support/runs.ts';
 
-/** Texts that describe the same error. */
+/** Texts that describe the same error, grouped by the part in which they differ. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
   numbers: ['user 1 not found', 'user 73 not found', 'User 5,000 not found!', 'user 12 34 not found'],
   ids: [
@@ -82,7 +82,7 @@ describe('error classes', () => {
     );
   });
 
-  it('the error class of any text is a short hash, even of hostile texts of a million characters', () => {
+  it('the error class of any text is a short hash, even for hostile texts of a million characters', () => {
     const hostile = [
       ...['"', "'", '`', '\\', '{', '[', '@', '://', '_', '-', '\n', '\u0000', '\ud800', '{"code"', '"error":"\\'],
     ].map(piece => piece.repeat(1_000_000 / piece.length));
@@ -98,7 +98,7 @@ describe('error classes', () => {
   });
 });
 
-it('the error class is read from a dead letter under any documented name, and from no other field', () => {
+it('the error class of a dead letter is derived from any documented error field, and from no other field', () => {
   const classOf = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields })?.errorClass;
   const text = 'order 7 is locked';
   const packed = Buffer.from(text).toString('base64');

@@ -6,7 +6,7 @@ import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 
-/** Above 1 MiB and nested too deeply: not parsed, like a body above 32 MiB. */
+/** A body above 1 MiB that is nested too deeply. It is not parsed, like a body above 32 MiB. */
 const UNREADABLE = gzipSync('['.repeat(1024 * 1024 + 1));
 const refuse = (response: ServerResponse) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(UNREADABLE);
 

@@ -52,7 +52,7 @@ it('the service clock reports an unknown clock skew ten minutes after the last r
 });
 
 it.each([200, 404])(
-  'the service clock measures the clock skew with every response of the service: status %i',
+  'the service clock measures the clock skew from every response of the service: status %i',
   async status => {
     const service = await serve((_request, response) => {
       response.setHeader('date', header(Date.now() + 90_000));

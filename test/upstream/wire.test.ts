@@ -256,7 +256,7 @@ describe('wire', () => {
     expect(toDlqEntry({ dlqId: 17 })?.id).toBe('17');
   });
 
-  it('names of built-in properties are unknown states', () => {
+  it('names of built-in properties are parsed as unknown states', () => {
     for (const state of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
       expect(toDlqEntry({ dlqId: 'x', failureFunctionState: state })?.callbackState).toBe('unknown');
       expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe('unknown');

@@ -14,7 +14,7 @@ interface Series {
   readonly values: Float64Array;
 }
 
-/** Flushed points of one account: `series` series, the first with the index `first`. */
+/** Flushed points of one account: `series` consecutive series, starting at the index `first`. */
 interface Block {
   readonly offset: number;
   readonly first: number;
@@ -83,7 +83,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       if (times.length === IN_MEMORY) flush(true);
       times.push(time);
     },
-    /** Returns the index of a series. Write accounts sequentially. */
+    /** Returns the index of a series. Accounts must be written one after the other. */
     of(account: string, family: Family, { suffix, labels: own }: Pick<Sample, 'suffix' | 'labels'>): number {
       const { le, ...rest }: Readonly<Record<string, string | undefined>> = { ...own };
       const key = JSON.stringify([account, family.name, rest]);

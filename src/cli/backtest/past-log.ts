@@ -35,7 +35,7 @@ export class PastLog {
     const start = Math.max(0, from - window);
     this.found = { readTo: start - 1, events: 0, oldest: undefined, rejected: 0 };
     this.#ranges = readInOrder(account.at('background'), ROWS_ONLY, { from: start, to }, signal, true);
-    // Reads repeat `overlap` and may be delayed by a round or a minute.
+    // Reads repeat the last `overlap`, and may be delayed by a round or a minute.
     this.#keep = 2 * Math.max(window, overlap) + 2 * MINUTE;
   }
 

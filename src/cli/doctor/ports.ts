@@ -13,7 +13,7 @@ export interface PortDeps {
   readonly isGuarded: boolean;
 }
 
-/** Maximum number of characters to search in the response. */
+/** Maximum number of characters of the response that are searched for the configuration hash. */
 const MAX_READ = 1_000_000;
 
 /** Opens and closes the port. Rejects if it cannot be opened. */
@@ -25,7 +25,7 @@ function tryPort(host: string, port: number): Promise<void> {
   });
 }
 
-/** Returns the agent's configuration hash; undefined without an agent or access. */
+/** Returns the agent's configuration hash; undefined if no agent responds or access is denied. */
 async function hashAt(
   host: string,
   port: number,

@@ -102,7 +102,7 @@ async function firstPage<Row>(
   return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
 }
 
-/** Creates the reads of one account, on a separate budget. */
+/** Creates the reads of one account, with a separate budget. */
 export function openReads(settings: AccountSettings, deps: ReadDeps) {
   const { collect, paths } = settings;
   const { timeout = CHECK_TIMEOUT, clock } = deps;
@@ -153,7 +153,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
           return pageFinding({ count, rejected }, 'keys');
         }),
     },
-    /** Checks whether the first page of a filter matches. Read the unfiltered queue first. */
+    /** Checks whether the rows on the first page of a filter match it. Read the unfiltered queue first. */
     async filter(match: DlqQuery, signal: AbortSignal): Promise<Diagnosis> {
       const proof = createFilterProof(match, reported);
       const { finding, reason } = await attempt(signal, async inTime =>

@@ -22,19 +22,19 @@ export type CallbackWalk = ReturnType<CallbackTracker['begin']>;
 /** Maximum change of the clock offset between two walks that does not count as a clock step (ms). */
 const CLOCK_STEP = 30_000;
 export const MAX_SIGHTINGS = 10_000;
-/** Maximum total length of an account's sightings (characters). An entry usually has a few hundred. */
+/** Maximum total text length of an account's sightings (characters). One sighting usually has a few hundred characters. */
 const MAX_TOTAL_TEXT = 16 * 1024 * 1024;
-/** Maximum length of a text, and total length of an entry's labels (characters). Longer texts count as not reported. */
+/** Maximum length of a text, and of all labels of an entry together (characters). Longer values count as not reported. */
 const MAX_TEXT = 2048;
 const MAX_ID = 512;
 
-/** Key of the row of the last complete walk, which is absent without sightings; prefix of the sightings' keys. */
+/** Key of the last complete walk's row, which exists only if there are sightings; also prefix of the sightings' keys. */
 const WALK = 'callbacks';
 const KEYS = `${WALK}/`;
 
 export const isTrackerRow = (key: string) => key === WALK || key.startsWith(KEYS);
 
-/** One uninterrupted run of a callback. Stored once: every walk since `firstWalk` has found it. */
+/** One uninterrupted run of a callback. It is written only once: every walk since `firstWalk` has found the callback. */
 interface Episode {
   readonly firstSeenAt: number;
   readonly firstWalk: number;
@@ -85,7 +85,7 @@ export function createTracker(
     const found = new Map<bigint, DlqEntry>();
     /** Entries listed with any callback state. */
     const stated = createRoster();
-    /** Remaining capacity for unknown sightings. */
+    /** Number of callbacks without an episode that this walk may still track. */
     let capacity = MAX_SIGHTINGS - episodes.size;
     let text = 0;
     let isPartial = false;

@@ -26,7 +26,7 @@ export interface DlqMemory {
   foundByRescan: number;
   /** Start of the last completed read for new entries (ms since the Unix epoch). */
   lastNewReadAt: number | undefined;
-  /** Error of a read for new entries above its limit. Suspends such reads until the next complete walk. */
+  /** Error of a read that exceeded its limit of new entries. Suspends reads for new entries until the next complete walk. */
   tooMuchNew: ImplausibleResponse | undefined;
   members: ReadonlyMap<Dimension, Members>;
   kindMembers: Members;

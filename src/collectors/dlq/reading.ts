@@ -138,7 +138,7 @@ export function startReading(
     return window.contradiction() !== undefined;
   }
 
-  /** Replaces the windows of a selection by one task: the service would list the whole selection in each. */
+  /** Replaces the windows of a selection with one task: the service would list the whole selection for each window. */
   function readWhole(selection: Selection): void {
     if (whole.has(selection)) return;
     whole.add(selection);
@@ -200,7 +200,7 @@ export function startReading(
   }
 
   return {
-    /** Waits for pages and returns up to `max`; none once everything is read. Returns the failure of a failed read. */
+    /** Waits for pages and returns up to `max`; none once everything is read. If a read failed, returns its failure. */
     async take(max: number): Promise<readonly Read[] | ReadFailure> {
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed.promise;

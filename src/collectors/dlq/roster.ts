@@ -172,7 +172,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       for (const { marks, count } of chunks.values())
         for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
     },
-    /** Keeps the newcomers of up to `maxChunks` chunks, calls `onKept` for each, and returns their number. */
+    /** Keeps the newcomers of up to `maxChunks` chunks and calls `onKept` for each of them. Returns the number of newcomers. */
     keepNewcomers(maxChunks: number, onKept?: (id: bigint) => void): number {
       let kept = 0;
       for (const number of [...fresh].slice(0, maxChunks)) {

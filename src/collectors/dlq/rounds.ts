@@ -39,11 +39,11 @@ export interface Walk {
   /** Whether selections are read completely, so that missing entries count as removed. */
   readonly isComplete: boolean;
   hasBegun: boolean;
-  /** Pages of a read for new entries, until it is complete: a failed read must not add entries. */
+  /** Pages of a read for new entries, held until the read is complete: a failed read must not add entries. */
   pending: Read[];
   isRead: boolean;
   changes: number;
-  /** The newest entry that entered the queue after its creation, to detect the meaning of `fromDate`. */
+  /** Newest entry whose entry time is later than its creation time. Used to detect which of the two `fromDate` refers to. */
   probe: DlqEntry | undefined;
   /** Whether any row was unreadable. */
   isPartial: boolean;

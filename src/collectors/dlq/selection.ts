@@ -35,7 +35,7 @@ export interface Selection {
   ambiguity: Ambiguity | undefined;
   /** One time from each page of the last complete read, sorted: the approximate distribution of entries. */
   times: readonly number[];
-  /** Only for the whole queue, if new entries are logged. */
+  /** Log of new entries. Undefined for filters, and if new entries are not logged. */
   readonly log: EnteredLog | undefined;
   failure: FailedFilter | undefined;
   /** Whether rows contradicted the filter, and no complete read has succeeded since. The filter is then not shown. */

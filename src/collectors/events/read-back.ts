@@ -65,7 +65,7 @@ export function planReadBack(memory: Memory, until: number, overlap: number): Re
   const settled = newest + Math.max(0, until - foundAt) - overlap;
   const from = settles ? Math.max(dedupeFrom, settled + 1) : dedupeFrom;
   const to = newest - readBackOf(checkpoint, overlap) - 1;
-  // Events of a pause in reading must be read a second time anyway.
+  // Events that occurred during a pause in reading must be read a second time anyway.
   const isWorthwhile = countKept(memory, from + Math.max(0, until - readTo), to) >= FEW;
   return isWorthwhile ? { skip: { from, to }, settles } : { skip: undefined, settles: true };
 }

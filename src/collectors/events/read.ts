@@ -7,7 +7,7 @@ import { eventIdentity, type KeptEvent } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
-/** Number of pages of a range after which it is shortened. Ranges are read completely, because pages may come in any order. */
+/** Number of pages after which a range is shortened. Ranges are read completely, because pages may come in any order. */
 export const MAX_RANGE_PAGES = 20;
 /** Maximum number of events in a range. Only a service that ignores ranges lists more. */
 const MAX_EVENTS = 1_000_000;

@@ -22,7 +22,7 @@ export interface ReplayStep {
 }
 
 export interface Replay {
-  /** One step per minute, and one at the end of the range. Can be iterated once. Rejects with the reader's error. */
+  /** One step per minute, and one at the end of the range. Can be iterated only once. Rejects with the reader's error. */
   readonly steps: AsyncIterable<ReplayStep>;
   readonly found: ReplayFound;
 }

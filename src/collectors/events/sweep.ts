@@ -6,7 +6,7 @@ import type { RangeRead } from './read.ts';
 
 /** Maximum length of a range (minutes). */
 const MAX_MINUTES = 5;
-/** Number of known events from which on a range is not extended. */
+/** Number of known events at which a range is no longer extended. */
 const MANY = 50_000;
 
 /** Returns the next range of complete minutes older than `lateSweep` and outside the overlap of other reads, or undefined. */

@@ -43,7 +43,7 @@ export interface TailWalk extends LogWalk {
   readonly newest: number | undefined;
   /** In the first read of a process: counts recent events, including known ones. */
   readonly refill: RecentEvents | undefined;
-  /** Checkpoint of the previous read, until used to detect missing events. */
+  /** Checkpoint of the previous read, until it has been used to detect missing events. */
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
   foundNew: boolean;
 }
@@ -133,8 +133,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
-  // All events older than a listed one by the overlap are listed, too. Without new events, elapsed time settles younger events. Only
-  // our clock measures it, so clock skew does not matter.
+  // All events older than a listed event by at least the overlap are listed, too. Without new events, elapsed time settles
+  // younger events. Only our clock measures that time, so clock skew does not matter.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
     // Silence does not settle attempts: the log may merely be delayed.
@@ -166,8 +166,8 @@ const ASSUMED_LAG = 300_000;
 const LAGS_WINDOW = 86_400_000;
 
 /**
- * Returns the time up to which the log is complete, even during a long silence. A delayed log looks the same, so the peak lag is
- * subtracted.
+ * Returns the time up to which the log is complete, even during a long silence. A delayed log looks like a silent one, so the
+ * peak lag is subtracted.
  */
 function completeTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
   let known = until - Math.max(overlap, ASSUMED_LAG, peakOf(lags));

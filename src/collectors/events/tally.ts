@@ -22,8 +22,8 @@ const RESULT_OF: Readonly<Partial<Record<EventState, DeliveryResult>>> = { deliv
 export const UNTRACKED = ['unknown_start', 'evicted'] as const;
 
 /**
- * Upper bounds of histogram buckets (s; for `attempts`: numbers). Long ones lie between the delays of the service's default
- * retries.
+ * Upper bounds of histogram buckets (s; for `attempts`: counts). The longer bounds lie between the delays of the service's
+ * default retries.
  */
 export const BUCKET_BOUNDS = {
   timeToDeliver: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 2400, 7200, 28_800, 86_400, 129_600],
@@ -94,7 +94,7 @@ export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits): Waits => (
   queueWait: withNative(queueWait, BUCKET_BOUNDS.queueWait),
 });
 
-/** Converts to seconds. Clock skew may make a duration negative, which counts as 0. */
+/** Converts milliseconds to seconds. Clock skew may make a duration negative, which counts as 0. */
 const seconds = (ms: number) => Math.max(0, ms) / 1000;
 
 export function observeAttempt(log: LogTally, result: DeliveryResult, ms: number): void {

@@ -11,7 +11,7 @@ export interface RunningBounds {
   readonly min: number;
 }
 
-/** Longest duration of an attempt that the service allows (ms). Attempts without an end are dropped after it. */
+/** Longest duration of an attempt that the service allows (ms). Attempts that have no end by then are dropped. */
 const MAX_DURATION = 12 * 3_600_000;
 /** Maximum numbers of tracked attempts and keys. */
 const MAX_RUNNING = 50_000;
@@ -84,7 +84,7 @@ export class AttemptLedger {
   readonly rereadFrom: number | undefined;
 
   readonly #running = new Map<bigint, Running>();
-  /** Recent ends of attempts, so that delayed and repeated events do not count again. */
+  /** Recent ends of attempts, kept so that delayed and repeated events are not counted twice. */
   readonly #ends = new Map<bigint, End>();
   readonly #keys = new Map<string, AttemptTimeline>();
   /** Sum of attempts and waits, for keys on which a message has waited for a retry. */

@@ -37,7 +37,7 @@ const IMMEDIATE: ReadonlySet<FlowReason> = new Set(['paused', 'slots_claimed']);
 const LATE = 240_000;
 /** Maximum time after the newest event at which a key change may be an effect of that event (ms). */
 const AT_REST = 30_000;
-/** Age from which on events are assumed to be listed if keys do not change (ms). */
+/** Age at which events are assumed to be listed if keys do not change (ms). */
 const LISTED = 120_000;
 /** Time for which reads are kept (ms). */
 const KEPT_FOR = 3_600_000;

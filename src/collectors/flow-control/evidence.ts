@@ -10,7 +10,7 @@ export interface KeySample extends FlowControlEntry {
   excess?: number;
   /** Maximum number of slots in use without a logged attempt. */
   atMost?: number;
-  /** Slots in use without a logged attempt, which may have started before the first read of the log. */
+  /** Slots in use without a logged attempt. Their attempts may have started before the first read of the log. */
   unexplained?: number;
   /** Slots in use that messages waiting for a retry may hold. */
   waiting?: number;
@@ -114,7 +114,7 @@ function handleLoss(evidence: Evidence, attempts: Attempts): void {
 function extendRun(evidence: Evidence, { at, excess = 0, atMost = 0 }: KeySample): void {
   const { run, samples } = evidence;
   evidence.proven = Math.min(evidence.proven, atMost);
-  // If keys are read rarely, pauses are longer.
+  // If keys are read rarely, allow longer pauses.
   const before = samples.filter(sample => sample.at < at);
   const every = (at - (before[0]?.at ?? at)) / Math.max(1, before.length);
   if (run && (atMost < 1 || at - run.last > Math.max(MAX_PAUSE, 2.5 * every))) evidence.run = undefined;
@@ -134,8 +134,8 @@ export function discard(evidence: Evidence, until: number): void {
 }
 
 /**
- * Returns the number of proven ghost slots: long in use without an attempt while messages waited. They stay proven until a read
- * shows fewer.
+ * Returns the number of proven ghost slots: slots in use for a long time without an attempt while messages waited. They stay
+ * proven until a read shows fewer.
  */
 export function ghostSlots(evidence: Evidence, lateBy: number): number {
   evidence.proven = Math.max(evidence.proven, provenNow(evidence, lateBy));

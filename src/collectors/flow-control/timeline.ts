@@ -1,4 +1,4 @@
-/** Length (ms) and number of buckets. */
+/** Length of a bucket (ms), and number of buckets. */
 export const BUCKET = 5000;
 const BUCKETS = 240;
 

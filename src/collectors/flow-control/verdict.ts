@@ -28,7 +28,7 @@ const WINDOW = 120_000;
 /** Minimum time between the first and the last of these reads (ms). */
 const MIN_DURATION = 45_000;
 const MIN_READS = 3;
-/** Minimum used share of the rate limit at which a key counts as throttled by its rate. */
+/** Minimum share of the rate limit that a key must use to count as throttled by its rate. */
 const RATE_SHARE = 0.75;
 /** Maximum age of a comparison with the log (ms). */
 const MAX_LAG = 420_000;

@@ -115,7 +115,7 @@ function showHome({ scenario, description, accounts, endpoints }: About, all: re
 
 const RECENT_MS = 5 * 60_000;
 
-/** Returns the state, counted without the code of the emulated API. */
+/** Returns a handler that shows the state, which is counted independently of the emulated API. */
 function showState({ state, credentials, faults, about }: ControlParts): RequestHandler {
   const { scenario, seed, speed } = about;
   return (_request, response) => {

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { EmulatorState } from '../state.ts';
 
-/** `parameter`: the decoded path parameter, or "". */
+/** Handler of a request. `parameter`: the decoded path parameter; "" if there is none. */
 export type Handler = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
 export interface Route {
@@ -22,7 +22,7 @@ export const endpointsOf = (login: Route['login'], handlers: Readonly<Record<str
     return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, handle };
   });
 
-/** Returns a function that finds the first matching endpoint; `wrongMethod` if only other methods match. */
+/** Returns a function that returns the first matching endpoint, or `wrongMethod` if only other methods match. */
 export const createRouting =
   (endpoints: readonly Route[]) =>
   ({ method, path }: Pick<Request, 'method' | 'path'>) => {

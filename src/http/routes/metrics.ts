@@ -21,7 +21,7 @@ function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format
   return undefined;
 }
 
-/** Returns the accepted format with the highest weight, the first of equal ones. Default: text, which every scraper reads. */
+/** Returns the accepted format with the highest weight (on a tie, the first). Default: text, which every scraper reads. */
 export function negotiateFormat(accept: string | undefined): Format {
   let best: { format: Format; weight: number } | undefined;
   for (const element of (accept ?? '').split(',')) {
@@ -44,7 +44,7 @@ const SPACING = 250;
 
 /**
  * Shares one run of `work` between calls with the same key. A run starts after its calls arrive, so results are fresh. While
- * `isCrowded`, starts at most four runs per second and key.
+ * `isCrowded`, starts at most four runs per second for each key.
  */
 function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const waiting = new Map<string, Promise<T>>();

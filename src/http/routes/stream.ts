@@ -79,7 +79,7 @@ export function createStreams({ watch, clock, readWithin, onCut }: StreamsDeps) 
         'Cache-Control': 'no-store',
         // End the connection with the stream, so that a port can close.
         Connection: 'close',
-        // nginx would buffer events.
+        // Otherwise, nginx would buffer events.
         'X-Accel-Buffering': 'no',
       });
       if (request.method === 'HEAD') {

@@ -111,7 +111,7 @@ export const msOf = (iso: string | null) => (iso === null ? undefined : Date.par
 export const everySeconds = ({ rounds }: CheckedAccount, collector: string, name: string) =>
   rounds.find(each => each.collector === collector && each.round === name)?.everySeconds ?? 0;
 
-/** Whether a number has grown by more than the threshold, multiplied by `part`. */
+/** Whether a number has grown by more than `part` times the threshold. */
 export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
   now - before > part * Math.min(Math.max(share * before, fewest), many);
 

@@ -20,7 +20,7 @@ function most({ kinds: { largest } }: DeadLetters): string {
   return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no response'} from ${place} (${count(messages)})`;
 }
 
-/** Returns the minimum of the points at most `from` and at least `to` old (ms); undefined without such points. */
+/** Returns the minimum of the points that are between `to` and `from` old (ms); undefined if there are none. */
 function least(points: readonly { at: number; value: number }[], now: number, from: number, to: number) {
   const values = points.filter(({ at }) => at >= now - from && at <= now - to).map(({ value }) => value);
   return values.length === 0 ? undefined : Math.min(...values);

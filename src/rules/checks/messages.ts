@@ -33,7 +33,7 @@ function burnLimit({ objectives }: CheckInput, objective: number, times: BurnRat
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MAX_BAD_RATIO);
 }
 
-/** Burn rates, each with the length of its window at the end of the hour (ms). The shipped alert has the same fast burn. */
+/** Burn rates, each with its short window at the end of the hour (ms). The shipped alert uses the same fast burn rate. */
 const FAST = { times: 14.4, short: 5 * MINUTE } as const;
 const SLOW = { times: 3, short: 15 * MINUTE } as const;
 type Rate = typeof FAST | typeof SLOW;

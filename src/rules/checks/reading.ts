@@ -38,7 +38,7 @@ const polled = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => 
 /** Returns the rounds that gauges depend on. */
 const deciding = (view: CheckedAccount) => polled(view).filter(round => !isAuxiliary(round));
 
-/** Returns the most frequent of these rounds for each collector: it detects an outage first. */
+/** Returns each collector's most frequent round among those that gauges depend on: it detects an outage first. */
 function pulses(view: CheckedAccount): CheckedRound[] {
   const active = deciding(view).filter(({ state }) => state !== 'waiting');
   return [...Map.groupBy(active, ({ collector }) => collector).values()].map(rounds =>

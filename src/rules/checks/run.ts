@@ -17,7 +17,7 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...AUTO_CANCEL,
 ];
 
-/** Findings of a check and subjects without a result. */
+/** Result of a check: its findings, and the subjects without a result. */
 export interface CheckResult {
   readonly check: Omit<Check<never>, 'check'>;
   readonly findings: readonly Finding[];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHECK_KINDS, CHECK_SEVERITIES } from '../../model/check-kind.ts';
 
-/** Types of several responses. A null number or time is unknown: never read, or too old. */
+/** Types shared by several responses. A null number or time is unknown: never read, or too old. */
 
 export const Time = z.iso.datetime().describe('ISO 8601, UTC');
 export const Maybe = <T extends z.ZodType>(type: T) => type.nullable();

@@ -15,7 +15,7 @@ const OF_READER = { account: true, replica: true, publicUrl: true, holder: true,
 const known = <T extends z.ZodType>(entry: T) =>
   z.array(z.unknown()).transform(list => list.flatMap(each => entry.safeParse(each).data ?? []) as z.output<T>[]);
 
-/** Status of an account that its holder stores for other replicas. */
+/** Status of an account, stored by its holder for the other replicas. */
 export const StatusRow = z.object({
   version: z.literal(STATUS_VERSION),
   /** Time of the data by the database's clock (ms since the Unix epoch), within the range of `Date`. */

@@ -53,7 +53,7 @@ function needed(uses: readonly string[], folder: string): Html[] {
   );
 }
 
-/** The Content-Security-Policy forbids inline scripts and styles. */
+/** Renders a page without inline scripts and styles, which the Content-Security-Policy forbids. */
 export function layout({ title, context, nav, body, uses = [] }: Layout): Html {
   const { root, version, caller } = context;
   const folder = root + context.assets;

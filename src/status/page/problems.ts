@@ -53,7 +53,7 @@ export const accountLink = (account: string, { root }: PageContext) =>
 export const messageLink = (account: string, id: string, { root }: Pick<PageContext, 'root'>) =>
   isSaneId(id) ? html`<a href="${root + accountPath(account)}/messages/${id}">${named(id)}</a>` : named(id);
 
-/** Renders the start of the newest problem above `info`: an old problem must not hide a new one. */
+/** Renders the start of the newest problem above severity `info`: an old problem must not hide a new one. */
 export function newestOf(problems: readonly Problem[], now: number): Html {
   const known = problems.flatMap(({ kind, severity, since }) =>
     severity === 'info' || since === null ? [] : [{ kind, since }],

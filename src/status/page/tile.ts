@@ -29,7 +29,7 @@ export function shareBar(of: number | null, most: number | null, label: string, 
 export const name = (text: string | null): Html => (text === null ? html`<span class="none">—</span>` : named(text));
 
 export interface Column<Row> {
-  /** Also the label of the cell if the row is a card on a phone. */
+  /** Heading of the column, and label of the cell if the row is a card on a phone. */
   readonly head: string;
   readonly isNumber?: boolean;
   readonly isWide?: boolean;

@@ -18,7 +18,7 @@ import type { Served } from '../served.ts';
 import { addLookupPages, type PathRequest } from './lookup-pages.ts';
 import { noView } from './query.ts';
 
-/** Allows only the page's own origin. Saving a chart as a picture needs `data:`. */
+/** Content security policy: allows only the page's own origin. Saving a chart as a picture needs `data:`. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -51,7 +51,7 @@ async function send(response: Response, page: Html, status = 200): Promise<void>
   else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
 
-/** Pages ignore invalid parameters. */
+/** Returns the valid parameters of a query. Pages ignore invalid ones. */
 function queryOf(given: Request['query']): OverviewQuery {
   const { data, error } = OverviewQuery.safeParse(given);
   if (data) return data;

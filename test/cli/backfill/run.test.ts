@@ -125,7 +125,7 @@ it('backfill starts at the first listed event if the retention is unknown', asyn
   expect(results).toMatchObject([{ written: { from: from + HOUR, to: from + 2 * HOUR } }]);
 });
 
-it('backfill rejects a range in which the agent was already counting events, and ends an open-ended range when counting started', async () => {
+it('backfill rejects a range in which the agent was already counting events, and ends an open-ended range at the start of counting', async () => {
   const { emulator, path, fill } = await setUp();
   const floor = Date.now() - 2 * HOUR;
   emulator.state.addEvents(life('only', floor - HOUR, 'one'));

@@ -32,7 +32,7 @@ describe('a table', () => {
     expect(text).toContain('api.example.com');
   });
 
-  it('a table of unlimited width has all columns with values', async () => {
+  it('a table of unlimited width shows every column that has a value', async () => {
     expect(await printed([ROW], { width: undefined, withAccount: true })).toBe(
       [
         'account     entered (UTC)        status  message                     url                                                        dlq id           callback     queue     labels',

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 
-it('by default, restarts an episode after a gap of more than half an hour or three walk intervals, whichever is longer', async () => {
+it('by default, an episode restarts after a gap of more than half an hour or three walk intervals, whichever is longer', async () => {
   const row = { id: 'x', callbackState: 'in_progress', labels: [] } as unknown as DlqEntry;
   const snapshots = (rescanEvery: string, gap: number) => {
     const { callbacks } = createDlq(dlq.options.parse({ rescanEvery })).restore(new Map());
@@ -14,7 +14,7 @@ it('by default, restarts an episode after a gap of more than half an hour or thr
   expect([snapshots('20m', 60 * minute), snapshots('20m', 60 * minute + 1)]).toEqual([2, 1]);
 });
 
-it('walks the queue at the interval that rules require, and omits reads of new entries that would be no more frequent', () => {
+it('the collector walks the queue at the interval that rules require, and omits reads for new entries if walks are as frequent', () => {
   const options = dlq.options.parse({ every: '30s', rescanEvery: '10m' });
   const everyOf = (walkEvery: number | undefined) => {
     const { full, new: look } = createDlq(options, {

@@ -51,7 +51,7 @@ function createAgent(options = OPTIONS) {
     kill(more: Partial<TrackerOptions> = {}) {
       tracker = createTracker({ ...options, ...more }, new Map(stored));
     },
-    /** Completes a walk at a minute. Returns a word per sighting: id, minute of the first sighting, and snapshots. */
+    /** Completes a walk at `minute`. Returns a word per sighting: id, minute of the first sighting, and number of snapshots. */
     walk(minute: number, words: string) {
       const { sightings } = tracker.observe(rows(words), START + minute * MINUTE);
       this.commit();
@@ -105,7 +105,7 @@ describe('tracker', () => {
   });
 
   it.each(['', 'a:success', 'a:fail', 'a:canceled', 'a:who-knows', 'a:none', 'a:blind', 'a#m1'])(
-    'the tracker ends the episode of entry a at a walk that lists %j',
+    'the tracker ends the episode of entry a when a walk lists %j',
     shown => {
       const agent = createAgent();
       agent.walk(0, 'a');
@@ -234,7 +234,7 @@ describe('tracker', () => {
     expect(['a', 'b', 'c', 'd', 'e'].map(walk.hasState)).toEqual([true, true, false, false, false]);
   });
 
-  it('the tracker limits tracked callbacks, keeps known ones and sets isPartial', () => {
+  it('the tracker limits the number of tracked callbacks, keeps known ones and sets isPartial', () => {
     const many = (from: number, count: number) => Array.from({ length: count }, (_, n) => `e${from + n}`).join(' ');
     const agent = createAgent();
     agent.walk(0, many(0, MAX_SIGHTINGS));

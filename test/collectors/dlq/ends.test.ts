@@ -118,7 +118,7 @@ describe('oldest and newest entries', () => {
     );
   });
 
-  it('the collector returns no oldest and newest entries before the first walk', async () => {
+  it('the collector returns no oldest or newest entries before the first walk', async () => {
     const { queue, round, facts } = setUp();
     queue.set('a', { row: { messageId: 'a' }, at: undefined });
     expect(facts()).toMatchObject({ newest: [], longest: [] });

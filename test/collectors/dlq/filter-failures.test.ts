@@ -41,7 +41,7 @@ const rowsOf = (count: number, fields: (number: number) => object = () => ({})) 
 const LABELLED = { name: 'labelled', match: { label: 'x' } };
 const BY_URL = { name: 'by-url', match: { url: 'https://api.example.com/' } };
 
-/** Returns a function that answers requests with `parameter` by `respond`. */
+/** Returns a handler that answers requests that contain `parameter` with `respond`. */
 const answering =
   (parameter: string, respond: (response: ServerResponse) => void): Answer =>
   (query, response) => {

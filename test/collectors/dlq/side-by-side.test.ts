@@ -89,7 +89,7 @@ it.each([1, 2, 3, 4])(
 );
 
 it.each([1, 2, 3, 4, 5, 6, 7, 8])(
-  'shows entries found by a read of a small queue if a walk starts before step %d of that read',
+  'shows entries found by a read of a small queue even if a walk starts before step %d of that read',
   async step => {
     const ids = queue(3);
     const agent = setUp(ids, undefined, [{ name: 'errors', match: { responseStatus: 500 } }]);

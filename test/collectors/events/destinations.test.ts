@@ -99,7 +99,7 @@ describe('destination names', () => {
   });
 
   it.each(['javascript:alert(1)', 'https://', 'a secret?', `data:${'x'.repeat(5000)}`, 'https://w.example/%40x'])(
-    'the name of a destination omits user, query and fragment of the workflow address %j',
+    'the name of a destination shows an ellipsis instead of unsafe parts of the workflow address %j',
     workflowUrl => {
       const name = destinationReader('workflowUrl', NO_ROUTES)(event({ workflowUrl }));
       expect(name).toMatch(/^(https:\/\/w\.example\/)?…$/);

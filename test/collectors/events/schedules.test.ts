@@ -64,7 +64,7 @@ describe('expected starts', () => {
     });
   });
 
-  it('an expected start counts as missed once, when the log has been read past its grace', async () => {
+  it('an expected start counts as missed only once, as soon as the log has been read past its grace', async () => {
     const scene = await createScene();
     scene.add('early', { created: '12:29:59', delivered: '12:30:00' });
     scene.add('late', { created: '12:35:01', delivered: '12:35:02' });

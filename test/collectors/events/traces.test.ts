@@ -172,7 +172,7 @@ describe('trace content', () => {
     expect(others).toEqual([]);
   });
 
-  it('a trace is marked if the log lost events before the message ended', async () => {
+  it('a trace is marked as partial if the log lost events before the message ended', async () => {
     const { agent, add, clock, service, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     await agent.run(2);
@@ -185,7 +185,7 @@ describe('trace content', () => {
 });
 
 describe('trace limits', () => {
-  it('keeps traces of at most 10,000 open messages, and exports the oldest of any more as incomplete', async () => {
+  it('keeps traces of at most 10,000 open messages; beyond that, exports the oldest as incomplete', async () => {
     const { agent, add, clock, exported } = await createTracing(1);
     for (let number = 0; number < 10_001; number += 1) add(`msg_${number}`, ['created'], clock.now + SECOND + number);
     await agent.run(2);

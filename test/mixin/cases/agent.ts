@@ -71,7 +71,7 @@ export const agentCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryRequestBudgetLow',
-    // From minute 67, the requests are used too fast: then 67 % are used, but only 5 % of the day has passed.
+    // From minute 67, requests are spent too fast: 67 % have been spent, but only 5 % of the day has passed.
     fires: { [REMAINING]: minute => 1000 - 10 * minute, [LIMIT]: flat(1000) },
     at: 82,
     description: 'a has 8% of its requests for this UTC day left for reading. Rounds are delayed, so data gets older.',

@@ -16,7 +16,7 @@ export type Variant =
   | 'reset'
   // The agent is added to a running Prometheus.
   | 'first hour'
-  // Every counter rises to one at most.
+  // Every counter rises to at most one.
   | 'low traffic'
   // Two namespaces with an account of the same name: one affected, one healthy or blind.
   | 'namespaces'
@@ -36,7 +36,7 @@ export type Variant =
 
 /** Reasons why a variant does not apply to an alert. */
 export type Reason =
-  // A single occurrence fires.
+  // A single occurrence makes the alert fire.
   | 'one is enough'
   // The alert fires when the agent detects the cause, regardless of its age.
   | 'fires on detection'

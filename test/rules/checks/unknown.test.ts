@@ -69,7 +69,7 @@ describe('unknown results', () => {
     expect(unknownIn(scene)).toEqual(alerts);
   });
 
-  it('checks of stale and missing data are unknown before the first read by this process', () => {
+  it('checks for stale and missing data are unknown before the first read by this process', () => {
     const change = (view: AccountViewBase) =>
       rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null }));
     expect(unknownIn({ change })).toEqual(expect.arrayContaining(['DeliveryBlind', 'DeliveryCollectorStale']));

@@ -187,7 +187,7 @@ describe('account page with replicas', () => {
     expect(read(text)).not.toMatch(/no flow-control keys|The queue is empty/);
   });
 
-  it('a reduced account page links to the page of the holder if browsers can reach it', () => {
+  it('a reduced account page links to the page of the holder only if the holder has a public URL', () => {
     const replica = 'http://10.0.0.7:10922';
     const link = 'href="https://w.example/two/accounts/production"';
     expect(shown({ replica, publicUrl: 'https://w.example/two', asOf: reportedAt })).toContain(link);

@@ -67,7 +67,7 @@ describe('quantiles', () => {
 describe('chart series', () => {
   const names = (of: { lines: { name: string }[] }) => of.lines.map(({ name }) => name);
 
-  it('drawn series are the sum of a family and its largest series', () => {
+  it('drawn series are the total of a family, and its largest series', () => {
     const keys = view(
       [0, 60],
       series('w', { key: 'a' }, [1, 2]),

@@ -46,7 +46,7 @@ const withText = (row: object | undefined, text: string) =>
       typeof value === 'string' && !/At$|time/.test(key) ? text : value,
     ]),
   );
-/** Look-ups whose texts are hostile, with one row for each. */
+/** Look-ups that return hostile texts, with one row per text. */
 const hostileLookups = lookupsThat(kind => {
   const all = MORE.join(' ');
   if (kind === 'message')
@@ -55,7 +55,7 @@ const hostileLookups = lookupsThat(kind => {
   return { ...found[kind], rows: MORE.map(text => withText(rows[0], text)) };
 });
 
-/** Returns a history with two samples of series with these names. */
+/** Returns a history that uses these names as label values, with two samples per series. */
 const history = (names: readonly string[]): HistoryView => ({
   now: new Date(NOW).toISOString(),
   account: 'a',
@@ -140,7 +140,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     }
   });
 
-  it('a page approves exactly the callback that its dialog shows, once, even if the list changes while the dialog is open', async () => {
+  it('the page approves only the callback that its dialog shows, and only once, even if the list changes while the dialog is open', async () => {
     const [one] = autoCancel.candidates;
     if (!one) throw new Error('there is no candidate');
     const ofNumber = (number: number) => ({
@@ -186,7 +186,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     expect(commands[0]).toMatchObject({ kind: 'approve', action: 'action-2', by: 'alice' });
     await page.keyboard.press('Enter');
 
-    // The dialog is closed before the response, and another one is opened: the response must not appear there.
+    // The dialog is closed before the response, and another one is opened: the response must not appear in the new dialog.
     await page.locator('#command [data-no]').click();
     await approve(1).click();
     answer.resolve({ ok: false, why: 'it has gone' });

@@ -85,7 +85,7 @@ describe('event page', () => {
 });
 
 describe('message page', () => {
-  it('the message page shows the timeline in the words of the command line, and links to the entries of the same kind', () => {
+  it('the message page words the timeline as the command line does, and links to the entries of the same kind', () => {
     const page = messageOf(message);
     const text = read(page);
     for (const words of [

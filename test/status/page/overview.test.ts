@@ -106,7 +106,7 @@ describe('overview page', () => {
     expect(read(text)).toMatch(/no data yet a — not known .* not read yet — not known/);
   });
 
-  it('the overview page shows the time span of message counts if it is not an hour', () => {
+  it('the overview page shows the time span of message counts unless it is about an hour', () => {
     const text = (overSeconds: number, by = 717) =>
       read(page(overview([row('a', { delivered: 0.9957, finished: { by, overSeconds } })])));
     expect(text(377)).toContain('99.57 % of 717 in 6 min');

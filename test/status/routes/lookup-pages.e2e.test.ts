@@ -143,7 +143,7 @@ function elsewhere(publicUrl: string | null): Partial<Served> {
   };
 }
 
-it('a look-up page redirects to the holder of the account, once, if browsers can reach it', async () => {
+it('a look-up page redirects only once to the holder of the account, and only if browsers can reach the holder', async () => {
   const { get, calls } = await serveLookups(undefined, elsewhere('https://two.example/watch'));
   const { status, headers } = await get('/accounts/a/dlq?kind=k');
   expect([status, headers.location, headers['cache-control']]).toEqual([

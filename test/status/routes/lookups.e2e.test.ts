@@ -105,7 +105,7 @@ it.each(PATHS)('/api/v1/%s ends the look-up when the client closes the connectio
   await vi.waitFor(() => expect(clients.map(({ aborted }) => aborted)).toEqual([true]), 5000);
 });
 
-it('look-up routes redirect to the replica that holds the account, once', async () => {
+it('look-up routes redirect only once to the replica that holds the account', async () => {
   const { calls, lookups } = echo();
   const self = { id: 'one', url: 'http://one:1', since: 0 };
   let holder: typeof self | undefined = { id: 'two', url: 'http://two:2/', since: 0 };

@@ -46,7 +46,7 @@ export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', work
 /** Fault that simulates the network latency of the service. */
 const far: FaultSeed = { latencyMs: 30, jitterMs: 60 };
 
-/** Returns the latency of the service and, during one outage of all accounts, errors as in the scenario `outage`. */
+/** Returns the service's faults: latency and, during one outage of all accounts, errors as in the scenario `outage`. */
 export function faultsAt(msLeft: number): readonly FaultSeed[] {
   return isBetween(msLeft, 2, 1.65) ? [{ ...far, kind: 'status', status: 503 }, far] : [far];
 }

@@ -25,7 +25,7 @@ export const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:
 const SCRAPE_MS = 30_000;
 const BLOCK_MS = 2 * 3_600_000;
 
-/** Replaces the process's start time, at which the replay started, with the start of the simulated past. */
+/** Replaces the process's start time, which is the start of the replay, with the start of the simulated past. */
 const startedAt = (text: string, since: number) =>
   text.replace(/^process_start_time_seconds .*$/m, `process_start_time_seconds ${since / 1000}`);
 
