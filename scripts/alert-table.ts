@@ -39,7 +39,7 @@ export const NOT_BUILT_IN: Reasons = {
   DeliveryInstanceDown: 'As above. Other replicas report uncollected accounts.',
   DeliveryAgentCrashLooping: 'A process only has its own start time.',
   DeliveryAccountHeldTwice: 'Only Prometheus has the samples of both replicas.',
-  DeliveryDestinationFailing: 'The problem `dlq_growing` names the largest kind of dead letters.',
+  DeliveryDestinationFailing: 'The problem `dlq_growing` names the largest kind in the queue.',
   DeliveryDlqFirstEntry: 'The page lists the newest dead letters.',
   DeliveryDlqNewKind: 'The page lists the kinds of dead letters.',
   DeliveryParallelismNearlyUsed: 'The page shows the usage of each key; nightly batches may use all parallelism.',

@@ -14,7 +14,7 @@ interface Expected {
 const LATE =
   /^In the last \d+ min, \d+ messages missed the target of 5 min and [\d,]+ ended \(the objective allows 1 % to be late\)\.$/;
 const OLD =
-  /^The longest-queued of \d+ dead letters has been in the queue for 2 d 23 h \(objective: 1 d\); most: status \d+ from [\w./:-]+ \(\d+\)\.$/;
+  /^The longest-queued of \d+ dead letters has been in the queue for 2 d 23 h \(objective: 1 d\); largest kind in the queue: status \d+ from [\w./:-]+ \(\d+ of \d+\)\.$/;
 /** Reported because no dead letter has expired or been removed so far. */
 const EXPIRING = /^The longest-queued dead letter (expires in \d+ min,|was due to expire) at [\d: -]+ UTC\.$/;
 const NOT_DELIVERED =
@@ -40,7 +40,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       // The queue is large, so growth by a fifth or by 50 entries takes a while.
       'warning dlq_growing': [
         20,
-        /^\d+ dead letters entered in \d+ min; the queue grew by \d+ to \d+ in \d+ min; most: status 4\d\d from .*\.$/,
+        /^\d+ dead letters entered in \d+ min; the queue grew by \d+ to \d+ in \d+ min; largest kind in the queue: status 4\d\d from .* \(\d+ of \d+\)\.$/,
       ],
     },
   },

@@ -10,14 +10,15 @@ const defineCheck = checksOf('dlq');
 
 type DeadLetters = CheckedAccount['deadLetters'];
 
-/** Describes the largest kind: `503 from api.example.com/orders (871)`. */
-function most({ kinds: { largest } }: DeadLetters): string {
+/** Describes the largest kind of all dead letters, old and new: `status 503 from api.example.com/orders (71 of 160)`. */
+function largestKind({ kinds: { largest }, messages: all }: DeadLetters): string {
   const [first] = largest;
   if (!first) return '';
   const { responseStatus, urlHost, route, messages } = first;
   // Omit placeholders such as `__unmatched__`.
   const place = `${urlHost}${route.startsWith('/') ? route : ''}`;
-  return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no response'} from ${place} (${count(messages)})`;
+  const status = /^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no response';
+  return `; largest kind in the queue: ${status} from ${place} (${count(messages)}${all === null ? '' : ` of ${count(all)}`})`;
 }
 
 /** Returns the minimum of the points that are between `to` and `from` old (ms); undefined if there are none. */
@@ -70,7 +71,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const start = rise
         ? `${plural(rise.by, 'dead letter')} entered ${within(rise.overSeconds)}; the queue grew`
         : 'The dead-letter queue grew';
-      return `${start} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.`;
+      return `${start} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${largestKind(queue)}.`;
     },
   }),
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
@@ -92,7 +93,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       if (entered === undefined) return queue.messages === 0 ? [] : UNKNOWN;
       if (now - entered <= dlqMaxAge) return [];
       const which = queue.messages === null ? 'dead letter' : `of ${plural(queue.messages, 'dead letter')}`;
-      const text = `The longest-queued ${which} has been in the queue for ${durationText((now - entered) / 1000)} (objective: ${durationText(dlqMaxAge / 1000)})${most(queue)}.`;
+      const text = `The longest-queued ${which} has been in the queue for ${durationText((now - entered) / 1000)} (objective: ${durationText(dlqMaxAge / 1000)})${largestKind(queue)}.`;
       return { since: entered + dlqMaxAge, text };
     },
   }),

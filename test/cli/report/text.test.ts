@@ -19,7 +19,7 @@ const REPORT: Report = {
           severity: 'critical',
           subject: null,
           since: '2026-01-01T11:55:00.000Z',
-          text: '179 dead letters entered in 3 min; most: status 489 from app.example.com/api/onboarding (86).',
+          text: '179 dead letters entered in 3 min; largest kind in the queue: status 489 from app.example.com/api/onboarding (86 of 881).',
           runbook: 'DeliveryDlqGrowing',
         },
       ],
@@ -59,7 +59,8 @@ describe('a report as text', () => {
       production: problems
         881 dead letters, read 2026-01-01T11:59:50Z (10 s ago)
         critical, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in
-          3 min; most: status 489 from app.example.com/api/onboarding (86).
+          3 min; largest kind in the queue: status 489 from
+          app.example.com/api/onboarding (86 of 881).
           https://dw.example.com/runbooks/DeliveryDlqGrowing
         2 more problems, shown by its holder
         no result without more data or history: many retries
@@ -100,7 +101,7 @@ describe('a report as Markdown', () => {
       ### production: problems
 
       - 881 dead letters, read 2026-01-01T11:59:50Z (10 s ago)
-      - **critical**, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in 3 min; most: status 489 from app.example.com/api/onboarding (86). ([runbook](https://dw.example.com/runbooks/DeliveryDlqGrowing))
+      - **critical**, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in 3 min; largest kind in the queue: status 489 from app.example.com/api/onboarding (86 of 881). ([runbook](https://dw.example.com/runbooks/DeliveryDlqGrowing))
       - 2 more problems, shown by its holder
       - no result without more data or history: many retries
 

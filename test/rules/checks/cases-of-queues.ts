@@ -51,7 +51,7 @@ export const QUEUES: readonly Case[] = [
       change: view => Object.assign(view.deadLetters, { messages: 160, entered: 570 }),
     },
     [
-      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 30 min; most: status 503 from api.example.com/orders (71).',
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 30 min; largest kind in the queue: status 503 from api.example.com/orders (71 of 160).',
     ],
   ],
   [
@@ -61,7 +61,7 @@ export const QUEUES: readonly Case[] = [
       courses: { delivery_dlq_messages: minutes => 100 - minutes },
     },
     [
-      'warning dlq_growing 0 min: 100 dead letters entered in the last hour; the queue grew by 60 to 100 in the last hour; most: status 503 from api.example.com/orders (71).',
+      'warning dlq_growing 0 min: 100 dead letters entered in the last hour; the queue grew by 60 to 100 in the last hour; largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
     ],
   ],
   [
@@ -81,7 +81,7 @@ export const QUEUES: readonly Case[] = [
     },
     [
       'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
     ],
   ],
   [
@@ -97,7 +97,7 @@ export const QUEUES: readonly Case[] = [
     },
     [
       'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
     ],
   ],
   [
@@ -111,7 +111,7 @@ export const QUEUES: readonly Case[] = [
         }),
     },
     [
-      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been in the queue for 6 d (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
     ],
   ],
   [
