@@ -35,6 +35,10 @@ const ALERTMANAGER_FORMAT = {
   grouping: { by: ['alertname', 'account'], wait: 0, repeatEvery: 1000 },
 } as const;
 
+const KEY = 'e93facc04764012d7bfb002500d5d1a6';
+/** A path that is a credential. */
+const PATH = '/services/T0001/B0002/canary';
+
 /** Kinds of notifiers, each with a function that creates a receiver for a URL. */
 const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
@@ -61,7 +65,7 @@ const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
     'pagerduty',
     (url, timeout) => {
-      const secret = async () => new Secret('e93facc04764012d7bfb002500d5d1a6');
+      const secret = async () => new Secret(KEY);
       const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret, externalUrl: '' };
       return createWebhook({ ...deps, format: 'pagerduty', grouping: undefined, url: async () => new Secret(url) });
     },
@@ -108,7 +112,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [502, false],
     [503, true],
   ])('a notifier retries after status %d (down: %s)', async (status, isDown) => {
-    expect(await resultOfStatus(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
+    expect(await resultOfStatus(status)).toEqual({ kind: 'failed', why: `status ${status}, no`, isDown });
   });
 
   it.each([
@@ -130,7 +134,26 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   });
 
   it('a notifier does not retry a notification that was rejected as invalid', async () => {
-    expect(await resultOfStatus(400)).toEqual({ kind: 'refused', why: 'status 400' });
+    expect(await resultOfStatus(400)).toEqual({ kind: 'refused', why: 'status 400, no' });
+  });
+
+  it.each([
+    [
+      '{"status":"invalid event","message":"Event object is invalid","errors":["Invalid routing key"]}',
+      'Event object is invalid: Invalid routing key',
+    ],
+    ['{"error":{"code":7,"message":"clé"}}', 'clé'],
+    ['invalid_payload\n', 'invalid_payload'],
+    [`no \x1b[31mhook\u202e for ${KEY} at ${PATH}`, 'no hook\ufffd for <secret> at /<secret>'],
+    ['x '.repeat(400), `${'x '.repeat(99)}x…`],
+    ['<html>503</html>', undefined],
+    [`{"message":"${'x'.repeat(2000)}"}`, undefined],
+    ['{"code":7}', undefined],
+    ['null', 'null'],
+  ])('a notifier reports the reason in the response %j as %j', async (body, reason) => {
+    const service = await answering((_request, response) => void response.writeHead(400).end(body));
+    const why = reason === undefined ? 'status 400' : `status 400, ${reason}`;
+    expect(await create(`${service.url}${PATH}`).send([firing], never)).toEqual({ kind: 'refused', why });
   });
 
   it('a notifier does not follow redirects', async () => {

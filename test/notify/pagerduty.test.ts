@@ -163,7 +163,9 @@ describe('alerts sent to PagerDuty', () => {
     await scene.deliver(HOUR);
     expect(pagerduty.requests).toBe(2);
     expect(scene.counts).toEqual({ 'pd failed': 2 });
-    expect(JSON.stringify(scene.log.lines)).toContain('status 400, invalid routing_key');
+    expect(JSON.stringify(scene.log.lines)).toContain(
+      "status 400, Event object is invalid: Length of 'routing_key' is incorrect",
+    );
     expect(JSON.stringify(scene.log.lines)).not.toContain(other);
     await scene.outbox().use([hook(KEY)]);
     await scene.deliver();

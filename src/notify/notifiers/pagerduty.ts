@@ -45,6 +45,6 @@ export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: 
   };
 }
 
-/** Detects the documented response to an invalid routing key. No other part of a response is logged. */
+/** Detects the documented response to an invalid routing key, for receivers that send it with status 2xx. */
 export const errorOfPagerduty = (text: string): string | undefined =>
   /"status"\s*:\s*"invalid event"/.test(text) && text.includes("'routing_key'") ? 'invalid routing_key' : undefined;

@@ -1,4 +1,5 @@
 import { errorCode } from '../../kit/error-code.ts';
+import { redacted } from '../../kit/redaction.ts';
 import { retryAfterMs } from '../../kit/retry-after.ts';
 import type { Tracer } from '../../kit/tracer.ts';
 import type { Reply } from '../../upstream/post.ts';
@@ -44,8 +45,26 @@ export const SEND_OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
 export interface ResponseMeaning {
   isRefusal(status: number): boolean;
-  /** Returns the error in a response body, from a fixed set of words; undefined if there is no such error. */
+  /** Returns the error in a response with status 2xx, from a fixed set of words; undefined if there is no such error. */
   readonly errorIn?: ((text: string) => string | undefined) | undefined;
+  /** Values that never appear in the reason, in addition to the address. */
+  readonly secrets?: readonly string[];
+}
+
+/** Maximum length of a receiver's reason (characters). */
+const MAX_SHOWN = 200;
+
+/** Returns the reason in the body of a rejection: plain text, or the messages in JSON; empty for HTML and other JSON. */
+function reasonIn(latin1: string): string {
+  const text = Buffer.from(latin1, 'latin1').toString().trim();
+  if (!/^[[{]/.test(text)) return text.startsWith('<') ? '' : text;
+  try {
+    const { message, error, errors } = JSON.parse(text);
+    const all = [message, error, errors].flat().map(each => each?.message ?? each);
+    return all.filter(each => typeof each === 'string').join(': ');
+  } catch {
+    return '';
+  }
 }
 
 /** Sends a request and interprets the response. Rejects only if the signal is aborted. */
@@ -53,13 +72,14 @@ export async function postNotices(
   { post, now }: Pick<NotifierDeps, 'post' | 'now'>,
   url: string,
   request: Parameters<Post>[1],
-  { isRefusal, errorIn }: ResponseMeaning,
+  { isRefusal, errorIn, secrets = [] }: ResponseMeaning,
 ): Promise<SendResult> {
   try {
     const { status, retryAfter, text } = await post(url, request);
-    const error = errorIn?.(text);
-    const why = error === undefined ? `status ${status}` : `status ${status}, ${error}`;
-    if (status >= 200 && status < 300) return error === undefined ? { kind: 'accepted' } : { kind: 'refused', why };
+    const isAccepted = status >= 200 && status < 300;
+    const error = isAccepted ? errorIn?.(text) : redacted(reasonIn(text), [url, ...secrets], MAX_SHOWN);
+    const why = error ? `status ${status}, ${error}` : `status ${status}`;
+    if (isAccepted) return error ? { kind: 'refused', why } : { kind: 'accepted' };
     if (isRefusal(status)) return { kind: 'refused', why };
     const isDown = status === 429 || status === 503;
     const wait = isDown ? retryAfterMs(retryAfter, now()) : undefined;

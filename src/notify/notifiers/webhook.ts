@@ -69,7 +69,7 @@ interface Notification {
 
 interface Format {
   bodiesOf(notification: Notification): readonly object[];
-  /** Returns the error in the body of a response, which may have status 200. */
+  /** Returns the error in the body of a response with status 2xx. */
   errorIn?(text: string): string | undefined;
 }
 
@@ -125,10 +125,11 @@ export function createWebhook(deps: WebhookDeps): Receiver {
         return { kind: 'failed', why: 'no secret', isDown: true };
       }
       let result: SendResult = { kind: 'accepted' };
+      const secrets = secret ? [secret.reveal()] : [];
       for (const content of bodiesOf({ notices, group, externalUrl, notifier, secret })) {
         const body = JSON.stringify(content);
         const request = { headers: headersOf(group, body, secret), body, signal };
-        const answer = await postNotices(deps, address, request, { isRefusal, errorIn });
+        const answer = await postNotices(deps, address, request, { isRefusal, errorIn, secrets });
         if (answer.kind === 'failed') return answer;
         if (answer.kind === 'refused') result = answer;
       }
