@@ -1,4 +1,6 @@
+import { Agent } from 'undici';
 import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
+import { replicaUrlOf } from '../../config/replica-url.ts';
 import { createSecretValues } from '../../config/secrets.ts';
 import { withClosing } from '../../kit/closing.ts';
 import { inParallel } from '../../kit/in-parallel.ts';
@@ -7,7 +9,6 @@ import type { StoreOptions } from '../../store/options.ts';
 import { createDispatchers } from '../../upstream/dispatcher.ts';
 import { environmentErrors } from '../otlp-environment.ts';
 import { type CheckLine, type Checklist, createChecklist, type DoctorDeps, fail, ok, skip, warn } from './checklist.ts';
-import { openDispatcher } from './connection.ts';
 import { checkPermissions, checkStopFile } from './files.ts';
 import { checkPort } from './ports.ts';
 import { checkReceivers } from './receivers.ts';
@@ -53,13 +54,18 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
   await storeLines(list, config.store, deps.env);
   await list.check('stop file', () => checkStopFile(config));
   await withClosing(async closing => {
-    const dispatcher = openDispatcher(closing, deps);
+    const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+    closing.add('connections', () => dispatcher.destroy());
     const { listen, probesListen, webConfigFile, allowedHosts } = config.server;
     const [hostHeader] = allowedHosts;
-    const port = { dispatcher, hash, holder: holderOf(config.store), hostHeader, isGuarded: webConfigFile !== null };
+    const urlOf = (server: Pick<typeof config.server, 'listen' | 'webConfigFile'>) =>
+      replicaUrlOf({ ...config.server, ...server, replicaUrl: null }, {}, '127.0.0.1');
+    const isGuarded = webConfigFile !== null;
+    const port = { dispatcher, hash, holder: holderOf(config.store), hostHeader, isGuarded, url: urlOf(config.server) };
     await list.check('port', signal => checkPort(listen, port, signal));
     if (probesListen === null) return;
-    await list.check('port for probes', signal => checkPort(probesListen, { ...port, isGuarded: true }, signal));
+    const probes = { ...port, isGuarded: true, url: urlOf({ listen: probesListen, webConfigFile: null }) };
+    await list.check('port for probes', signal => checkPort(probesListen, probes, signal));
   });
 }
 

@@ -4,7 +4,10 @@ import { parseListen } from '../../http/options.ts';
 import { type Diagnosis, fail, ok, warn, wordOf } from './checklist.ts';
 
 export interface PortDeps {
+  /** Does not verify the certificate, which rarely names the address of the port. */
   readonly dispatcher: Dispatcher;
+  /** URL of the port, without a path. */
+  readonly url: string;
   readonly hash: string;
   /** Process that holds the store, if known. */
   readonly holder: number | undefined;
@@ -25,17 +28,10 @@ function tryPort(host: string, port: number): Promise<void> {
   });
 }
 
-/** Returns the agent's configuration hash; undefined if no agent responds or access is denied. */
-async function hashAt(
-  host: string,
-  port: number,
-  { dispatcher, hostHeader }: PortDeps,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const anywhere = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  const address = anywhere.includes(':') ? `[${anywhere}]` : anywhere;
+/** Returns the agent's configuration hash, empty if it requires a password; undefined without an agent or access. */
+async function hashAt({ dispatcher, url, hostHeader }: PortDeps, signal: AbortSignal): Promise<string | undefined> {
   try {
-    const { body } = await request(`http://${address}:${port}/metrics/agent`, {
+    const { body, headers } = await request(`${url}/metrics/agent`, {
       dispatcher,
       signal,
       headers: hostHeader === undefined ? {} : { host: hostHeader },
@@ -45,6 +41,7 @@ async function hashAt(
       text += String(chunk);
       if (text.length > MAX_READ) break;
     }
+    if (String(headers['www-authenticate']).includes('realm="delivery-watch"')) return '';
     return /^delivery_watch_config_info\{hash="(\w+)"/m.exec(text)?.[1];
   } catch (error) {
     if (signal.aborted) throw error;
@@ -65,9 +62,9 @@ export async function checkPort(listen: string, deps: PortDeps, signal: AbortSig
     if (word !== 'EADDRINUSE')
       return fail(`${listen} can't be opened: ${word}`, 'listen on an address of this machine');
   }
-  const hash = await hashAt(host, port, deps, signal);
+  const hash = await hashAt(deps, signal);
   if (hash === deps.hash) return ok(`${listen} is in use by an agent with this configuration`);
-  if (hash !== undefined) {
+  if (hash) {
     return warn(
       `${listen} is in use by an agent with another configuration`,
       'restart that agent, or change this port',
@@ -75,6 +72,9 @@ export async function checkPort(listen: string, deps: PortDeps, signal: AbortSig
   }
   const { holder, isGuarded } = deps;
   if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which holds the store`);
+  if (hash === '') {
+    return warn(`${listen} is in use by an agent that requires a password`, 'check whether that is this agent');
+  }
   if (isGuarded) return warn(`${listen} is in use by an unknown program`, 'check whether that is this agent');
   return fail(`${listen} is in use by another program`, 'stop that program, or change the port here');
 }

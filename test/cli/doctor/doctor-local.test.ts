@@ -1,7 +1,7 @@
 import { appendFileSync, chmodSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { hashSync } from 'bcryptjs';
 import { expect, it } from 'vitest';
 import { startAgent } from '../../../src/agent/agent.ts';
@@ -108,7 +108,8 @@ it('doctor reports a port that another program uses', async () => {
   ]);
 });
 
-it('doctor recognizes the running agent of this configuration by its port', async () => {
+/** Starts an agent with a web configuration. */
+async function startWith(web?: object, more: object = {}) {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
   // Choose the port first, because the file must contain it.
@@ -117,9 +118,29 @@ it('doctor recognizes the running agent of this configuration by its port', asyn
   const address = free.address();
   const listen = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
   await new Promise(resolve => free.close(resolve));
-  const file = configFile(emulator, { server: { listen, allowedHosts: ['dw.example.com'] } });
+  const webConfigFile = web && join(newFolder(), 'web.yaml');
+  if (webConfigFile) writeFileSync(webConfigFile, JSON.stringify(web), { mode: 0o600 });
+  const server = { listen, allowedHosts: ['dw.example.com'], ...(web && { webConfigFile }) };
+  const file = configFile(emulator, { server, ...more });
   const agent = await startAgent(loadConfig(file, env), { env, clock: systemClock, random: Math.random });
   afterThisTest(() => agent.close());
+  return { file, env, listen };
+}
+
+const certificate = (name: string) => resolve('test/support/certificates', name);
+const TLS = { tls_server_config: { cert_file: certificate('server.pem'), key_file: certificate('server.key') } };
+const USERS = { basic_auth_users: { ops: hashSync('x', 4) } };
+
+it.each([
+  ['TLS', TLS, 'ok', 'an agent with this configuration'],
+  ['a password', { ...TLS, ...USERS }, 'warn', 'an agent that requires a password → check whether that is this agent'],
+])('doctor recognizes a running agent with %s by its port', async (_what, web, status, user) => {
+  const { file, env, listen } = await startWith(web, { store: { kind: 'memory' } });
+  expect((await diagnose(file, { env })).of('port')).toEqual([`${status} port: ${listen} is in use by ${user}`]);
+});
+
+it('doctor recognizes the running agent of this configuration by its port', async () => {
+  const { file, env, listen } = await startWith();
   const { of } = await diagnose(file, { env });
   expect(of('port')).toEqual([`ok port: ${listen} is in use by an agent with this configuration`]);
   expect(of('store')).toEqual([expect.stringMatching(/^ok store: .*store\.db, schema 2, \d+ MiB/)]);
