@@ -14,7 +14,7 @@ import { autoCancelCommand } from './auto-cancel.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
 import { startEmulatorFor } from './emulate.ts';
 import { numberOption, printWarnings } from './option-values.ts';
-import { addEntries, startReceiver } from './rehearsal.ts';
+import { addEntries, commandWords, startReceiver } from './rehearsal.ts';
 import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from './rehearsal-config.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -92,13 +92,8 @@ function readCommands(file: string, { clock, speed, closing }: Running): void {
   const terminal = createInterface({ input: process.stdin });
   closing.add('commands', () => terminal.close());
   terminal.on('line', line => {
-    // Accept a command as `pending` prints it, but ignore its `--config`.
-    const words = line
-      .replace(/^\s*(delivery-watch\s+)?auto-cancel\s/, '')
-      .replace(/--config[\s=]+\S+/, '')
-      .trim()
-      .split(/\s+/);
-    if (words[0] === '') return;
+    const words = commandWords(line);
+    if (words[0] === undefined) return;
     const args = words[0] === 'help' ? ['help'] : [...words, '--config', file];
     autoCancelCommand({ clock, speed })
       .parseAsync(args, { from: 'user' })

@@ -95,6 +95,15 @@ export function addEntries(config: Config, accounts: readonly EmulatedAccount[])
   return [...missing];
 }
 
+/** Splits a line like a shell. Accepts a command as `auto-cancel pending` prints it, but ignores its `--config`. */
+export function commandWords(line: string): string[] {
+  const command = line.replace(/^\s*(delivery-watch\s+)?auto-cancel\s/, '');
+  const words = (command.match(/('[^']*'|"[^"]*"|\\.|\S)+/g) ?? []).map(word =>
+    word.replace(/'([^']*)'|"([^"]*)"|\\(.)/g, '$1$2$3'),
+  );
+  return words.filter((word, index) => !/^--config(=|$)/.test(word) && words[index - 1] !== '--config');
+}
+
 type Texts = Readonly<Record<string, string>>;
 
 function linesOf(notifier: string, body: string): string[] {

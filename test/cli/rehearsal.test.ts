@@ -1,10 +1,19 @@
 import { expect, it } from 'vitest';
-import { addEntries, startReceiver } from '../../src/cli/rehearsal.ts';
+import { addEntries, commandWords, startReceiver } from '../../src/cli/rehearsal.ts';
 import { dlqRetention, rehearsalClock, rehearsalConfig } from '../../src/cli/rehearsal-config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
+
+it.each([
+  [" pause  --reason 'deploying the callback endpoint' ", ['pause', '--reason', 'deploying the callback endpoint']],
+  [`pause --reason="it's late" --by ''`, ['pause', "--reason=it's late", '--by', '']],
+  ["delivery-watch auto-cancel approve 1 --config '/tmp/it'\\''s here/c.yaml'", ['approve', '1']],
+  ['auto-cancel explain --config=c.yaml m', ['explain', 'm']],
+  ["pause --reason don't", ['pause', '--reason', "don't"]],
+  [' ', []],
+])('a rehearsal splits the line %j like a shell', (line, words) => expect(commandWords(line)).toEqual(words));
 
 const CANARY = 'canary.example';
 
