@@ -1,4 +1,4 @@
-import { formatDuration } from '../kit/duration.ts';
+import { durationText, durationTexts } from '../kit/duration.ts';
 import type { CallbackSighting, Silence } from '../model/callback.ts';
 import type { Predicate, RuleFinding, Tristate, Verdict } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
@@ -15,25 +15,6 @@ export interface CallbackEvidence {
   /** Newest event of the message or its callback; undefined if unknown. */
   readonly lastEventAt: number | 'none' | undefined;
   readonly askedAt: number;
-}
-
-/** Formats milliseconds with at most two units, to the second: `1h30m`. */
-function span(ms: number): string {
-  if (!Number.isFinite(ms)) return 'unknown';
-  if (ms < 0) return `-${span(-ms)}`;
-  const seconds = Math.floor(ms / 1000);
-  const units = [
-    [Math.floor(seconds / 86_400), 'd'],
-    [Math.floor(seconds / 3600) % 24, 'h'],
-    [Math.floor(seconds / 60) % 60, 'm'],
-    [seconds % 60, 's'],
-  ] as const;
-  const first = units.findIndex(([count]) => count > 0);
-  if (first === -1) return '0s';
-  return units
-    .slice(first, first + 2)
-    .flatMap(([count, unit]) => (count > 0 ? [`${count}${unit}`] : []))
-    .join('');
 }
 
 function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEntry): Predicate {
@@ -59,8 +40,9 @@ function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt
   const { key, ms } = minimumSpan(rule);
   const retries = retriesOf(entry, assumeMaxRetries);
   const longest = pastRetryWindow * retryWindow(retries, assumeTimeout);
+  const [seen, minimum] = durationTexts(seenFor / 1000, ms / 1000);
   const predicates: Predicate[] = [
-    { name: `stuckWhen.${key}`, holds: seenFor >= ms, found: span(seenFor), asked: `at least ${formatDuration(ms)}` },
+    { name: `stuckWhen.${key}`, holds: seenFor >= ms, found: seen, asked: `at least ${minimum}` },
   ];
   const add = (name: keyof DetectionRule['stuckWhen'], holds: Tristate, found: string, asked: string) =>
     predicates.push({ name: `stuckWhen.${name}`, holds, found, asked });
@@ -69,19 +51,17 @@ function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt
   }
   if (maxGap !== undefined) {
     // A longer gap starts a new episode.
-    add('maxGap', true, 'no longer gap', `at most ${formatDuration(maxGap)}`);
+    add('maxGap', true, 'no longer gap', `at most ${durationText(maxGap / 1000)}`);
   }
   const times = `${pastRetryWindow} times the window of ${retries} retries`;
-  add('pastRetryWindow', seenFor > longest, span(seenFor), `more than ${span(longest)}: ${times}`);
+  const [past, window] = Number.isFinite(longest) ? durationTexts(seenFor / 1000, longest / 1000) : [seen, 'unknown'];
+  add('pastRetryWindow', seenFor > longest, past, `more than ${window}: ${times}`);
   if (idleFor !== undefined) {
     const isKnown = typeof lastEventAt === 'number';
-    const found = isKnown ? span(askedAt - lastEventAt) : lastEventAt === 'none' ? 'no event' : 'unknown';
-    add(
-      'idleFor',
-      isKnown ? askedAt - lastEventAt >= idleFor : 'unknown',
-      found,
-      `at least ${formatDuration(idleFor)}`,
-    );
+    const idle = isKnown ? askedAt - lastEventAt : 0;
+    const [time, limit] = durationTexts(idle / 1000, idleFor / 1000);
+    const found = isKnown ? time : lastEventAt === 'none' ? 'no event' : 'unknown';
+    add('idleFor', isKnown ? idle >= idleFor : 'unknown', found, `at least ${limit}`);
   }
   return predicates;
 }

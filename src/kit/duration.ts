@@ -24,18 +24,25 @@ const LARGE_UNITS = [
   ['min', 60],
 ] as const;
 
-/** Formats seconds in the two largest units: `9 h 12 min`. */
-export function durationText(seconds: number): string {
-  if (seconds < 0) return `−${durationText(-seconds)}`;
+/** Formats seconds in the two largest units: `9 h 12 min`. With more `units`, includes seconds. */
+export function durationText(seconds: number, units = 2): string {
+  if (seconds < 0) return `−${durationText(-seconds, units)}`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
-  const first = LARGE_UNITS.findIndex(([, size]) => seconds >= size);
+  const all = units > 2 ? [...LARGE_UNITS, ['s', 1] as const] : LARGE_UNITS;
+  const first = all.findIndex(([, size]) => seconds >= size);
   let rest = seconds;
-  const parts = LARGE_UNITS.slice(first, first + 2).flatMap(([unit, size]) => {
+  const parts = all.slice(first, first + units).flatMap(([unit, size]) => {
     const number = Math.floor(rest / size);
     rest -= number * size;
     return number === 0 ? [] : [`${number} ${unit}`];
   });
   return parts.join(' ');
+}
+
+/** Formats a time and its limit (s), with more units if they would look equal. */
+export function durationTexts(time: number, limit: number): readonly [time: string, limit: string] {
+  const texts = (units: number) => [durationText(time, units), durationText(limit, units)] as const;
+  return [texts(2), texts(3)].find(([first, second]) => first !== second) ?? texts(4);
 }
 
 const INSTANT = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;

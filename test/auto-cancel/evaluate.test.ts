@@ -71,14 +71,23 @@ describe('rules', () => {
       'except.url true: https://api.example.com/jobs/a?…; not beginning with https://payout.example.com/',
       'evidence true: in_progress; reported: in_progress',
       'id true: reported; reported',
-      'stuckWhen.inProgressFor true: 2d1h; at least 2d',
+      'stuckWhen.inProgressFor true: 2 d 1 h; at least 2 d',
       'stuckWhen.snapshots true: 8; at least 8',
-      'stuckWhen.maxGap true: no longer gap; at most 10m',
-      'stuckWhen.pastRetryWindow true: 2d1h; more than 2d: 1.5 times the window of 5 retries',
-      'stuckWhen.idleFor true: 2d1h; at least 1h',
+      'stuckWhen.maxGap true: no longer gap; at most 10 min',
+      'stuckWhen.pastRetryWindow true: 2 d 1 h; more than 2 d: 1.5 times the window of 5 retries',
+      'stuckWhen.idleFor true: 2 d 1 h; at least 1 h',
     ]);
     expect(finding).toMatchObject({ rule: 'r', verdict: 'stuck', reason: 'stuck' });
     expect(JSON.stringify(finding)).not.toContain('canary');
+  });
+
+  it('a time and its limit are shown with more units if they look equal', () => {
+    const { predicates } = evaluate(usual, seenFor(48.2));
+    expect(predicates.find(({ name }) => name === 'stuckWhen.pastRetryWindow')).toMatchObject({
+      holds: false,
+      found: '2 d 12 min',
+      asked: 'more than 2 d 14 min: 1.5 times the window of 5 retries',
+    });
   });
 
   it('hostile text from the service is shown as one short line without control characters', () => {

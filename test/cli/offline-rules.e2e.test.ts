@@ -45,7 +45,7 @@ describe('offline rule tests', () => {
     expect(code).toBe(1);
     expect(stderr).toBe('1 of 2 expectations are not met\n');
     expect(stdout).toContain(`WRONG ${file}: r 1-0 2027-01-03T02:00:00.000Z: expected unknown (no_id), found stuck\n`);
-    expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2d2h; required: at least 2d\n');
+    expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2 d 2 h; required: at least 2 d\n');
   });
 
   it('rules test exits with 2 on a missing file, a missing argument or an invalid configuration, and needs no secrets', async () => {

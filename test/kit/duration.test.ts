@@ -1,7 +1,17 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { parseInstant } from '../../src/kit/duration.ts';
+import { durationTexts, parseInstant } from '../../src/kit/duration.ts';
 
 afterEach(() => vi.unstubAllEnvs());
+
+it.each([
+  [90_000, 86_400, ['1 d 1 h', '1 d']],
+  [86_700, 86_400, ['1 d 5 min', '1 d']],
+  [86_420, 86_400, ['1 d 20 s', '1 d']],
+  [86_400, 86_400, ['1 d', '1 d']],
+  [-61, -60, ['−1 min 1 s', '−1 min']],
+])('durationTexts formats a time of %d s and its limit of %d s', (time, limit, texts) =>
+  expect(durationTexts(time, limit)).toEqual(texts),
+);
 
 it.each([
   ['2026-11-18', '2026-11-18T00:00:00.000Z'],

@@ -1,6 +1,6 @@
 import { dlqFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
-import { MINUTE } from '../../kit/duration.ts';
+import { durationTexts, MINUTE } from '../../kit/duration.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
 import type { CheckedAccount } from './account.ts';
 import { type AccountCheck, type CheckInput, checksOf, easing, isMoreBy, msOf, UNKNOWN } from './check.ts';
@@ -93,7 +93,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       if (entered === undefined) return queue.messages === 0 ? [] : UNKNOWN;
       if (now - entered <= dlqMaxAge) return [];
       const which = queue.messages === null ? 'dead letter' : `of ${plural(queue.messages, 'dead letter')}`;
-      const text = `The longest-queued ${which} has been in the queue for ${durationText((now - entered) / 1000)} (objective: ${durationText(dlqMaxAge / 1000)})${largestKind(queue)}.`;
+      const [age, objective] = durationTexts((now - entered) / 1000, dlqMaxAge / 1000);
+      const text = `The longest-queued ${which} has been in the queue for ${age} (objective: ${objective})${largestKind(queue)}.`;
       return { since: entered + dlqMaxAge, text };
     },
   }),
