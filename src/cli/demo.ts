@@ -6,6 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { type Agent, startAgent } from '../agent/agent.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { Config } from '../config/schema.ts';
+import { scenarios } from '../emulator/scenarios.ts';
 import type { Emulator } from '../emulator/server.ts';
 import { acceleratedClock, type Clock, systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
@@ -28,6 +29,10 @@ const HINTS: Readonly<Record<string, string>> = {
   'stuck-callback':
     'After a minute the first failure callbacks have been stuck for half a day: see /api/v1/journal?since=30d.',
 };
+
+const SCENARIOS = Object.entries(scenarios)
+  .map(([name, { description }]) => `  ${name}\n      ${description}`)
+  .join('\n');
 
 interface Options {
   readonly config?: string;
@@ -138,6 +143,7 @@ export function demoCommand(): Command {
       numberOption(1, 3600),
     )
     .option('--listen <address>', 'host:port that the agent listens on', '127.0.0.1:10922')
+    .addHelpText('after', `\nScenarios:\n${SCENARIOS}`)
     .action(async ({ config: file, scenario: named, speed: given, listen }: Options, command: Command) => {
       const scenario = named ?? 'steady';
       const stopped = untilStopped();

@@ -15,7 +15,7 @@ export const FaultSeed = z.strictObject({
     .enum(['status', 'hang', 'reset', 'truncate', 'drip', 'html'])
     .optional()
     .describe(
-      'error status; no response; connection reset; half a body; body byte by byte; an HTML page instead of the response',
+      'status: error status; hang: no response; reset: connection reset; truncate: half a body; drip: body byte by byte; html: an HTML page instead of the response',
     ),
   status: z.coerce
     .number()

@@ -15,9 +15,22 @@ test('emulate --help lists the scenarios with their alerts, the options and the 
     expect(listed('alerts')).toEqual(fires.filter(alert => !extended.includes(alert)));
     expect(listed('extended alerts')).toEqual(fires.filter(alert => extended.includes(alert)));
   }
-  for (const text of ['--port <n>', 'cancelAnswer=302|302-location', 'logLagMs=0', 'latencyMs'])
+  for (const text of [
+    '--port <n>',
+    'cancelAnswer=302|302-location',
+    'logLagMs=0',
+    'latencyMs',
+    'truncate: half a body',
+  ])
     expect(stdout).toContain(text);
   expect(await runCli(['help', 'emulate'])).toMatchObject({ code: 0, stdout: expect.stringContaining('--scenario') });
+});
+
+test('demo --help lists the scenarios', async () => {
+  const { stdout } = await runCli(['demo', '--help']);
+  for (const [name, { description }] of Object.entries(scenarios)) {
+    expect(stdout).toContain(`\n  ${name}\n      ${description}\n`);
+  }
 });
 
 test.each([
