@@ -74,8 +74,7 @@ function addRun(state: EmulatedAccount['state'] | undefined, run: NonNullable<Fa
 /** Adds dead letters for rules and filters. Returns notes about rules and filters that have none. */
 export function addEntries(config: Config, accounts: readonly EmulatedAccount[]): string[] {
   const missing = new Set<string>();
-  const { mode, rules } = config.autoCancel;
-  if (mode === 'off' && rules.length > 0) missing.add('autoCancel.mode is off, so no rule runs; set plan or enforce');
+  const { rules } = config.autoCancel;
   for (const [index, { name, collect }] of config.accounts.entries()) {
     const state = accounts[index]?.state;
     for (const filter of collect.dlq.filters) {

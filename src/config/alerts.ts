@@ -175,9 +175,17 @@ function checkSilences({ alerts }: Config, now: number, declared: DeclaredNames,
   }
 }
 
+/** Warns of alerts that are never sent. Without `enabled`, notifiers serve auto-cancel, and rules `rules print`. */
+function checkDisabled({ alerts, autoCancel }: Config, report: Reporter): void {
+  const isUnused = alerts.notifiers.some(({ name }) => !autoCancel.rules.some(({ notify }) => notify.includes(name)));
+  if (alerts.enabled || !(isUnused || (alerts.rules.length > 0 && !report.isGiven(['alerts', 'enabled'])))) return;
+  report.warn(['alerts', 'enabled'], 'is false: no alert is evaluated or sent');
+}
+
 /** Checks the names in `alerts` against the configuration and the metrics. */
 export function checkAlerts(config: Config, now: number, declared: DeclaredNames, report: Reporter): void {
   const { alerts, autoCancel } = config;
+  checkDisabled(config, report);
   checkSilences(config, now, declared, report);
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)

@@ -286,6 +286,9 @@ export function checkAutoCancel(
   declared: DeclaredNames,
   report: Reporter,
 ): void {
+  if (autoCancel.mode === 'off' && autoCancel.rules.length > 0) {
+    report.warn(['autoCancel', 'mode'], 'is off: no rule is evaluated');
+  }
   checkNames('alert', autoCancel.pauseWhileAlerts, declared.alerts, ['autoCancel', 'pauseWhileAlerts'], report);
   for (const [index, rule] of autoCancel.rules.entries()) {
     const path = ['autoCancel', 'rules', index];

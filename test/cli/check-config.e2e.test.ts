@@ -23,6 +23,7 @@ const withoutSecrets = {
   accounts: [account],
   push: { metrics: { enabled: true, headers: { authorization: { env: 'NOT_SET' } } } },
   alerts: {
+    enabled: true,
     notifiers: [
       { name: 'hook', webhook: { url: { env: 'NOT_SET' }, secret: { file: '/nonexistent/key' } } },
       { name: 'pd', webhook: { format: 'pagerduty', secret: { env: 'NOT_SET' } } },

@@ -34,6 +34,27 @@ describe('doubtful configurations', () => {
     expect(text).not.toContain('canary');
     expect(text).toMatchSnapshot();
   });
+
+  const RULE = '{ name: r, when: { above: { metric: delivery_dlq_messages, value: 0 } } }';
+  const NOTIFIERS = 'notifiers: [{ name: ops, alertmanager: { urls: ["https://am.example.com"] } }]';
+  const CANCEL = 'rules: [{ name: r, match: { label: { in: [x] } }, notify: [ops] }]';
+  const DISABLED = 'alerts.enabled: is false: no alert is evaluated or sent';
+  const OFF = 'autoCancel.mode: is off: no rule is evaluated';
+  it.each([
+    [`alerts: { ${NOTIFIERS} }`, [DISABLED]],
+    [`alerts: { enabled: false, ${NOTIFIERS} }`, [DISABLED]],
+    [`alerts: { enabled: true, ${NOTIFIERS} }`, []],
+    [`alerts: { rules: [${RULE}] }`, [DISABLED]],
+    // For `rules print`.
+    [`alerts: { enabled: false, rules: [${RULE}] }`, []],
+    [`alerts: { ${NOTIFIERS} }\nautoCancel: { mode: plan, ${CANCEL} }`, []],
+    [`alerts: { ${NOTIFIERS} }\nautoCancel: { ${CANCEL} }`, [OFF]],
+    ['autoCancel: { mode: off, rules: [] }', []],
+  ])('warns of settings without effect: %s', (text, expected) => {
+    const account = 'accounts: [{ name: a, baseUrl: "https://a.example.com", token: { env: TOKEN } }]';
+    const { warnings } = parseConfig(`${account}\n${text}\n`, 'x.yaml', ENV);
+    expect(warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual(expected);
+  });
 });
 
 describe('valid configurations', () => {

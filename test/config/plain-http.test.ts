@@ -19,6 +19,7 @@ describe('http to another host', () => {
           management: { baseUrl: 'http://10.0.0.1', username: 'u', password },
         }),
         alerts: {
+          enabled: true,
           notifiers: [
             { name: 'm', alertmanager: { urls: ['http://127.0.0.1:9093', 'http://am.example:9093'] } },
             { name: 'w', webhook: { url: 'http://hooks.example/T-canary', secret: { env: 'T' } } },

@@ -157,6 +157,7 @@ it('doctor connects to receivers without sending anything', async () => {
   const env = { DELIVERY_TOKEN: TOKEN, BEAT: `${hook.url}/canary-7f3a`, NOTHING: 'http://127.0.0.1:1/canary-7f3a' };
   const file = configFile(await answers(), {
     alerts: {
+      enabled: true,
       notifiers: [
         { name: 'ops', alertmanager: { urls: [hook.url] } },
         { name: 'chat', webhook: { url: { env: 'NOTHING' }, format: 'slack' } },
