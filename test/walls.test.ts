@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
  * more lines raises the budget in the same commit and explains it there; first remove lines that it makes unnecessary.
  */
 const TABLE: readonly (readonly [module: string, lines: number, imports: string])[] = [
-  ['kit', 1170, ''],
+  ['kit', 1190, ''],
   ['model', 640, 'kit'],
   ['upstream', 2690, 'kit model'],
   ['lookup', 710, 'kit model upstream'],
@@ -20,7 +20,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['push', 740, 'kit metrics upstream'],
   ['collectors', 7140, 'kit model upstream store metrics scheduler'],
   ['rotation', 650, 'kit model upstream'],
-  ['notify', 1930, 'kit model upstream store replicas collectors'],
+  ['notify', 1960, 'kit model upstream store replicas collectors'],
   ['rules', 3360, 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 3960, 'kit model upstream store metrics scheduler collectors notify'],
   ['http', 1850, 'kit model'],
@@ -38,7 +38,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['emulator', 3670, 'kit'],
   [
     'cli',
-    5090,
+    5120,
     'kit model upstream lookup store metrics telemetry scheduler push collectors rotation rules notify auto-cancel http status config agent emulator',
   ],
   ['mixin', 4000, 'kit metrics collectors rules cli'],
