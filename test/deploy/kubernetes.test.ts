@@ -178,6 +178,12 @@ describe('deploy/kubernetes', () => {
     ],
     [
       'replicas.yaml',
+      '- name: POD_IP',
+      '- name: LATER_IP',
+      "Deployment delivery-watch-replicas: other replicas can't reach it at http://$(POD_IP):10922",
+    ],
+    [
+      'replicas.yaml',
       'fieldPath: status.podIP',
       'fieldPath: status.hostIP',
       "Deployment delivery-watch-replicas: other replicas can't reach it at http://$(POD_IP):10922",

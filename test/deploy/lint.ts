@@ -25,6 +25,8 @@ interface Pod {
   readonly template: IPodTemplateSpec;
   readonly claims: readonly string[];
   readonly replicas: number;
+  /** Service that gives each pod a host name. */
+  readonly serviceName: string | undefined;
 }
 
 const containersOf = ({ template: { spec } }: Pod): IContainer[] => [
@@ -51,6 +53,7 @@ export function lint(manifests: readonly unknown[]): string[] {
       owner,
       template,
       replicas: spec?.replicas ?? 1,
+      serviceName: spec && 'serviceName' in spec ? spec.serviceName : undefined,
       claims: claims.map(({ metadata }) => metadata?.name ?? ''),
     };
   });
@@ -134,7 +137,7 @@ export function lint(manifests: readonly unknown[]): string[] {
 
 /** Returns the mismatches between the agent's container and its configuration. */
 function lintAgent(
-  { owner, template, replicas }: Pod,
+  { owner, template, replicas, serviceName }: Pod,
   container: IContainer,
   configMaps: readonly IConfigMap[],
 ): string[] {
@@ -169,10 +172,16 @@ function lintAgent(
         variable(store.url)?.valueFrom?.secretKeyRef !== undefined,
         'the database URL is not in a variable from a Secret',
       );
-      const url = variable(replicaUrl)?.value ?? '';
-      const [, name, port] = /^http:\/\/\$\((\w+)\):(\d+)$/.exec(url) ?? [];
-      const isOfPod = env.some(each => each.name === name && each.valueFrom?.fieldRef?.fieldPath === 'status.podIP');
-      need(isOfPod && Number(port) === listened[0], `other replicas can't reach it at ${url}`);
+      const url = variable(replicaUrl);
+      // Kubernetes expands only variables that are defined earlier in the list.
+      const earlier = env.slice(0, url && env.indexOf(url));
+      const host = url?.value?.replace(/\$\((\w+)\)/g, (_, used) => {
+        const field = earlier.find(({ name }) => name === used)?.valueFrom?.fieldRef?.fieldPath;
+        return field ? `<${field}>` : '?';
+      });
+      const service = `<metadata.name>.${serviceName}.<metadata.namespace>.svc`;
+      const reachable = serviceName === undefined ? 'http://<status.podIP>' : `https://${service}`;
+      need(host === `${reachable}:${listened[0]}`, `other replicas can't reach it at ${url?.value}`);
     }
     if (store.kind === 'sqlite') {
       const folder = store.path.replace(/^\.\/data\/.*/, '/app/data');

@@ -106,6 +106,27 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     expect(lint(manifests)).toEqual([]);
   });
 
+  it('the component replicas-tls gives each replica a host name and mounts the web configuration', () => {
+    const folder = newFolder();
+    symlinkSync(resolve('.'), join(folder, 'delivery-watch'));
+    const overlay = {
+      namespace: 'monitoring',
+      resources: ['delivery-watch/deploy/kubernetes/overlays/replicas'],
+      components: ['delivery-watch/deploy/kubernetes/replicas-tls'],
+      replicas: [{ name: 'delivery-watch-replicas', count: 2 }],
+    };
+    writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(overlay));
+    const manifests = build(folder);
+    expect(names(manifests)).toContain('StatefulSet delivery-watch-replicas');
+    expect(names(manifests)).not.toContain('Deployment delivery-watch-replicas');
+    expect(manifests.map(againstSchema).filter(Boolean)).toEqual([]);
+    expect(lint(manifests)).toEqual([]);
+    const text = JSON.stringify(manifests);
+    expect(text).toContain('{"name":"NODE_EXTRA_CA_CERTS","value":"/run/secrets/delivery-watch-web/ca.crt"}');
+    expect(text).toContain('"serverName":"delivery-watch-replicas-0.delivery-watch-replicas.monitoring.svc"');
+    expect(text).toContain('"clusterIP":"None"');
+  });
+
   it('the rules for your alerts in docs/kubernetes.md replace the rules of the overlay', () => {
     const page = readFileSync('docs/kubernetes.md', 'utf8');
     const [, example = ''] = /^```yaml\n(namespace: .*?)^```/ms.exec(page) ?? [];
