@@ -6,7 +6,7 @@ import { memoryOf, startAgent, startEmulator } from './processes.ts';
 import type { Stalls } from './stalls.ts';
 
 const ACCOUNTS = 1000;
-/** Faults, each with its number of accounts. The first accounts are faulty, all others are healthy. */
+/** Faults, each with the number of accounts that have it. The first accounts are faulty, all others are healthy. */
 const FAULTS: readonly {
   readonly what: string;
   readonly count: number;

@@ -1,6 +1,6 @@
 /**
- * Runs the emulator in a separate process. Its argument contains the options as JSON. Sends the address to its parent, and
- * exits when the parent exits.
+ * Runs the emulator in a separate process. Its argument contains the options as JSON. Sends its URL and tokens to its parent,
+ * and exits when the parent exits.
  */
 import { startEmulator } from '../src/emulator/server.ts';
 

@@ -14,7 +14,7 @@ async function bareStart(): Promise<number> {
   return performance.now() - began;
 }
 
-/** Measures the time from the start of the process to the end of its first response to GET /metrics. */
+/** Measures wall-clock and processor time (ms) from the start of the process to the end of its first GET /metrics. */
 async function start(config: object, env: Readonly<Record<string, string>>) {
   const began = performance.now();
   const agent = await startAgent(config, env);

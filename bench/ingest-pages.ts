@@ -1,4 +1,4 @@
-/** Prepared pages of an event log, for `ingest.ts` and its server. */
+/** Number of prepared pages of an event log, and of events per page, for `ingest.ts` and its server. */
 export const PAGES = 200;
 export const ROWS = 1000;
 export const START = 1_700_000_000_000;

@@ -106,7 +106,7 @@ async function throughEverything(url: string): Promise<{ ms: number; longest: nu
   }
 }
 
-/** Measures a backlog of the event log, from bytes to committed counters. */
+/** Measures the ingestion of an event log backlog, from bytes to committed counters. */
 export async function run(): Promise<string> {
   const runs: Awaited<ReturnType<typeof inMemory>>[] = [];
   const whole: Awaited<ReturnType<typeof throughEverything>>[] = [];

@@ -9,7 +9,7 @@ const MIB = 1024 * 1024;
 /** Number of dead letters in `/bodies`. */
 const ENTRIES = 200;
 
-/** Creates two lists of `count` keys with different waitlists. */
+/** Creates two lists of `count` keys with different waitlist sizes. */
 const lists = (count: number) =>
   [1, 2].map(factor =>
     Buffer.from(

@@ -52,7 +52,7 @@ export function machine(): string {
   return `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.version}, load average ${load} at the start`;
 }
 
-/** Formats a Markdown table with all columns except the first aligned right. */
+/** Formats a Markdown table. All columns except the first are right-aligned. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>
     Math.max(...[title, ...rows.map(row => row[column] ?? '')].map(cell => cell.length)),

@@ -49,7 +49,7 @@ function agentOf(emulator: Emulator, count: number, store: object, env: Readonly
   return startAgent({ store, accounts }, { ...tokens, ...env });
 }
 
-/** Measures the resources that an agent and its database use per minute while the service is idle. */
+/** Measures the resources that an agent and its database use per minute and account while the service is idle. */
 async function idle(agent: Agent, count: number, postgres?: Postgres) {
   await allUp([agent], count);
   const before = postgres && (await postgresUse(postgres));
@@ -62,7 +62,7 @@ async function idle(agent: Agent, count: number, postgres?: Postgres) {
   return { own, database: perMinute('processor'), wal: perMinute('wal'), memory: memoryOf(agent.pid, 'VmRSS') };
 }
 
-/** Waits until running replicas hold the leases of all accounts. */
+/** Waits until as many running replicas as `replicas` hold the leases of all accounts. */
 async function allHeld(postgres: Postgres, database: string, count: number, replicas: number) {
   const sql = `SELECT count(*)::int AS held, count(DISTINCT holder)::int AS holders
     FROM delivery_watch.leases JOIN delivery_watch.replicas ON holder = id

@@ -9,7 +9,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import * as writer from '../src/metrics/exposition.ts';
 import { ACCOUNTS, accountName, createChangingSource, families, samplesOf } from './series.ts';
 
-/** Stands in for the process metrics, which change with every scrape of the agent. */
+/** Stand-in for the process metrics, which change with every scrape of the agent. */
 const PROCESS = { name: 'process_cpu_seconds_total', type: 'counter', help: 'CPU time.', labels: [] } as const;
 
 function createExposition() {

@@ -22,7 +22,7 @@ interface Row {
 /** Reports progress on stderr, because the table is only printed at the end. */
 const say = (what: string) => process.stderr.write(`scrape: ${what}\n`);
 
-/** Number of turns. Each turn measures every row, so that temporary load affects all rows. */
+/** Number of turns. Each turn measures every row, so that temporary load affects all rows equally. */
 const TURNS = 4;
 /** Accept header of Prometheus 2.42 with native histograms. */
 const PROTOBUF =
@@ -88,7 +88,7 @@ async function measure(rows: readonly Row[]) {
   return results;
 }
 
-/** Compares GET /metrics with 100,000 series over loopback between this exporter and other servers. */
+/** Compares how fast this exporter and other servers respond to GET /metrics with 100,000 series, over loopback. */
 export async function run(): Promise<string> {
   const children: ChildProcess[] = [];
   try {

@@ -16,7 +16,7 @@ export interface Stalls {
   readonly rss: number;
 }
 
-/** Time without measurements after the start, for loading code and the first reads (s). */
+/** Time after the start without measurements, in which code is loaded and the first reads run (s). */
 const WARM_UP = 10;
 
 const used = () => {

@@ -8,7 +8,7 @@ import { memoryOf, startAgent, startEmulator } from './processes.ts';
 /** Duration of the measurement, with consecutive rounds (ms). `TURNS`: number of runs of each kind of agent. */
 const MEASURED = 6000;
 const TURNS = 3;
-/** Interval between rounds, shorter than a round takes. */
+/** Interval between rounds, shorter than a round, so that rounds run without a pause. */
 const EVERY = '10ms';
 
 const KINDS = {

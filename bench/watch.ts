@@ -15,7 +15,7 @@ const SPANS = [
 /** Share of delayed events and their maximum delay (ms). */
 const LATENESS = { none: [0, 0], '1 in 10, up to 5 s': [0.1, 5000], '1 in 10, up to 50 s': [0.1, 50_000] } as const;
 
-/** Returns requests and bytes per day to read the log, for each period. */
+/** Returns how many requests and bytes reading the log takes per day, for each period. */
 async function days(logLateShare: number, logLateMs: number) {
   return withClosing(async closing => {
     let time = 0;
@@ -62,7 +62,7 @@ async function days(logLateShare: number, logLateMs: number) {
   });
 }
 
-/** Measures the cost of a busy log with a simulated clock: three hours pass in seconds. */
+/** Measures the cost of reading a busy log. A simulated clock makes three hours pass in seconds. */
 export async function run(): Promise<string> {
   const rows: string[][] = [];
   for (const [late, [share, most]] of Object.entries(LATENESS)) {

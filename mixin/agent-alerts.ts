@@ -44,8 +44,8 @@ export const agentAlerts: readonly AlertSpec[] = [
     set: 'core',
     severity: '{{ if eq $value 2.0 }}critical{{ else }}warning{{ end }}',
     labels: ['instance'],
-    // The value is 2 if an account that the instance had in the last hour has had no agent for two minutes, or if the alert
-    // already fires as critical; otherwise 1. If no instance is up, only DeliveryAgentDown fires.
+    // The value is 2 if an account that the instance monitored in the last hour has had no agent for two minutes, or if the
+    // alert already fires as critical; otherwise 1. If no instance is up, only DeliveryAgentDown fires.
     expr: `${byInstance('max', `1 + ${series(up)}\nor 2 + 0 * (last_over_time(${series(ownFamilies.up)}[1h]) unless ${onAccount()} last_over_time(${series(ownFamilies.up)}[2m]))\nor 2 * ALERTS{alertname="DeliveryInstanceDown", alertstate="firing", severity="critical"}`)}\nand on (cluster, namespace, job, instance) ${series(up, ofJob)} == 0\nand on (job) ${series(up, ofJob)} == 1`,
     for: '10m',
     keepFiringFor: '0s',

@@ -55,7 +55,7 @@ export const decidingRounds = collectors
   .flatMap(({ rounds, options }) => Object.keys(rounds(options.parse({}))))
   .filter(round => !auxiliaryRounds.includes(round));
 
-/** Returns a selector of the alert's account, for queries in templates. `more`: further matchers. */
+/** Returns a selector for a metric of the alert's account, for queries in templates. `more`: additional matchers. */
 export const ofItsAccount = (name: string, more = '') => `${name}{cluster=%q, namespace=%q, job=%q, account=%q${more}}`;
 
 /**

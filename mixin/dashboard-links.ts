@@ -19,7 +19,10 @@ const TITLES: Readonly<Record<Name, string>> = {
 
 const addressOf = (name: Name) => `${placeholder('grafana')}/d/${DASHBOARDS[name]}`;
 
-/** Returns a link to a dashboard for the account of a row or series. `account`: Grafana's variable for it. */
+/**
+ * Returns a link to a dashboard for the account of a row or series. `account`: Grafana variable that contains the account's
+ * name.
+ */
 function toDashboard(name: Name, account: string): PanelLink {
   return {
     title: `${TITLES[name]} of \${${account}}`,

@@ -5,7 +5,7 @@ import { alerts, SETS } from './rules.ts';
 
 const list = (items: readonly string[]) => items.map(item => `- ${item}`).join('\n');
 
-/** Returns docs/dashboards.md, which lists every panel, and the alerts that docs/core-alerts.md does not contain. */
+/** Returns the text of docs/dashboards.md, which lists every panel and the alerts that are not in docs/core-alerts.md. */
 export function dashboardsReference(): string {
   const linkOf = (name: string) => `[${name}](runbooks/${name}.md)`;
   const ofSets = Object.entries(SETS).flatMap(([set, about]) => {

@@ -62,7 +62,10 @@ const labelVariable = (name: string, label: string, query: string, text = 'All',
     .current({ selected: true, text: [text], value: [value] })
     .hide(VariableHide.DontHide);
 
-/** Returns a hidden constant with the base address of links. The dashboard's settings can change it; a page's URL cannot. */
+/**
+ * Returns a hidden constant variable that contains the base URL of links. It can be changed in the dashboard's settings, but
+ * not by the page's URL.
+ */
 function addressVariable(name: 'runbooks' | 'traces', label: string) {
   const address = placeholder(name);
   return withFields(new ConstantVariableBuilder(name).label(label).value(address), {
@@ -107,7 +110,7 @@ const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", acco
 /** For queries whose value is the time of an event: marks the event once instead of at every step. */
 const AT_VALUE = { useValueForTime: true };
 const annotations = [
-  // Only the start of a critical alert is marked. Too many marks would hide the lines, so some are off by default.
+  // Only the start of a critical alert is marked. Too many marks would hide the lines, so some annotations are off by default.
   annotation(
     'Critical alerts',
     'red',
@@ -197,7 +200,7 @@ function buildDashboard(name: keyof typeof DASHBOARDS): Dashboard {
 
 const names = Object.keys(DASHBOARDS) as (keyof typeof DASHBOARDS)[];
 
-/** All dashboards with placeholders, by file name, as JSON. */
+/** JSON of all dashboards, by file name. It contains placeholders. */
 export const dashboardsTemplate = JSON.stringify(
   Object.fromEntries(names.map(name => [`${name}.json`, buildDashboard(name)])),
 );

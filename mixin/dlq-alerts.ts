@@ -30,7 +30,10 @@ const settledSize = 'account:delivery_dlq:settled';
 const hourBefore = 'account:delivery_dlq:before';
 /** Age of the oldest entry (s). Absent while the queue cannot be read. */
 const age = 'account:delivery_dlq:oldest_age';
-/** Number of entries that left the queue within a week, by reason; the counter's value if it was reset or is less than a week old. */
+/**
+ * Number of entries that left the queue in the last week, by reason; the counter's value if it was reset or is less than a week
+ * old.
+ */
 const leftInWeek = 'account:delivery_dlq:left7d';
 
 /** Returns the value that a record had `ago`, or its last value within the day before that. */

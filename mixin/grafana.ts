@@ -36,6 +36,6 @@ export const formatOf = (unit: Unit, noValue?: string) => ({
   ...(noValue === undefined ? {} : { noValue }),
 });
 
-/** Returns builders of links that are not placed in the menu (the SDK's default). */
+/** Returns builders of links without the SDK's default placement, which is in the menu. */
 export const dashboardLinks = (links: readonly PanelLink[]): readonly Builder<DashboardLink>[] =>
   links.map(({ title, url }) => withFields(new DashboardLinkBuilder(title).url(url), { placement: undefined }));

@@ -55,7 +55,7 @@ const budgetAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryErrorBudgetFastBurn',
     set: 'core',
-    // Longer than for the alert on late messages, so that one notification resolves both.
+    // Longer than in the alert on late messages, so that both alerts are resolved in one notification.
     keepFiringFor: '20m',
     ...burnAlert('delivered', 'fast', FAILED),
     summary: '{{ $labels.account }} is burning its error budget fast: messages fail.',

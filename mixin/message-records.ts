@@ -20,7 +20,9 @@ const counting = 'account:delivery_counting:max';
 const behind = 'replica:delivery_behind:min5m';
 const steady = `min_over_time(${series(ownFamilies.counting)}[5m])`;
 
-/** Returns the increase of a counter since the sample a minute ago, or since the latest sample in the 15 minutes before. */
+/**
+ * Returns the increase of a counter since the sample a minute ago, or since the latest sample in the 15 minutes before that.
+ */
 const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
 const minutes = (perReplica: string) => highestOf(`${perReplica} unless ${behind}`);
 
@@ -29,7 +31,10 @@ export const finishedInMinute = 'account:delivery_ended:increase1m';
 /** Number of bad messages in each minute by objective: failed messages, or overdue ones, which may never end. */
 export const badInMinute = 'account:delivery_bad:increase1m';
 
-/** Increases per minute. Windows sum these records, so that no increase is lost, and series by destination are read only once. */
+/**
+ * Increases per minute. Windows are sums of these records, so no increase is lost, and series by destination are read only
+ * once.
+ */
 const minuteRecords: readonly RecordingRule[] = [
   {
     record: counting,
@@ -49,8 +54,9 @@ const minuteRecords: readonly RecordingRule[] = [
 ];
 
 /**
- * Sums a record over a window. The range is one second shorter, because Prometheus before version 3 includes the sample at the
- * start of a range, so that the sum would cover one minute too many.
+ * Sums a record over a window. The range is one second shorter: Prometheus before version 3 includes the sample at the start of
+ * a
+ * range, which would add a minute to the sum.
  */
 const sum = (record: string, window: Window) => `sum_over_time(${record}[${WINDOW_SECONDS[window] - 1}s])`;
 
@@ -131,8 +137,8 @@ function paceRecord(pace: Pace): RecordingRule {
 /** Name of the record with the number of messages that were delivered or failed in half an hour. */
 const ended = 'account:delivery_ended:increase30m';
 /**
- * Name of the record with the number of messages that became overdue in half an hour, if there were at least `MIN_BAD` and none
- * ended in that time. 0 if some ended or none is overdue now; otherwise absent.
+ * Name of the record with the number of messages that became overdue in half an hour, if there were at least `MIN_BAD` and no
+ * message ended in that time. 0 if a message ended or none is overdue now; otherwise absent.
  */
 export const stalled = 'account:delivery_stalled:increase30m';
 export const stalledKnown = `(${stalled} ${unlessPartial()})`;
@@ -154,10 +160,10 @@ export const messageRecords: readonly RecordingRule[] = [
   ...stalledRecords,
 ];
 
-/** Ratios over long windows, which change too slowly to be evaluated every minute. */
+/** Ratios over long windows. They change so slowly that they need not be evaluated every minute. */
 export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.map(ratioRecord);
 
-/** Records for alerts on error budgets and their texts. */
+/** Records for error-budget alerts and for the texts of these alerts. */
 export const burnRecords: readonly RecordingRule[] = [
   ...Object.values(BURNS).flat().map(burningRecord),
   paceRecord('fast'),

@@ -29,7 +29,7 @@ function metricsTable(families: readonly Family[]): string {
   return ['| family | type | labels | meaning |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-/** Returns docs/metrics.md, which describes every family, from the families of the exposition. */
+/** Returns the text of docs/metrics.md, which describes every metric family. */
 export function metricsReference(): string {
   const agent = agentFamilies.filter(({ name }) => name.startsWith('delivery_'));
   const ofCollector = (families: Readonly<Record<string, Family>>) =>

@@ -31,8 +31,9 @@ const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const NO_RULES = 'no message ended, or the rules are not loaded';
 
 /**
- * Returns the limits on bad messages for an objective: those of the strictest selected account, and those of the laxest if they
- * differ.
+ * Returns the limits on bad messages for an objective: those of the strictest selected account and, if they differ, those of
+ * the
+ * most lenient one.
  */
 const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
   const [sustainable, fast] = [
@@ -187,7 +188,7 @@ const limit = (name: string) => {
   return highestOf(chosen(family));
 };
 const SHARE_OF_LIMIT = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
-/** It is normal for a key to use its limit completely, so the bar has no thresholds. */
+/** It is normal that a key uses its entire limit, so the bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };
 
 const keys: readonly PanelSpec[] = [

@@ -162,7 +162,10 @@ export const mappingsOf = (words: Words): ValueMapping[] => [
   },
 ];
 
-/** Limits from which a number is orange and red. If `warning` is the higher one, low numbers are bad. `calm`: colour of good numbers. */
+/**
+ * Limits at which a number turns orange or red. If `warning` is the higher one, low numbers are bad. `calm`: colour of good
+ * numbers.
+ */
 export interface Thresholds {
   readonly warning: number | Placeholder;
   readonly critical: number | Placeholder;

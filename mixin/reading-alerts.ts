@@ -45,7 +45,7 @@ const staleRounds = listed(
   `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
 );
 
-/** Share of the configured daily requests that is left for reading in this UTC day. */
+/** Share of the configured daily requests that is left for reading on the current UTC day. */
 const budgetLeft = `(${lowestOf(`${latest(series(ownFamilies.budgetRemaining))} / ${latest(series(ownFamilies.budgetLimit))}`)} - ${REQUESTS_KEPT})`;
 /** Remaining share of the UTC day. */
 const dayLeft = '(1 - time() % 86400 / 86400)';

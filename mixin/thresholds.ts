@@ -11,7 +11,7 @@ export const WINDOW_SECONDS = {
 } as const;
 export type Window = keyof typeof WINDOW_SECONDS;
 
-/** Windows of message counts. `longEvery`: evaluation interval of long windows (minutes), which change slowly. */
+/** Windows of message counts. `longEvery`: evaluation interval (minutes) of the long windows, which change slowly. */
 export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['6h', '1d', '3d'], longEvery: 3 } as const;
 
 /**

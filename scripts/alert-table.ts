@@ -6,7 +6,7 @@ type Reasons = Readonly<Record<string, string>>;
 
 const HOUR_ONLY = 'Evaluates only the last hour and its last minutes, so it does not detect slower burns.';
 
-/** Differences between the conditions or times of built-in alerts and of the shipped alerts with the same name. */
+/** Differences between the conditions or durations of built-in alerts and those of the shipped alerts with the same name. */
 export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryBlind: 'If no collector can read, one alert without the label `collector` fires instead of three.',
   DeliveryCollectorStale: 'Also fires if only a filter fails.',
@@ -28,12 +28,12 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
     'Shown but not sent, because every replica would send it. The problem is shown once no replica has held the account for longer than the lease time, or its holder has reported nothing for two minutes.',
 };
 
-/** Reasons why built-in alerts have no shipped alert. */
+/** Reasons why built-in alerts have no shipped counterpart. */
 export const NOT_SHIPPED: Reasons = {
   DeliveryAutoCancelPaused: 'Not shipped, because a pause is an operator’s decision.',
 };
 
-/** Reasons why shipped alerts have no built-in alert. */
+/** Reasons why shipped alerts have no built-in counterpart. */
 export const NOT_BUILT_IN: Reasons = {
   DeliveryAgentDown: 'An agent cannot report its own absence: use a [heartbeat](notifiers.md#heartbeat).',
   DeliveryInstanceDown: 'As above. Other replicas report uncollected accounts.',
@@ -45,7 +45,7 @@ export const NOT_BUILT_IN: Reasons = {
   DeliveryParallelismNearlyUsed: 'The page shows the usage of each key; nightly batches may use all parallelism.',
 };
 
-/** Returns the times of a shipped alert (ms), with the same defaults as `mixin/rules.ts`. */
+/** Returns `for` and `keepFiringFor` of a shipped alert (ms), with the same defaults as `mixin/rules.ts`. */
 export const timesOf = (alert: (typeof shippedAlerts)[number]) => ({
   for: parseDuration(alert.for ?? '0s') ?? 0,
   keepFiringFor: parseDuration(alert.keepFiringFor ?? '15m') ?? 0,

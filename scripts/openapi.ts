@@ -27,7 +27,7 @@ import {
   Targets,
 } from './api-schemas.ts';
 
-/** Creates, from the schemas of the responses, the OpenAPI 3.1 description of all routes except pages and metrics. */
+/** Creates the OpenAPI 3.1 description of all routes except pages and metrics from the schemas of their responses. */
 
 /** Named schemas of the document. */
 const COMPONENTS = {

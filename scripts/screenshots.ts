@@ -14,7 +14,7 @@ import { withClosing } from '../src/kit/closing.ts';
 interface World {
   readonly speed: number;
   readonly accounts: Readonly<Record<string, string>>;
-  /** Time until the pictures are taken, by the system clock (ms). */
+  /** Real time from the agent's start until the pictures are taken (ms). */
   readonly after: number;
   readonly pictures: readonly Picture[];
 }

@@ -98,7 +98,7 @@ export function createAccountClient(
     /** Returns the result of the last conclusive token check, possibly by an earlier process; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
-    /** Returns the minimum clock skew (ms) between this machine and the service; undefined if unknown. */
+    /** Returns the largest proven clock skew relative to the service in the last minutes (ms); undefined if unknown. */
     clockSkew: serviceClock.skew,
     spent: meter.spent,
   };

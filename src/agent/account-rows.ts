@@ -77,7 +77,7 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     }
   }
 
-  /** Returns a key for state that must be saved as soon as it changes: a process in a crash loop never reaches a periodic save. */
+  /** Returns a fingerprint of state that must be saved at once: a process in a crash loop never reaches a periodic save. */
   function turn(): string {
     const rounds = states.flatMap(state => Object.values(state.freshness()));
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);

@@ -74,7 +74,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   closing.add('core', core.close);
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
-  /** Reloads the configuration. If it is invalid, returns the errors and keeps the current one. Never rejects. */
+  /** Reloads the configuration. If the new one is invalid, returns the errors and keeps the current one. Never rejects. */
   async function reload(): Promise<ReloadResult> {
     if (!reloading) return { faults: [{ file: loaded.file, message: 'the agent is starting' }] };
     const result = await reloading.reload();

@@ -83,7 +83,7 @@ export class Exporting {
     await Promise.all(Object.values(this.#loops).map(loop => loop.close()));
   }
 
-  /** Flushes all exports concurrently: several receivers may be unresponsive. */
+  /** Flushes and closes all exports concurrently: several receivers may be unresponsive. */
   async close(): Promise<void> {
     await Promise.all([this.current.traces.close(), this.current.push.close()]);
   }

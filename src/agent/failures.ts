@@ -3,7 +3,7 @@ import type { AgentBase } from './parts.ts';
 
 export interface AccountFailure {
   readonly error: unknown;
-  /** First of the consecutive failures (ms since the Unix epoch). */
+  /** Time of the first of the consecutive failures (ms since the Unix epoch). */
   readonly since: number;
   readonly count: number;
   /** Time of the next attempt (monotonic clock). */

@@ -16,7 +16,7 @@ export async function createStoredKey(store: Pick<Store, 'scan' | 'create'>): Pr
   return readStoredKey(store);
 }
 
-/** Returns undefined if no agent has used the store yet. Rejects with StoreError. */
+/** Returns the stored key; undefined if no agent has used the store yet. Rejects with StoreError. */
 export async function readStoredKey(store: Pick<Store, 'scan'>): Promise<PeerKey | undefined> {
   const secret = await read(store, KEY);
   return secret === undefined ? undefined : createPeerKey(secret);

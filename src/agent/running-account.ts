@@ -20,7 +20,7 @@ export interface RunningDeps {
 
 /** Minimum delay of the first sample (ms). */
 const FIRST_SAMPLE = 5000;
-/** First samples are spread over this time per account (ms), so that a thousand accounts do not block the process. */
+/** Time per account over which first samples are spread (ms), so that a thousand accounts do not block the process. */
 const APART = 1000;
 
 /** An open account with its auto-cancel, alerts and history. */

@@ -117,7 +117,7 @@ export class Supervisor {
   }
 
   /**
-   * Switches to another configuration and returns the changes. `commit` may still reject it. If this rejects, nothing has
+   * Switches to another configuration and returns the changes. `commit` may still reject it. If `reload` rejects, nothing has
    * changed; accounts that fail to open are retried.
    */
   reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]> {
@@ -267,7 +267,7 @@ export class Supervisor {
     for (const name of new Set([...this.#closed.keys(), ...this.#failures.accounts])) {
       if (this.#wants(name, this.#prepared)) continue;
       this.#closed.delete(name);
-      // Keep the failure if no replica holds the account: its next delay is longer.
+      // Keep the failure if no replica holds the account, so that its next delay is longer.
       if (!desired.has(name) || this.#base.holding?.isElsewhere(name)) this.#failures.delete(name);
       if (!this.#running.has(name)) await this.alerting[desired.has(name) ? 'release' : 'remove'](name);
       this.#state = undefined;

@@ -39,8 +39,8 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
 }
 
 /**
- * Evaluates all rules and selects the most cautious match; undefined if none matches. `latest`: time for expiry; `now`: wall
- * clock (ms since the Unix epoch).
+ * Evaluates all rules and selects the most cautious match; undefined if none matches. `latest`: time that is compared with
+ * expiry times; `now`: wall clock (ms since the Unix epoch).
  */
 function evaluateSighting(
   sighting: CallbackSighting,

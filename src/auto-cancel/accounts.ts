@@ -147,7 +147,7 @@ function openAccount(
   return createAutoCancel(own, before);
 }
 
-/** Logs the first of equal errors, and repetitions at level debug: a store may be unavailable for hours. */
+/** Logs the first of identical consecutive errors, and repetitions at level debug: a store may be unavailable for hours. */
 function withErrorLog(log: Log, what: string, work: Body): Body {
   let last: string | undefined;
   return async signal => {

@@ -9,9 +9,9 @@ import type { Journal } from './journal.ts';
 
 /** Key of the row that pauses auto-cancel. The transaction of every intent compares its value. */
 export const BRAKE = 'auto-cancel/brake';
-/** Prefix of the audit rows, one per pause or resume. They are never deleted. */
+/** Key prefix of the audit rows, one per pause or resume. They are never deleted. */
 const STOPS = 'auto-cancel-stops/';
-/** How long after the intent a cancel may be sent (ms). */
+/** Maximum time between an intent and the sending of its cancel (ms). */
 export const SEND_WITHIN = 30_000;
 
 /** Key of the row that an account has while a cancel request may be in flight. */
@@ -77,7 +77,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   let pause: Pause | undefined;
   let last: string | undefined;
   let reads = 0;
-  /** Number of the read that `value` comes from. Overlapping reads may end in any order. */
+  /** Number of the newest read that has completed. Overlapping reads may end in any order. */
   let newest = 0;
   /** Value of the brake when a journal last contained every pause and resume. */
   const synchronized = new WeakMap<Journal, string | undefined>();
@@ -176,7 +176,7 @@ function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: numb
 export interface PauseDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called once if requests are in flight. */
+  /** Called once if requests are or may be in flight. */
   waiting(requests: number): void;
 }
 

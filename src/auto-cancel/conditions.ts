@@ -6,7 +6,7 @@ import { createPattern, patternError } from './pattern.ts';
 
 const ALTERNATIVES = 'must name at least one of in, prefix, matches';
 
-/** Accepts one of several alternatives. */
+/** Returns the schema of a condition: at least one of `in`, `prefix` and `matches`. */
 function alternatives<T extends z.ZodType<string>>(text: T) {
   const list = z.array(text).min(1, { error: 'must not be empty' });
   return z
@@ -61,7 +61,7 @@ const valuesOf = (key: keyof Conditions, entry: DlqEntry) =>
 
 const MAX_SHOWN = 200;
 
-/** Keys that contain URLs. */
+/** Condition keys whose values are URLs. */
 const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl', 'failureCallbackUrl']);
 
 /** Formats text from the service without control characters and URL queries, which may contain secrets. */
@@ -76,7 +76,7 @@ function matchesOne({ in: list, prefix, matches }: Alternatives, value: string):
   return matches === undefined ? false : (matches.matches(value) ?? 'unknown');
 }
 
-/** Returns `unknown` without values, or if a value is too long to test and no other matches. */
+/** Whether any value matches; `unknown` if there are no values, or if none matches and one is too long to test. */
 function matchesAny(ways: Alternatives, values: readonly string[]): Tristate {
   if (values.length === 0) return 'unknown';
   const each = values.map(value => matchesOne(ways, value));

@@ -17,7 +17,7 @@ export interface ContextsDeps {
   walk(): WalkView;
   /** Whether the stop file exists or may exist. */
   isStopped(): boolean;
-  /** Returns firing or unknown alerts of the account, by name. */
+  /** Returns the account's alerts whose state is firing or unknown, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Returns the difference between the wall clock and the service's clock (ms); undefined if unknown. */
   clockSkew(): number | undefined;
@@ -29,7 +29,7 @@ export interface ContextsDeps {
 export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &
   Partial<Pick<CallbackContext, 'look' | 'isLate'>>;
 
-/** Start of the last walk that was decided on, and number of journal uses before it. */
+/** Start of the last walk that was decided on, and number of journal uses before that decision. */
 export interface LastRun {
   walkAt: number;
   usesBefore: number;
@@ -83,7 +83,7 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
   return {
     /** Returns the time for limits: monotonic, and never before the latest journal time. */
     elapsed,
-    /** Returns the time for expiry: the latest time of any clock. */
+    /** Returns the time for expiry checks: the latest time that the wall clock or the time for limits has shown. */
     latest(): number {
       elapsed();
       return latest;

@@ -34,7 +34,7 @@ export function createDecider(deps: DecideDeps) {
   const { stamp, elapsed, latest } = contexts.time;
   const turns = createYielder();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
-  /** When each action was last tried without an attempt (monotonic time). */
+  /** When each action was last processed without making an attempt (monotonic time). */
   let tried = new Map<string, number>();
 
   /** Calls `work` for each item and yields to the event loop between items. */
@@ -169,7 +169,7 @@ export function createDecider(deps: DecideDeps) {
     await checkCancelBreakers();
   }
 
-  /** Acts on due callbacks. `stale`: reason to skip all of them, if any. */
+  /** Acts on due callbacks. `stale`: reason to skip all of them; undefined if there is none. */
   async function actOn(
     due: readonly EvaluatedCallback[],
     stale: string | undefined,

@@ -66,7 +66,7 @@ export function createDecisionLog(deps: {
       const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
       log.warn(fields, 'auto-cancel data is stale or incomplete: cancels are suspended until a complete walk');
     },
-    /** Drops the decisions about other actions. */
+    /** Drops the decisions about actions that are not in the set. */
     retainOnly(actions: ReadonlySet<string>): void {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);
     },

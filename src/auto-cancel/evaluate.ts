@@ -12,7 +12,7 @@ export interface CallbackEvidence {
   readonly sighting: CallbackSighting;
   /** Undefined if the row has no valid id. */
   readonly id: string | undefined;
-  /** Newest event of the message or its callback; undefined if unknown. */
+  /** Time of the newest event of the message or its callback; `none` if there is no event, undefined if unknown. */
   readonly lastEventAt: number | 'none' | undefined;
   readonly askedAt: number;
 }

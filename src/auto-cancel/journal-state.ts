@@ -59,9 +59,9 @@ export interface LimitUse {
   readonly isPlan: boolean;
 }
 
-/** Remainder of a pruned action. */
+/** What is kept of a pruned action. */
 export interface ClosedAction {
-  /** `planned` if it may still be cancelled. */
+  /** `planned` if another attempt is permitted. */
   readonly outcome: FinalOutcome;
   readonly attempts: number;
 }
@@ -82,7 +82,7 @@ export interface JournalState {
   /** Outcome of the last blind cancel of each id. */
   readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
   readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
-  /** Times of failed cancels since the breaker was reset. */
+  /** Times of failed cancels since the `errors` breaker was last reset. */
   readonly errors: number[];
   /** Whether each of the latest cancels came too late. */
   readonly races: boolean[];
@@ -135,7 +135,7 @@ const DAY = 24 * 3_600_000;
 /** Upper bound of the configurable `cooldown` and `recheckAfter` (ms). */
 const MAX_SPAN = 366 * DAY;
 
-/** Ends of pruned actions, shared because there may be thousands of actions. */
+/** Closed actions by outcome and number of attempts. Pruned actions share them, because there may be thousands. */
 const ends = new Map<string, ClosedAction>();
 function closedAs(outcome: FinalOutcome, attempts: number): ClosedAction {
   const key = `${outcome} ${attempts}`;

@@ -18,7 +18,7 @@ export interface StoredLines {
   readonly account: string;
   /** Upper bound of the lines' times (ms since the Unix epoch). */
   readonly lastAt: number;
-  /** Returns blocks, newest first; lines in a block are oldest first. Rejects with StoreError. */
+  /** Returns blocks of lines, newest block first; within a block, the oldest line is first. Rejects with StoreError. */
   blocks(): AsyncIterator<readonly JournalEntry[]>;
 }
 

@@ -44,7 +44,7 @@ function annotationsOf(target: JournalTarget) {
   );
 }
 
-/** Returns undefined if the line has no notice. */
+/** Returns the notice of a journal line and its rule; undefined if the line has no notice. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
   if (!isNotified(entry)) return undefined;
   const { rule, action, at, target } = entry;

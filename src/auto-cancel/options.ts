@@ -111,7 +111,7 @@ const detectionShape = z.strictObject({
   stuckWhen: stuckWhen.prefault({}).describe('When a callback is stuck: all conditions must hold.'),
 });
 
-/** Requires the minimum time for the kind of evidence and rejects the other one. */
+/** Requires the minimum time for this kind of evidence and rejects the one for the other kind. */
 function checkEvidence(
   { evidence, stuckWhen }: Pick<z.output<typeof detectionShape>, 'evidence' | 'stuckWhen'>,
   context: z.RefinementCtx,

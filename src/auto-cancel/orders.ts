@@ -99,7 +99,7 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
     else log.warn({ ...order, order: id, why: refusal }, 'operator command refused');
   }
 
-  /** `account`: undefined if this process does not hold its lease. */
+  /** Executes, deletes or ignores an order. `account`: undefined if this process does not hold its lease. */
   async function processOrder(key: string, order: Order | undefined, account: OrderAccount | undefined): Promise<void> {
     if (order && account) {
       await execute(order, key.slice(ORDERS.length), account);

@@ -1,9 +1,9 @@
 import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js';
 import { memoize } from '../kit/memo.ts';
 
-/** Maximum length of a tested text. */
+/** Maximum length of a tested text (characters). */
 const MAX_TEXT = 8192;
-/** Maximum total length of cached texts. */
+/** Maximum total length of cached texts (characters). */
 const MAX_CACHED = 2 ** 22;
 
 /** Returns why a pattern is invalid, or undefined. Does not quote the pattern. */
@@ -23,7 +23,7 @@ export function createPattern(pattern: string) {
   const expression = RE2JS.compile(pattern, RE2JS.DOTALL);
   const cached = memoize(text => expression.matches(text), MAX_CACHED);
   return {
-    /** Returns undefined if the text is too long. */
+    /** Returns whether the text matches; undefined if it is too long. */
     matches: (text: string): boolean | undefined => (text.length > MAX_TEXT ? undefined : cached(text)),
     toString: (): string => pattern,
     toJSON: (): string => pattern,

@@ -15,7 +15,7 @@ export interface SettleDeps {
   stamp(): number;
 }
 
-/** Delays of the read-backs after a response (ms). Later ones follow complete walks. */
+/** Delays of the read-backs after a response (ms). Later read-backs follow complete walks. */
 const READ_BACK_DELAYS = [0, 5_000, 15_000, 60_000];
 const WITHOUT_WALKS = 3_600_000;
 const READ_BACK_RETRY = 60_000;

@@ -38,7 +38,7 @@ export function waitOf(
   walkAt: number,
   now: number,
 ): Wait | undefined {
-  // The grace ends with the first walk that starts after it.
+  // The grace period ends with the first walk that starts at `graceUntil` or later.
   const needsGrace = rule.grace > 0 && own?.approvalUntil === undefined;
   if (needsGrace && (own?.graceUntil === undefined || walkAt < own.graceUntil)) return 'grace';
   return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
@@ -66,8 +66,8 @@ const isInconclusive = ({ finding, silence }: EvaluatedCallback) =>
   lacksEvents(finding) && silence?.lastEventAt !== 'none';
 
 /**
- * Returns waits that must end without a cancel, with the reason. `evaluated`: all matching callbacks of the walk. `now`:
- * time for expiry (ms since the Unix epoch).
+ * Returns waits that must end without a cancel, with the reason. `evaluated`: all matching callbacks of the walk. `now`: time
+ * that is compared with expiry times (ms since the Unix epoch).
  */
 export function clearedWaits(
   evaluated: readonly EvaluatedCallback[],

@@ -1,7 +1,7 @@
 /** Seed of the emulator, chosen so that messages wait from the first minute on. */
 export const DEMO_SEED = 3;
 
-/** Speeds at which the problem of a scenario appears within two minutes; default 1. */
+/** Speed by scenario at which its problem appears within two minutes; default 1. */
 const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['neglected', 60],
   ['dlq-growth', 60],
@@ -110,7 +110,7 @@ export const hungWorkflows = (limits: { readonly perRun: number; readonly perHou
   cooldown: { perUrl: '0s' },
 });
 
-/** Returns settings that find stuck callbacks after some hours. Nothing is cancelled. */
+/** Returns settings that detect callbacks that have been stuck for hours. Nothing is cancelled. */
 function stuckCallback(speed: number) {
   const { collect, staleness, alerts } = usual(speed);
   return {
@@ -132,7 +132,7 @@ function stuckCallback(speed: number) {
   };
 }
 
-/** Returns the demo's settings, without server, log, store, address and token. */
+/** Returns the demo's settings, except server, log, store, base URL and token. */
 export function demoSettings(scenario: string, speed: number) {
   if (scenario === 'stuck-callback') return { account: ACCOUNT, config: stuckCallback(speed) };
   const reports = { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *' };

@@ -19,7 +19,7 @@ import { addEntries, commandWords, startReceiver } from './rehearsal.ts';
 import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from './rehearsal-config.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** Length of the event log that the agent reads at startup (ms), to find messages in flight. */
+/** Time range of the event log that the agent reads at startup to find messages in flight (ms). */
 const BACKFILL = 3_600_000;
 
 /** Default speed of a rehearsal: two days pass in about three minutes. */
@@ -41,7 +41,7 @@ interface Options {
   readonly listen: string;
 }
 
-/** Returns the emulator's options for a rehearsal. Without a scenario, it has no workload. */
+/** Returns the emulator's options for a rehearsal. Without a scenario, the emulator has no workload. */
 function rehearsalService({ config }: LoadedConfig, scenario: string | undefined) {
   const retention = dlqRetention(config);
   const quiet = { workload: false, history: 0, dlqEntries: 0, logRetention: retention };

@@ -61,7 +61,7 @@ async function printList<Row>(
   const format = json ? 'json' : ids ? 'ids' : 'table';
   const width = wide ? undefined : lineWidth(stdout.columns, process.env.COLUMNS);
   const print = createPrinter(name, { format, width, withAccount: loaded.config.accounts.length > 1 }, stdout);
-  // Rows on the same terminal show the progress already.
+  // Rows printed on the same terminal already show the progress.
   const hasProgress = !(all && stdout.isTTY);
   let count = 0;
   const onPage = (rows: number) => {

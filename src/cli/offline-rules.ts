@@ -46,7 +46,7 @@ function readRows({ snapshots, error }: RuleCase): DlqEntry[][] {
   );
 }
 
-/** Returns the time of the newest event up to `at` of the entry's message or callback; undefined if the log is not read. */
+/** Returns the time of the newest event (up to `at`) of the entry's message or callback; undefined if the log is not read. */
 function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: DlqEntry, at: number) {
   if (!events) return undefined;
   const times = events

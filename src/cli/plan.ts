@@ -92,7 +92,7 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pa
   };
 }
 
-/** Measures the cost of a configuration by the second run of each round, which finds no new data. Stores nothing. */
+/** Measures the cost of a configuration from the second run of each round, which finds no new data. Stores nothing. */
 export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal) {
   return withClosing(async closing => {
     const accounts = await openInMemory(loaded, deps, closing);

@@ -94,7 +94,7 @@ export function report(line: string): void {
   process.stderr.write(`${printable(line)}\n`);
 }
 
-/** Shortest wait for the budget that is reported (ms). */
+/** Minimum duration of a reported wait for the budget (ms). */
 const NOTICEABLE = 2000;
 
 /** Until `signal` is aborted, reports requests that wait for the budget. */

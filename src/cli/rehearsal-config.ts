@@ -18,7 +18,7 @@ export function dlqRetention({ accounts, autoCancel }: Config): number {
 /** Speed while rules act: a cancel must be sent within 30 s of its intent, which is half a second of real time. */
 export const ACTING_SPEED = 60;
 
-/** How long before a rule may act `ACTING_SPEED` starts, and how long it lasts (ms). */
+/** How long `ACTING_SPEED` starts before a rule may act, and how long it lasts (ms). */
 const [ACTING_BEFORE, ACTING_FOR] = [60_000, 6 * 3_600_000];
 
 /** Returns the periods at `ACTING_SPEED`, one per rule (ms since the start). */

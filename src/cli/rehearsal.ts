@@ -32,7 +32,7 @@ const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>
 const PLAIN: FailedRun = {
   url: 'https://rehearsal.example/',
   failureCallback: 'https://rehearsal.example/failed',
-  // With a higher number, a callback would count as stuck later.
+  // With more retries, a callback would take longer to count as stuck.
   maxRetries: 0,
   label: 'rehearsal',
   queueName: 'rehearsal',

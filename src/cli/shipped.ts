@@ -101,8 +101,8 @@ function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGr
 }
 
 /**
- * Returns the shipped rules for Prometheus 2.42 and newer. With `sets`, returns only their alerts and the recording rules
- * that are read.
+ * Returns the shipped rules for Prometheus 2.42 and newer. With `sets`, returns only their alerts and the recording rules that
+ * are used.
  */
 export function shippedRules(
   settings: Settings,
@@ -137,7 +137,7 @@ function removeRunbooks({ templating, panels }: Dashboard): void {
   }
 }
 
-/** Returns the dashboards by file name. Without an address of Grafana, links between them are relative. */
+/** Returns the dashboards by file name. Without a Grafana URL, links between them are relative. */
 export function shippedDashboards(
   { runbooks, grafana = '', ...settings }: Settings,
   template = readTemplate('dashboards.json'),

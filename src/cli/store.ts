@@ -10,7 +10,7 @@ import { commandGroup } from './option-values.ts';
 
 /** Key of a row that the target contains until the copy is complete. A target with this row may be overwritten. */
 const UNFINISHED = 'copy/unfinished';
-/** Approximate size of a commit (characters). */
+/** Approximate maximum size of a commit (characters). */
 const MAX_COMMIT = 2 ** 20;
 
 /** Acquires all leases. Rejects if an agent is running. */

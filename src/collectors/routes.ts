@@ -51,17 +51,17 @@ export const routesOption = z
     `Path patterns of routes, such as \`/users/:id\` or \`/files/*path\`: see docs/dead-letters.md. The first match is the route; without one it is \`${UNMATCHED}\`.`,
   );
 
-/** The route of an address is the first pattern that matches its path, or UNMATCHED. */
+/** The route of a URL is the first pattern that matches its path, or UNMATCHED. */
 export interface Routes {
   readonly patterns: readonly string[];
   of(url: string): string;
-  /** Like `of`, for the percent-encoded path of an address. */
+  /** Like `of`, for the percent-encoded path of a URL. */
   ofPath(path: string): string;
 }
 
 export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED, ofPath: () => UNMATCHED };
 
-/** Creates routes. Caches them by path, because the addresses of a walk repeat. */
+/** Creates routes. Caches them by path, because the URLs of a walk repeat. */
 export function createRoutes(patterns: readonly string[]): Routes {
   if (patterns.length === 0) return NO_ROUTES;
   const routes = patterns.map(pattern => ({ pattern, expression: compile(pattern) }));

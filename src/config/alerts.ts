@@ -175,7 +175,7 @@ function checkSilences({ alerts }: Config, now: number, declared: DeclaredNames,
   }
 }
 
-/** Warns of alerts that are never sent. Without `enabled`, notifiers serve auto-cancel, and rules `rules print`. */
+/** Warns if alerts are never sent. Without `enabled`, only auto-cancel uses notifiers and only `rules print` uses rules. */
 function checkDisabled({ alerts, autoCancel }: Config, report: Reporter): void {
   const isUnused = alerts.notifiers.some(({ name }) => !autoCancel.rules.some(({ notify }) => notify.includes(name)));
   if (alerts.enabled || !(isUnused || (alerts.rules.length > 0 && !report.isGiven(['alerts', 'enabled'])))) return;

@@ -7,7 +7,7 @@ import type { Config } from './schema.ts';
 
 type Accounts = Config['accounts'];
 
-/** Without this family, dashboards would show the agent as down. */
+/** Family that must not be excluded: without it, dashboards would show the agent as down. */
 const NEEDED = 'delivery_up';
 
 const NAMES: readonly string[] = [

@@ -85,7 +85,7 @@ export function secretsOf(config: Config): SecretUse[] {
   return uses;
 }
 
-/** Returns the proxies with their paths. Inherited proxies appear only once. */
+/** Returns the proxies and CA files, with the paths of their sections. Inherited ones appear only once. */
 function proxiesOf({ upstream, accounts }: Config) {
   return [
     { path: ['upstream'], ...upstream },
@@ -213,7 +213,7 @@ function normal(address: string): string {
   return `${url.protocol}//${url.host.replace(/\.(?=:|$)/, '')}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** Returns texts that are equal for the same secret. Never print them. */
+/** Returns texts of which settings with the same secret share at least one. Never print them. */
 function identities(setting: SecretSetting, env: Env | undefined): string[] {
   const value = (found: Secret | string | undefined) => {
     const text = (found instanceof Secret ? found.reveal() : found)?.trim();
@@ -319,7 +319,7 @@ const SECRET_KEYS: Path = [
 /** Matches `${NAME}`, also with a default, and a lone `$NAME`. */
 const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;
 
-/** Reports references to environment variables in text, which are never expanded. */
+/** Returns an error for each reference to an environment variable, because such references are never expanded. */
 export function expansions(value: unknown, path: Path = []): { readonly path: Path; readonly message: string }[] {
   if (typeof value === 'string') {
     const [, braced, bare] = VARIABLE.exec(value) ?? [];

@@ -53,7 +53,7 @@ function lineAt(text: string, offset: number) {
   };
 }
 
-/** Explains a key that continues on the next line, because of wrong indentation or a missing colon. */
+/** Explains why a key continues on the next line: wrong indentation or a missing colon. */
 function explainMultilineKey(text: string, at: number): YamlError {
   const { indent, next } = lineAt(text, at);
   if (next && next.indent > indent) {

@@ -3,7 +3,7 @@ interface Item {
   readonly run: () => void;
 }
 
-/** Runs actions in emulated time. Actions of the same millisecond run in the order in which they were added. */
+/** Runs actions in emulated time. Actions due in the same millisecond run in the order in which they were added. */
 export class Agenda {
   #now: number;
   /** Latest first. */

@@ -11,7 +11,7 @@ export function createEmulatedClock(clock: Clock, speed: number) {
   return {
     /** Speed of emulated time relative to real time; 0 freezes the clock. */
     speed,
-    /** Returns whole emulated milliseconds since the Unix epoch. Never decreases. */
+    /** Returns the emulated time (whole ms since the Unix epoch). It never decreases. */
     now(): number {
       latest = Math.max(latest, Math.floor(origin + (clock.now() - origin) * speed) + jumped);
       return latest;

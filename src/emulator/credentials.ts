@@ -4,7 +4,7 @@ const secret = () => randomBytes(18).toString('base64url');
 
 export class EmulatedCredentials {
   readonly accountId = randomUUID();
-  /** Credentials for the account-management API, which resets do not change. */
+  /** Credentials for the account-management API. Token resets do not change them. */
   readonly login: { readonly username: string; readonly password: string };
   token: string;
   readOnlyToken: string;

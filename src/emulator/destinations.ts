@@ -153,7 +153,7 @@ export const destinations: readonly Destination[] = [
   },
 ];
 
-/** Addresses of publishers (documentation ranges). */
+/** IP addresses of publishers, from ranges reserved for documentation. */
 export const CALLERS = ['192.0.2.10', '192.0.2.11', '198.51.100.7', '2001:db8::25'] as const;
 
 /** A failing workflow and the behaviour of its failure callback. */

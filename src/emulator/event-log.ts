@@ -68,7 +68,7 @@ export class LogView {
   readonly #seed: number;
   readonly #dialect: Dialect;
   readonly #latest: (now: number) => number;
-  /** A rule applies only to later events, because listed events stay listed. */
+  /** Each rule applies only to events after it was set, because listed events stay listed. */
   readonly #lateRules: (LateRule & { readonly after: number })[] = [];
   readonly #gaps: { readonly from: number; to: number }[] = [];
   #horizon = Number.NEGATIVE_INFINITY;
@@ -87,7 +87,7 @@ export class LogView {
     return this.#horizon;
   }
 
-  /** Returns a test for events up to `until(now)` that are not listed; undefined if all are. */
+  /** Returns a predicate that matches events up to `until(now)` that are not listed; undefined if all are listed. */
   unlisted(now: number): EventTest | undefined {
     const { lost } = this;
     const delayed = this.#delayed(this.until(now));
@@ -95,7 +95,7 @@ export class LogView {
     return delayed ? (event, time) => lost(time) || delayed(event, time) : (_, time) => lost(time);
   }
 
-  /** Returns a function that tells how often an event is listed; undefined if every event is listed once. */
+  /** Returns a function that returns how often an event is listed; undefined if every event is listed once. */
   get copies(): ((event: LoggedEvent, time: number) => number) | undefined {
     const { logDuplicates } = this.#dialect;
     if (logDuplicates === 0) return undefined;
@@ -103,7 +103,7 @@ export class LogView {
       fractionOf(this.#seed, `twice ${message.messageId} ${state} ${time}`) < logDuplicates ? 2 : 1;
   }
 
-  /** Returns a test for the times of lost events; undefined without gaps. */
+  /** Returns a predicate that matches the times of lost events; undefined if the log has no gaps. */
   get lost(): ((time: number) => boolean) | undefined {
     if (this.#gaps.length === 0) return undefined;
     return time => this.#gaps.some(({ from, to }) => time >= from && time < to);
@@ -130,7 +130,7 @@ export class LogView {
     this.#lateRules.push({ share, maxMs, after: this.#horizon });
   }
 
-  /** Returns a test for events delayed beyond `until`; undefined if none can be. */
+  /** Returns a predicate that matches events delayed beyond `until`; undefined if no event can be delayed. */
   #delayed(until: number): EventTest | undefined {
     const longest = Math.max(0, ...this.#lateRules.map(({ share, maxMs }) => (share > 0 ? maxMs : 0)));
     if (longest === 0) return undefined;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createRandom } from './random.ts';
 
-/** A fault in responses. Times are real milliseconds. */
+/** A fault in responses. Times are in milliseconds of real time. */
 export const FaultSeed = z.strictObject({
   endpoint: z
     .string()

@@ -8,7 +8,7 @@ interface Key {
   running: number;
   /** Number of slots that are in use without a delivery. */
   ghosts: number;
-  /** Number of deliveries that will still leak their slot. */
+  /** Number of further deliveries that will leak their slot. */
   leaksLeft: number;
   paused: boolean;
   /** Whether no delivery starts, for a reason that the key's fields do not show. */
@@ -36,7 +36,7 @@ export interface KeyDetail {
   readonly periodStart: number;
 }
 
-/** Time after which an unused key is not listed (ms), as observed by clients. */
+/** Time after which an unused key is no longer listed (ms), as observed by clients. */
 const IDLE_MS = 10 * 60_000;
 
 /** Returns the limits of a key. Called for every delivery, so it must not copy all fields. */

@@ -80,7 +80,7 @@ export function deadLetter(
   return { fields, callerIP, responseStatus, responseBody, run, messageAt: () => message };
 }
 
-/** Creates a dead letter that many positions share, to save memory. `lifetimeMs`: from creation to failure. */
+/** Creates a dead letter that many positions share, to save memory. `lifetimeMs`: time from creation to failure. */
 export function sharedDeadLetter(
   { fields, callerIP, responseStatus }: Pick<FailedMessage, 'fields' | 'callerIP' | 'responseStatus'>,
   seed: number,

@@ -81,8 +81,8 @@ function readCursor(cursor: string): ListPlace {
 }
 
 /**
- * Returns a test for rows that match all filters; undefined without filters. Values may be repeated or separated by commas.
- * `expand` may replace or reject them.
+ * Returns a predicate that matches rows that pass all filters; undefined if there are no filters. Values may be repeated or
+ * comma-separated. `expand` may replace or reject them.
  */
 export function matcher<T>(
   parameters: URLSearchParams,
@@ -107,7 +107,7 @@ export function matcher<T>(
 }
 
 /**
- * Returns a test for the wanted values. `way`: how the dialect compares values; undefined if it has no option for this filter.
+ * Returns a predicate that matches the wanted values. `way`: comparison that the dialect selects; undefined if there is none.
  */
 function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly string[]): (value: string) => boolean {
   if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
@@ -163,7 +163,7 @@ export function page<T extends object>(
   return { rows, cursor: cursorAt(rows[most - 1] as ListPlace) };
 }
 
-/** Extends the range to the row of the cursor, which may be repeated or have unlisted copies. */
+/** Extends the range to include the cursor's row, which may be repeated or have unlisted copies. */
 function withFirst({ after, ...range }: PageRequest['range']): TimelineRange {
   if (!after) return range;
   const before = range.order === 'earliestFirst' ? -1 : 1;

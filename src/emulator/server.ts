@@ -41,7 +41,7 @@ export interface EmulatorOptions {
   readonly workload?: boolean;
   /** Number of dead letters per account that predate the history; default 200. */
   readonly dlqEntries?: number;
-  /** Maximum number of events per account; default its share of a million, at least 5,000. */
+  /** Maximum number of events per account; default: an equal share of a million, at least 5,000. */
   readonly maxEvents?: number;
   /** Retention of events (ms); default six hours. */
   readonly logRetention?: number;

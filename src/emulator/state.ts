@@ -59,7 +59,7 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
-  /** Returns the number of requests by endpoint, such as `GET /v2/dlq`, or `other`. */
+  /** Returns the number of requests by endpoint: for example `GET /v2/dlq`, or `other`. */
   calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.calls);
   }
@@ -100,7 +100,7 @@ export class EmulatorState {
     return places.map(([entry, position]) => dlqRow(entry, position));
   }
 
-  /** Returns all events once, earliest first. */
+  /** Returns each event once, earliest first. */
   eventRows(): EventRow[] {
     const rows: EventRow[] = [];
     this.current().log.forEach((event, time) => {
@@ -143,7 +143,7 @@ export class EmulatorState {
     log.add(...eventFrom(row, this.#nextId(), now));
   }
 
-  /** Adds events in any order of time. Adding a million takes seconds. */
+  /** Adds events, which need not be in time order. Adding a million takes seconds. */
   addEvents(rows: Iterable<EventSeed>): void {
     const { now, log } = this.current();
     const shared = new Map();
@@ -174,7 +174,7 @@ export class EmulatorState {
     return position !== undefined && (dlq.remove(position) || workflows.remove(position));
   }
 
-  /** Publishes the message of a dead letter again and returns the new id. */
+  /** Removes a dead letter, publishes its message again and returns the new id. */
   republish([entry, position]: Place): string {
     this.removeDlqEntry(dlqIdOf(position));
     return this.#world.workload.publish(entry.fields);

@@ -11,7 +11,7 @@ export interface CancelCall {
 const MAX_CALLS = 1000;
 
 export class Tally {
-  /** Number of requests by endpoint, such as `GET /v2/dlq`, or `other`. */
+  /** Number of requests by endpoint: for example `GET /v2/dlq`, or `other`. */
   readonly calls = new Map<string, number>();
   /** Number of authenticated cancel requests by dlqId. */
   readonly cancels = new Map<string, number>();

@@ -54,7 +54,7 @@ export class RowTimeline<T extends object> {
     return { time, seq };
   }
 
-  /** Adds rows in any order of time, in O(n) plus sorting. */
+  /** Adds rows, which need not be in time order: O(n) plus sorting. */
   addAll(rows: readonly (readonly [time: number, value: T])[]): void {
     let latest = this.#times.at(-1) ?? Number.NEGATIVE_INFINITY;
     let inOrder = true;

@@ -27,8 +27,8 @@ export interface WorkloadParts {
 }
 
 /**
- * Maximum gap between reads of the state that is simulated (ms): simulating days would block the process. The retention of the
- * event log must not be longer.
+ * Maximum gap between reads of the state for which the workload is simulated (ms): simulating days would block the process. The
+ * retention of the event log must not be longer.
  */
 export const MAX_CATCH_UP_MS = 6 * 3_600_000;
 
@@ -90,7 +90,7 @@ export function createWorkload(parts: WorkloadParts) {
   }
 
   function planVisit(): void {
-    // Random intervals would leave an hour without a visit every other day.
+    // With random intervals, an hour would pass without a visit about every other day.
     agenda.at(agenda.now + (scenario.isTidy ? VISIT_EVERY_MS : random.exponential(VISIT_EVERY_MS)), visit);
   }
 

@@ -109,7 +109,7 @@ function fillPast(dlq: RowTimeline<FailedMessage>, seed: number, entries: number
   const recent = templates(false);
   const old = templates(true);
   for (let index = 0; index < entries; index++) {
-    // Ages fall with the cube of the index, so that rows are in time order.
+    // Ages decrease cubically with the index, so that rows are in time order.
     const age = (to - from) * (1 - (index + random.fraction()) / entries) ** 3;
     dlq.add(Math.min(to - 1, Math.floor(to - age)), random.pick(age > NEGLECTED_AFTER_MS ? old : recent));
   }

@@ -30,7 +30,7 @@ function valuesOf(values: unknown, length: number): number[] {
   });
 }
 
-/** Throws if the text does not come from `encodeChunk`. */
+/** Decodes a chunk. Throws if the text does not come from `encodeChunk`. */
 export function decodeChunk(text: string): Chunk {
   const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
   const { step, times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };

@@ -35,7 +35,7 @@ export const SAMPLE_EVERY = 60_000;
 const IN_MEMORY = 78 * 60_000;
 /** Number of samples recorded in an hour before each clean-up, so that a briefly wrong clock does not delete history. */
 const TIDY_EVERY = 10;
-/** Rows are shrunk to this share of the limit, because the current hour grows. */
+/** Share of the limit to which rows are shrunk, because the current hour still grows. */
 const FILLED = 0.9;
 /** Minimum change of wall time relative to monotonic time that counts as a step (ms). */
 const STEP = 5000;
@@ -91,7 +91,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   /** Whether the wall clock was set since the last recorded sample. */
   let isStepped = false;
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
-  /** Hour of the last clean-up, and its number of samples then. */
+  /** Hour of the last clean-up, and the number of samples that the hour had then. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {

@@ -4,7 +4,7 @@ const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\
 const SPECIAL = /[\\"\n]/;
 const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
-/** Returns `name{label="value"}` with the exposition's escapes, always one line. Omits undefined labels. */
+/** Returns `name{label="value"}`, escaped as in the exposition and always on one line. Omits undefined labels. */
 export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
   // Avoid intermediate lists: an overview of a thousand accounts needs a hundred thousand names.

@@ -12,7 +12,7 @@ export interface Bounds {
   readonly requestWithin: number;
   /** Idle time of a connection between requests, longer than most scrape intervals. */
   readonly keepAliveFor: number;
-  /** Maximum size of unread responses. Identical bodies count once, and two different bodies are always allowed. */
+  /** Maximum total size of unread responses (bytes). Identical bodies count once; two different bodies are always allowed. */
   readonly unreadBytes: number;
   /** Maximum number of unanswered requests per connection. */
   readonly pipelined: number;

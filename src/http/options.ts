@@ -37,7 +37,7 @@ const allowedHost = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Returns why the URL of a replica is invalid, or undefined. */
+/** Returns why the URL of a replica is invalid; undefined if it is valid. */
 export function replicaUrlError(text: string): string | undefined {
   const url = URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -131,7 +131,7 @@ export interface WebTls {
   readonly key: Secret;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
   readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** Names from OpenSSL; default: Node's list. */
+  /** OpenSSL names of the ciphers; default: the list of Node.js. */
   readonly ciphers: string | undefined;
   readonly curves: string | undefined;
   readonly prefersServerCiphers: boolean;
@@ -169,7 +169,7 @@ export interface WebConfig {
 /** Hosts that stand for all addresses of the machine. */
 export const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
-/** Whether a process can listen on only one of two addresses. */
+/** Whether two addresses conflict, so that a process can listen on only one of them. */
 export function isSamePort(one: string, other: string): boolean {
   const [a, b] = [parseListen(one), parseListen(other)];
   return (

@@ -6,7 +6,7 @@ import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
 import type { PasswordCheck } from './password-worker.ts';
 
-/** `full`: too many queued checks; `crowded`: too many of the same client. */
+/** `full`: too many queued checks; `crowded`: too many from the same client. */
 export type PasswordResult = 'right' | 'wrong' | 'full' | 'crowded';
 
 export interface Credentials {
@@ -43,8 +43,8 @@ interface Check extends PasswordCheck {
 }
 
 /**
- * Runs checks sequentially in a thread, alternating between clients. If the thread fails, its check is rejected and a later
- * one starts another thread.
+ * Runs checks sequentially in a thread, alternating between clients. If the thread fails, its check is rejected and the next
+ * check starts another thread.
  */
 class Checker {
   readonly #clock: Clock;

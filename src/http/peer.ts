@@ -69,7 +69,7 @@ async function read(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Requests JSON from an agent; undefined after a 404. Rejects without a valid response. `target`: path and query. */
+/** Requests JSON from an agent; undefined after a 404. Rejects if no valid response arrives. `target`: path and query. */
 async function getJson({ url, key, isLocal }: Peer, target: string, signal: AbortSignal): Promise<unknown> {
   const base = new URL(url);
   const get = base.protocol === 'https:' ? getSecure : getPlain;
@@ -88,7 +88,7 @@ async function getJson({ url, key, isLocal }: Peer, target: string, signal: Abor
   return JSON.parse(text);
 }
 
-/** Requests explanations from an agent; empty if it does not track the callback. Rejects without a valid response. */
+/** Requests explanations from an agent; empty if it does not track the callback. Rejects if no valid response arrives. */
 export async function requestPeer(
   { id, account, isSentOn, ...peer }: PeerRequest,
   signal: AbortSignal,
@@ -103,7 +103,7 @@ export async function requestPeer(
   return found;
 }
 
-/** Requests the report of an agent. Rejects without a valid response. */
+/** Requests the report of an agent. Rejects if no valid response arrives. */
 export async function reportOfPeer(peer: Peer, signal: AbortSignal): Promise<object> {
   const found = await getJson(peer, REPORT_PATH, signal);
   if (typeof found !== 'object' || found === null) throw new Error(`${peer.url} sent an invalid response`);

@@ -29,7 +29,7 @@ interface ReceiverSettings {
   readonly headers: Readonly<Record<string, HeaderSetting>>;
 }
 
-/** `variable`: the environment variable that overrides the configured address, if any. */
+/** Returns the URL for a signal. `variable`: the environment variable that overrides the configured address, if any. */
 export function otlpAddress(signal: OtlpSignal, endpoint: string, env: Env) {
   const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/${signal}`;
   const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`];

@@ -1,4 +1,4 @@
-/** Maximum wait (ms). Longer waits are capped. */
+/** Maximum wait that a `Retry-After` header can request (ms). Longer waits are capped. */
 const MAX_WAIT = 3_600_000;
 
 /** Parses a `Retry-After` header (seconds or a date) to ms. `now`: ms since the Unix epoch. */

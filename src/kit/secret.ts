@@ -6,7 +6,7 @@ export type Env = Readonly<Record<string, string | undefined>>;
 
 const REDACTED = '<secret>';
 
-/** Prints as `<secret>`; only `reveal()` returns the value. */
+/** A secret text that prints as `<secret>`; only `reveal()` returns the value. */
 export class Secret {
   readonly #value: string;
 

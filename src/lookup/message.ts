@@ -16,7 +16,7 @@ export interface Message {
   readonly callbackEvents: readonly DeliveryEvent[];
   /** Whether the service lists more events than were read. */
   readonly hasMore: boolean;
-  /** Undefined if the agent does not trace messages. A sampled-out message has no trace. */
+  /** Trace id; undefined if the agent does not trace messages. A message that is not sampled has no trace. */
   readonly traceId: string | undefined;
 }
 

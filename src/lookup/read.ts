@@ -54,7 +54,7 @@ export interface NewestOptions {
 export interface Newest<Row> extends Quality {
   /** The newest first. */
   readonly rows: readonly Row[];
-  /** Whether the service may list further wanted rows. */
+  /** Whether the service might have more matching rows. */
   readonly hasMore: boolean;
   /** Whether newer rows may be missing, because the service ignores the order and has more pages than `maxPages`. */
   readonly mayMissNewer: boolean;

@@ -4,7 +4,7 @@ import type { Family } from './family.ts';
 import { objectiveFamilies } from './objectives.ts';
 import { accountInfoFamily, ownFamilies } from './own.ts';
 
-/** Families about an account that alerts can refer to, except the collectors' families. */
+/** Account families that alerts can refer to, except those of the collectors. */
 export const accountFamilies: readonly Family[] = [
   ...Object.values(ownFamilies),
   ...Object.values(objectiveFamilies),

@@ -35,7 +35,7 @@ function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefi
   return silencedBy === undefined ? 'firing' : 'silenced';
 }
 
-/** Counts an account's alerts. Each of `rules` always has a series for each state. */
+/** Returns a source that counts an account's alerts. Each of `rules` always has a series for each state. */
 export function alertsSource(account: string, rules: readonly { name: string }[], current: () => Evaluated): Source {
   const samples = (): readonly Sample[] => {
     const { alerts: present, beyondCap } = current();

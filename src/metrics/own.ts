@@ -156,7 +156,7 @@ export interface AccountMeter {
   samples(): readonly [Family, readonly Sample[]][];
 }
 
-/** Returns labels that all accounts share, because each account has 60 such series. */
+/** Returns label objects that all accounts share, because each account has 60 such series. */
 export const knownRequests = (endpoints: readonly string[], outcomes: readonly string[]) => ({
   requests: endpoints.flatMap(endpoint => outcomes.map(outcome => ({ endpoint, outcome }))),
   bytes: endpoints.map(endpoint => ({ endpoint })),

@@ -20,7 +20,7 @@ export interface ProcessInfo {
   readonly endpoints: readonly string[];
 }
 
-/** `promtool check metrics` rejects gauges that end in _total. */
+/** Gauges that `promtool check metrics` rejects because their names end in _total. */
 const REFUSED = /^nodejs_active_.*_total$/;
 
 /** Properties of prom-client's metrics that its types omit. */

@@ -16,7 +16,7 @@ export const MAX_BAD_RATIO = 0.9;
 /** Limit for the share of attempts that lead to a retry. It applies only if there are more than `fewest` attempts. */
 export const RETRIES = { share: 0.25, fewest: 40 } as const;
 
-/** An increase over an earlier number must exceed `share` times that number, but at least `fewest` and at most `many`. */
+/** An increase must exceed `share` times the earlier number; this limit is at least `fewest` and at most `many`. */
 export interface Growth {
   readonly share: number;
   readonly fewest: number;
@@ -32,18 +32,18 @@ export const DLQ_BY_THE_HOUR: readonly Growth[] = [
 /** Limits for the queue's size (share of the plan's limit) and for the age of its oldest entry (share of the retention). */
 export const DLQ_FULL = 0.8;
 export const DLQ_EXPIRING = 0.8;
-/** Failed failure callbacks per successful one: more than a fifth of all finished callbacks. A few failures are normal. */
+/** Limit for failed failure callbacks per successful one: a fifth of all finished callbacks. A few failures are normal. */
 export const CALLBACKS_FAILED = 0.25;
 
 /**
- * Growth of a waitlist within an hour: the minimum of the last third exceeds the maximum of the first third, so that a burst that
- * drains again does not count. The shipped rule compares two hours.
+ * Growth of a waitlist within an hour: the minimum of the last third exceeds the maximum of the first third, so that a burst
+ * that drains again does not count. The shipped rule uses a two-hour window.
  */
 export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, many: 100 } satisfies Growth } as const;
 
-/** Requests in 15 minutes that got 429: more than `share`, and at least `fewest`. */
+/** Limits for requests that got 429 within 15 minutes: more than `share` of all requests, and at least `fewest`. */
 export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;
-/** Number of responses without a list in 15 minutes. One or two may come from an intermediary. */
+/** Minimum number of responses without a list in 15 minutes that is reported. One or two may come from an intermediary. */
 export const LISTS_MISSING = 3;
 /** Share of the day's requests reserved for auto-cancel, and share of the remaining day for which the other requests must suffice. */
 export const REQUESTS_KEPT = 0.1;

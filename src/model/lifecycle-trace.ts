@@ -43,7 +43,7 @@ export interface LifecycleTrace {
   readonly partial: readonly PartialReason[];
 }
 
-/** Traces of one account waiting for export. The rows are in the store; the queue counts them. */
+/** One account's traces that wait for export. Their rows are in the store; the queue counts them. */
 export interface TraceQueue {
   /** Sets the number of rows in the store at startup. */
   restore(count: number): void;

@@ -86,7 +86,7 @@ export interface DlqEntry {
   readonly labels: readonly string[];
   /** HTTP status of the last attempt; 0 if there was no response. */
   readonly responseStatus: number | undefined;
-  /** Hash of the last response's body, from which numbers, ids and quotations were removed. */
+  /** Hash of the last response's body without numbers, ids and quotations. */
   readonly errorClass?: string | undefined;
   readonly workflowRunId: string | undefined;
   readonly workflowUrl: string | undefined;
@@ -106,7 +106,7 @@ export interface FlowControlEntry {
   /** Limit and current number of parallel deliveries. */
   readonly parallelismLimit?: number | undefined;
   readonly parallelismInUse?: number | undefined;
-  /** Limit and number of deliveries started in the current period. */
+  /** Limit on deliveries started per period, and their number in the current period. */
   readonly rateLimit?: number | undefined;
   readonly rateUsed?: number | undefined;
   readonly ratePeriodSeconds?: number | undefined;

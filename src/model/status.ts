@@ -5,7 +5,7 @@ export interface RoundStatus {
   readonly every: number;
   /** Whether the last attempt that sent a request succeeded; undefined before the first. */
   readonly success?: boolean | undefined;
-  /** Whether that attempt read everything; undefined before the first. */
+  /** Whether the last attempt that sent a request read everything; undefined before the first. */
   readonly complete?: boolean | undefined;
   /** Whether rows were unreadable: the data is correct but incomplete. */
   readonly partial?: boolean | undefined;
@@ -13,7 +13,7 @@ export interface RoundStatus {
   /** Start of the last complete round. */
   readonly dataAt?: number | undefined;
   readonly consecutiveFailures: number;
-  /** Why the last run sent no request; undefined if it did. */
+  /** Why the last run sent no request; undefined if it sent one. */
   readonly idle?: Idle | undefined;
   /** Whether no round was complete for more than `staleness.markAfter` intervals. After a restart, an attempt must fail or be slow, too. */
   readonly stale: boolean;

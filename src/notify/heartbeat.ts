@@ -8,7 +8,7 @@ export type Health = { readonly isHealthy: true } | { readonly isHealthy: false;
 
 export interface HeartbeatDeps {
   readonly url: () => Promise<Secret>;
-  /** Undefined before the first read. Rejects if the agent itself is unhealthy. */
+  /** Returns the health of all accounts; undefined before the first read. Rejects if the agent itself is unhealthy. */
   readonly health: () => Promise<Health | undefined>;
   readonly get: (url: string, signal: AbortSignal) => Promise<{ readonly status: number }>;
   readonly notifications: Counter<'notifier' | 'outcome'>;

@@ -56,7 +56,7 @@ interface Line {
   readonly send: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Rows of a missing notifier. `notifier` is undefined if they only contain the times of notifications. */
+/** Rows of a missing notifier. `notifier` is undefined if the rows contain only times of notifications. */
 interface Unwanted {
   readonly notifier: string | undefined;
   readonly rows: readonly RowKey[];
@@ -168,7 +168,7 @@ export function createOutbox(deps: OutboxDeps) {
     for (const posted of before?.waiting ?? []) enqueue(line, posted);
   }
 
-  /** Rows that restored notifications replace. */
+  /** Rows replaced by restored notifications. */
   const taken = new Set<string>();
   const opened = new Set<string>();
 

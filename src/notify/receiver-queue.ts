@@ -24,7 +24,7 @@ export interface OutboxEntry extends RowKey {
   readonly group?: Group | undefined;
   /** Rows that the request replaces. They must be deleted before its own row. */
   readonly takes: readonly RowKey[];
-  /** Its own row; undefined once it is stored. */
+  /** Content of the request's own row; undefined once the row is stored. */
   readonly row?: string | undefined;
   /** Called when the request is stored, and when it is sent or dropped. */
   onSafe?(): void;
@@ -68,8 +68,8 @@ export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
 /**
- * Returns whether a rejected request is retried, as the receiver's key may be wrong. Groups are not retried, because they are
- * repeated anyway; other notices are dropped.
+ * Returns whether a rejected request is retried, because the rejection may be due to a wrong key. Groups are not retried,
+ * because they are repeated anyway; other notices are dropped.
  */
 const isRetried = ({ group, notices }: OutboxEntry) =>
   group === undefined && notices.every(({ status, lasts }) => status === 'firing' && lasts === undefined);

@@ -60,7 +60,7 @@ function createPackets(origin: Origin) {
   };
 }
 
-/** Returns the series' key. Empty and missing labels are equal. Lone surrogates become U+FFFD, as in the encoded request. */
+/** Returns the series' key. Empty and missing labels yield the same key. Lone surrogates become U+FFFD, as in the request. */
 const keyOf = ({ labels }: Family, sample: Sample) =>
   JSON.stringify(labels.map(label => sample.labels[label]?.toWellFormed() || null));
 
@@ -157,7 +157,7 @@ export async function* takeSnapshot(
   }
   const last = packets.take();
   if (last) yield last;
-  // A reload may interrupt the export at any yield. Then the next snapshot must contain the end markers again.
+  // A reload may interrupt the export at any yield. In that case, the next snapshot must contain the end markers again.
   pushed.clear();
   for (const [id, entry] of current) pushed.set(id, entry);
 }

@@ -10,7 +10,7 @@ import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-p
 /** File with the plan limits from the last reset, which the agent reads. */
 export interface PlanFile {
   readonly path: string;
-  /** Returns the unvalidated content; undefined if it does not exist. Rejects if it cannot be read. */
+  /** Returns the unvalidated content; undefined if the file does not exist. Rejects if it cannot be read. */
   read(): Promise<unknown>;
   write(record: RecordedAccount): Promise<void>;
 }

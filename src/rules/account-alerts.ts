@@ -100,7 +100,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
      * rejects: notices are sent even if the store fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
-      // Use no `await` if the lease is valid: a concurrent evaluation of the same state would repeat the notices.
+      // Do not `await` if the lease is valid: a concurrent evaluation of the same state would repeat the notices.
       const mayNotify = holds.has(account);
       if (mayNotify !== true && !(await mayNotify)) return;
       const next = withSilences(evaluated, current, silences);

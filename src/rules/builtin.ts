@@ -59,6 +59,6 @@ export function evaluateBuiltin(
   };
 }
 
-/** Whether an alert with these labels is about a subject without a result. Without `labels`: whether any alert is. */
+/** Whether an alert with these labels is about a subject without a result. Without `labels`: whether such a subject exists. */
 export const isAboutUnknown = ({ unknown }: BuiltinResult, labels?: Labels): boolean =>
   unknown.some(own => Object.entries(own).every(([name, value]) => (labels?.[name] ?? value) === value));

@@ -21,7 +21,7 @@ export interface AlertEvidence {
   series(selector: Selector): readonly Series[] | undefined;
   /** Whether `series` is incomplete, because rows or a selected filter could not be read. Default: false. */
   isPartial?(selector: Selector): boolean;
-  /** Returns the first values of the last `over` milliseconds by key, or undefined without a complete window. */
+  /** Returns each series' first value in the last `over` milliseconds, by key; undefined if the window is incomplete. */
   firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
 }
 

@@ -23,7 +23,7 @@ const ROUND_FAMILIES = new Set(
 
 const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => name));
 
-/** Whether this process has not completed a round, although there is something to read. */
+/** Whether this process has not completed this round yet, although there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
 
 /** Converts a sample to a series. Lone surrogates are replaced, as in the exposition. */

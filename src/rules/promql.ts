@@ -44,7 +44,7 @@ export function series<L extends string>(
   return `${name}${suffix}${texts.length === 0 ? '' : `{${texts.join(', ')}}`}`;
 }
 
-/** Returns the latest value of a gauge, even if some scrapes have failed: otherwise, each gap would restart every `for`. */
+/** Returns a gauge's latest value, even if some scrapes have failed: otherwise, each gap would restart the `for` duration. */
 export const latest = (selector: string, offset = '') => `last_over_time(${selector}[5m]${offset})`;
 
 const by = (labels: readonly string[], among: readonly string[] = ACCOUNT) =>
@@ -124,7 +124,7 @@ function expressionOf(condition: AlertCondition, { up, family }: Metrics): strin
       return `${highest(of, asIs, labels)} - ${before} >= ${condition.atLeast}`;
     }
     case 'age':
-      // Use the oldest time of all replicas: a replica that started without a store has first seen everything just now.
+      // Use the oldest time of all replicas: a replica that started without a store has only just seen everything.
       return `time() - ${lowest(of, asIs, labels)} > ${condition.above / 1000}`;
     case 'stale':
       return `${lowest(of, asIs, labels)} == 1`;

@@ -20,7 +20,7 @@ export type AlertState =
     }
   | { readonly phase: 'resolved'; readonly startsAt: number; readonly endsAt: number };
 
-/** Time for which a condition must hold before an alert fires, and be clear before it is resolved (ms). */
+/** Time for which a condition must hold before an alert fires, and not hold before the alert is resolved (ms). */
 export interface Durations {
   readonly for: number;
   readonly keepFiringFor: number;
@@ -47,7 +47,7 @@ function hold(heldFor: number, durations: Durations, { now, monotonic, heldFor: 
     : { phase: 'pending', heldFor: longest, seenAt: monotonic };
 }
 
-/** Returns the state after an evaluation, or undefined if inactive. An unknown result causes no transition. */
+/** Returns the state after an evaluation; undefined if the alert is inactive. An unknown result causes no transition. */
 export function advance(
   state: AlertState | undefined,
   durations: Durations,

@@ -24,7 +24,7 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly markAfter: number;
   /** End of the last complete round, or start of the first attempt if no round was complete. */
   readonly freshFrom: number;
-  /** Start of the attempts to complete another round. Not before the start of this process, unless attempts failed before. */
+  /** Start of the attempts to complete another round. Not before the start of this process, unless earlier attempts failed. */
   readonly tryingFrom: number;
   /** Expected time between complete rounds (ms): the interval, or the duration of the last complete round if longer. */
   readonly expectedEvery: number;
@@ -191,7 +191,7 @@ function statusOf(account: string, collectors: readonly CollectorStatus[]): Acco
   return { account, up: collectors.every(isUp), collectors };
 }
 
-/** Returns `status`, with the rounds of `before` that were not attempted since. The interval and `stale` are always current. */
+/** Returns `status`, with rounds of `before` that have not run since. The interval and `stale` are always current. */
 export function withEarlierRounds(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
   if (!before) return status;
   const last = new Map(

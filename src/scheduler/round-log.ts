@@ -16,7 +16,7 @@ const REPEAT_AFTER = 300_000;
 
 /** Logs a collector's rounds: each failure reason immediately and every five minutes, and the recovery once. */
 export function createRoundLog({ account, collector, log, clock, isStoreUnavailable }: RoundLogDeps) {
-  /** By round: time of each reason's last record (monotonic clock). */
+  /** Time when each reason was last logged (monotonic clock), by round. */
   const failing = new Map<string, Map<string, number>>();
   const failingFilters = new Map<string, { readonly reason: string; readonly at: number }>();
   return {

@@ -18,7 +18,7 @@ const SLEEP = 50;
 /** Share of a delayed sleep that counts towards the timeout. */
 const DELAYED_SHARE = 1 / 3;
 
-/** Resolves after `ms` of sleeps, or when the signal is aborted. */
+/** Sleeps for `ms`, or longer while the process is busy. Resolves early if the signal is aborted. */
 async function sleepAdaptively(ms: number, clock: StartOptions<unknown>['clock'], signal: AbortSignal): Promise<void> {
   try {
     for (let left = ms; left > 0; ) {

@@ -39,7 +39,7 @@ interface AgentDeps {
   readonly agentLog: AgentLog;
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
   readonly notifications: () => readonly NotificationCount[];
-  /** Start of a database outage (ms since the Unix epoch). */
+  /** Returns the start of a database outage (ms since the Unix epoch). */
   readonly databaseAway: (() => number | undefined) | undefined;
   readonly pushTrouble: () => AgentInput['pushTrouble'];
 }

@@ -137,7 +137,7 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
   };
 }
 
-/** Whether the owning rule finds the callback stuck. Its finding is the first. */
+/** Whether the owning rule finds the callback stuck. The owning rule's finding comes first. */
 const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
 
 /** Creates the view of auto-cancel, which has no accounts while auto-cancel is off. */

@@ -10,7 +10,7 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
   const unheld = new Map<string, number>();
   let seen: { readonly sharing: Sharing; readonly at: number } | undefined;
 
-  /** Returns the last renewal with the monotonic time of its first read, to extrapolate the database's clock. */
+  /** Returns the last renewal with the monotonic time at which it was first read, to extrapolate the database's clock. */
   function current() {
     const last = sharing();
     if (!last || seen?.sharing.at === last.at) return seen;

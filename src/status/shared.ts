@@ -17,7 +17,7 @@ import type { Served } from './served.ts';
 import { createStatusRows, type StatusRows, type StatusSources, statusChanges } from './status-row.ts';
 import { iso, isoTime } from './values.ts';
 
-/** Serves the accounts of all replicas that share the store. Loaded only if it is shared. */
+/** Serves the accounts of all replicas that share the store. Loaded only if the store is shared. */
 export type Shared = ReturnType<typeof createShared>;
 
 export type SharedViews = ReturnType<Shared['over']>;

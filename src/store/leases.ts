@@ -144,7 +144,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
       lease.lost = true;
       hasUnreportedLoss = true;
     }
-    // Stray leases come from a lost row, a takeover without a response, or a restored backup.
+    // Stray leases come from a removed replica row, a takeover whose response was lost, or a restored backup.
     const stray = [...leases].filter(([account, lease]) => lease.holder === self.id && !isOurs(account, lease));
     if (stray.length === 0) return;
     await query(sql.release, self.id, ...pairs(stray));

@@ -140,7 +140,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
      */
     query(use: StatementKind, sql: string, values: readonly unknown[] = []): Promise<readonly DatabaseRow[]> {
       if (closed) return Promise.reject(new StoreError('closed', subject));
-      // Except for leases, the server's timeout comes first, because its error is more precise.
+      // Except for leases, the server's timeout expires first, because its error is more precise.
       const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
       const result = limits[use](() => withClient(client => run(client, sql, values, timeout)));
       const ended = result.then(ignore, ignore).finally(() => running.delete(ended));

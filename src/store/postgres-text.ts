@@ -1,4 +1,4 @@
-/** PostgreSQL's text cannot contain NUL. Escaping NUL and \x01 to two characters each preserves order and prefixes. */
+/** PostgreSQL's text cannot contain NUL. Escaping NUL and \x01 as two characters each preserves order and prefixes. */
 const SPECIAL = /[\0\x01]/g;
 const ESCAPED = /\x01[\x01\x02]/g;
 

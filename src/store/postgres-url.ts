@@ -34,7 +34,7 @@ export function urlError(text: string): string | undefined {
   return undefined;
 }
 
-/** Returns a warning if the connection to another host is unencrypted or unauthenticated. */
+/** Returns a warning if a connection to another host is unencrypted or accepts any certificate; otherwise undefined. */
 export function urlWarning(text: string): string | undefined {
   const { hostname, searchParams } = new URL(text);
   const host = searchParams.get('host') ?? hostname;

@@ -28,7 +28,7 @@ const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 const GROUP_LIMIT = 2 ** 19;
 /** Pause between transactions per committing account, and its maximum (ms). Hundreds of transactions a second would block on the disk. */
 const [SPACING_PER_ACCOUNT, MAX_SPACING] = [0.1, 50];
-/** Minimum number of accounts at which commits are delayed. */
+/** Minimum number of committing accounts at which commits are delayed. */
 const MANY_ACCOUNTS = 20;
 
 interface Commit {

@@ -8,7 +8,7 @@ export interface Store {
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
   /** Returns the sizes of the values that `scan` would return (bytes), without reading the values. As current as `scan`. */
   sizes(account: string, prefix: string): Promise<ReadonlyMap<string, number>>;
-  /** Returns the value of a key in every account with such a row. */
+  /** Returns the value of a key for every account that has a row with this key. */
   valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
   /**
    * Writes all changes or none, durably; the last change of a key wins. Commits of an account are applied in order. A failed commit

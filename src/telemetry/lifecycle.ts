@@ -40,7 +40,7 @@ interface Waiting {
   readonly trace: LifecycleTrace;
 }
 
-/** Resolves to whether the receiver accepted the spans. */
+/** Sends spans and resolves to whether the receiver accepted them. */
 const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
   new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
 

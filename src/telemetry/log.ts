@@ -13,8 +13,8 @@ function toText(line: string): string {
 }
 
 /**
- * Maximum buffered characters: 10,000 lines about new dead letters have 3,500,000. Further lines are dropped, so a stalled log
- * reader does not stall the agent.
+ * Maximum number of characters to buffer; 10,000 lines about new dead letters have 3,500,000. Further lines are dropped, so
+ * that a stalled log reader does not stall the agent.
  */
 const MAX_BUFFERED = 4_000_000;
 
@@ -26,7 +26,7 @@ function activeSpan(): object {
 type LineOptions = Pick<LogOptions, 'level' | 'format'>;
 
 export interface ProcessLog extends Log {
-  /** Changes the options, also of child logs. */
+  /** Changes the options, including those of child logs. */
   use(options: LineOptions): void;
 }
 

@@ -12,7 +12,7 @@ import { disableTracing, type ProcessTracer } from './tracing.ts';
 
 export interface Traces {
   readonly id: string;
-  /** Returns undefined if messages are not traced. */
+  /** Returns the queue of an account's message traces; undefined if messages are not traced. */
   queue(account: string): TraceQueue | undefined;
   /** Body of the loop that exports message traces; undefined if messages are not traced. Never rejects. */
   readonly exportMessages: ((signal: AbortSignal) => Promise<void>) | undefined;
@@ -36,7 +36,7 @@ export interface TracesDeps {
   readonly log: Log;
   accounts(): readonly string[];
   readonly holding?: { held(account: string): boolean; isUnavailable(): boolean } | undefined;
-  /** By account. Queues outlive a reload. */
+  /** Queues by account. They outlive a reload. */
   readonly queues: Map<string, CountedQueue>;
 }
 

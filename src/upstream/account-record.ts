@@ -6,7 +6,7 @@ import type { AccountLimit, AccountRecord } from '../model/account.ts';
 /** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
 
-/** Maximum length of texts (characters), which appear in every scrape. */
+/** Maximum length of the record's texts (characters), because they appear in every scrape. */
 const MAX_TEXT_LENGTH = 64;
 
 /** Fields of the account record in the response of a token reset. Only this file contains its field names. */

@@ -65,7 +65,7 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 const MAX_KEY_BYTES = 1024 * 1024;
 
-/** Maximum number of rows in a page, as a multiple of the requested rows. A page with more is invalid. */
+/** Maximum number of rows in a page, as a multiple of the number requested. A page with more rows is invalid. */
 const MAX_EXCESS = 10;
 
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
@@ -95,8 +95,8 @@ class PageSize {
   }
 
   /**
-   * Reads one page; returns it with the number of requested rows. A page that is too large is requested again with half the
-   * rows, a rejected one with `SMALL_PAGE` rows.
+   * Reads one page; returns it with the number of requested rows. If a page is too large, it is requested again with half the
+   * rows; if the request is rejected, with `SMALL_PAGE` rows.
    */
   async read(get: (rows: number) => Promise<unknown>): Promise<{ readonly body: unknown; readonly requested: number }> {
     let accepted = this.#max;

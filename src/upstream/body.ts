@@ -17,7 +17,9 @@ const SMALL = 1024 * 1024;
 const MAX_VALUES = 1_000_000;
 /** Rows of a larger text are parsed in pieces of about this length (characters). */
 const PIECE = 64 * 1024;
-/** Maximum number of values in one piece (at least one row), and of values outside of pieces. Parsing takes at most 0.2 s. */
+/**
+ * Maximum number of values in one piece (at least one row), and of values outside of pieces. Parsing them takes at most 0.2 s.
+ */
 const MAX_PIECE_VALUES = 100_000;
 /** Maximum depth of nesting. JSON.parse is slow for deeper texts: 4 s for 32 MiB of brackets. */
 const MAX_DEPTH = 200;
@@ -40,7 +42,9 @@ export async function* bounded(
   }
 }
 
-/** Size of decompressed chunks (bytes). Each one waits for a turn of the event loop, so small chunks are slow if it is busy. */
+/**
+ * Size of decompressed chunks (bytes). Each waits for a turn of the event loop, so small chunks are slow if the loop is busy.
+ */
 const DECOMPRESSED_CHUNK = 128 * 1024;
 
 async function* decompressed(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
@@ -184,7 +188,7 @@ async function acquireSlot(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Reads the JSON value of a body with this Content-Encoding. Throws UpstreamError or the reason of `signal`. */
+/** Returns the JSON value of a body with this Content-Encoding. Throws UpstreamError or the reason of `signal`. */
 export async function readBody(
   packed: AsyncIterable<Buffer>,
   encoding: string,

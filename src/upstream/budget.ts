@@ -197,7 +197,7 @@ export function createBudget(
       const tooLong = longPause();
       if (tooLong) queue.refuseAll(tooLong);
     },
-    /** Returns the time until a waiting request may start, or the remainder of a pause (ms); else 0. */
+    /** Returns the time until a waiting request may start (ms). If none waits, returns the remainder of a pause, or 0. */
     wait(): number {
       refill();
       return queue.isEmpty() ? pauseLeft() : Math.max(0, untilNextToken());

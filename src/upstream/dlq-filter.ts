@@ -146,7 +146,7 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
       }
       return undefined;
     },
-    /** Whether every row was readable, has all fields of `match` and matches. True without rows. */
+    /** Whether every row was readable, has all fields of `match` and matches. True if there were no rows. */
     isProven: (): boolean => unread === 0 && checks.every(({ counts }) => counts.matches === total),
   };
 }
@@ -156,7 +156,9 @@ const IpAddress = z.union([z.ipv4(), z.ipv6()]);
 const LATEST = 8.64e15;
 const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
 
-/** Returns the requirement that a value violates, such as `must not be empty`; undefined if the service can accept it. */
+/**
+ * Returns the requirement that a value violates, such as `must not be empty`; undefined if the service can accept the value.
+ */
 export function filterValueError(parameter: DlqFilter, value: string | number): string | undefined {
   if (String(value).trim() === '') return 'must not be empty';
   if (isTime(parameter)) {

@@ -21,7 +21,7 @@ const QUOTATION = /"[^"]*"|`[^`]*`|(?<![\w\x80-\uffff-])'(?:[^']|'(?=[\w\x80-\uf
 /** Control characters that do not occur in text. */
 const BINARY = /[\0-\x08\x0e-\x1a]/;
 
-/** Replaces one or more adjacent variable parts. */
+/** Replacement for one or more adjacent variable parts. */
 const ANY = '#';
 
 const isVariable = (word: string) =>

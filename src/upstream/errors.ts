@@ -59,7 +59,7 @@ export const statusText = (status: number, serviceError: string | undefined) =>
 /** Extracts the service's explanation from a message that ends with `statusText`. */
 export const serviceErrorIn = (message: string): string | undefined => /: status \d{3}: (.+)$/.exec(message)?.[1];
 
-/** Returns undefined for success. Redirects are failures, because they are never followed. */
+/** Returns the failure reason of a status; undefined for success. Redirects are failures, because they are never followed. */
 export function reasonOfStatus(status: number): Reason | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (status < 400) return 'invalid_response';
@@ -71,7 +71,7 @@ export function reasonOfStatus(status: number): Reason | undefined {
   return status < 500 ? 'refused' : 'server';
 }
 
-/** Wait (ms) after a 429 that specifies none, and when the burst limit should already have been reset. */
+/** Wait after a 429 that specifies none, or if the specified reset of the burst limit is in the past (ms). */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');

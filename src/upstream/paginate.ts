@@ -13,7 +13,7 @@ export type CursorPage<Row> = Omit<ListPage<Row>, 'isLast'> & { readonly cursor:
 
 /** Maximum number of pages: two million DLQ entries or twenty million events. A longer list is assumed to be endless. */
 export const MAX_PAGES = 20_000;
-/** Maximum cursor length: cursors are part of a URL, and `CACHED_CURSORS` of them are cached. */
+/** Maximum cursor length (characters): cursors are part of a URL, and `CACHED_CURSORS` of them are cached. */
 const MAX_CURSOR_LENGTH = 4096;
 /** Number of recent cursors among which a repetition is detected. A longer cycle ends at `MAX_PAGES`. */
 const CACHED_CURSORS = 1000;

@@ -11,9 +11,9 @@ export interface Reply {
 
 /** Timeout of a request, including connecting (ms). */
 const TIMEOUT = 10_000;
-/** Maximum bytes of a response that are drained so that its connection can be reused. */
+/** Maximum number of bytes to drain from a response so that its connection can be reused. */
 const MAX_READ = 64 * 1024;
-/** Maximum characters kept of a response: enough for a receiver's error message. */
+/** Maximum number of characters of a response to keep: enough for a receiver's error message. */
 const MAX_KEPT = 1024;
 
 /** Returns the start of a body, even if reading it fails, because the status of the response is still valid. */

@@ -12,7 +12,7 @@ export { parseResetResponse, type ResetResponse } from './account-record.ts';
 export type { Addresses } from './send.ts';
 export { resetMark } from './token.ts';
 
-/** Maximum bytes of a response that are kept. A record has about 1,000. */
+/** Maximum number of bytes of a response to keep. A record has about 1,000. */
 export const MAX_RECORD_BYTES = 1024 * 1024;
 
 /** Outcome of a reset. Its errors reveal only the status of the response. */

@@ -25,7 +25,7 @@ export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>) {
   }
 
   return {
-    /** `before`, `after`: wall time of the request and of the response's headers (ms). */
+    /** Records the skew that a response proves. `before`, `after`: wall time of the request and the response headers (ms). */
     observe(date: unknown, before: number, after: number): void {
       const skew = provenSkew(date, before, after);
       if (skew === undefined) return;

@@ -47,7 +47,7 @@ export function fileToken(path: string): TokenSource {
   return Object.assign(read, { beingReplacedSince: () => beingReplacedSince(path) });
 }
 
-/** Throws an Error if the environment variable does not contain a token. */
+/** Creates a token source. Throws an Error if the environment variable does not contain a token. */
 export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   if ('file' in setting) return fileToken(setting.file);
   if ('literal' in setting) return fixedToken(setting.literal);

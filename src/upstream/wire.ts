@@ -95,7 +95,7 @@ function enteredAt(dlqId: string): number | undefined {
   return toMillis(/^(\d{12,14})-\d+$/.exec(dlqId)?.[1]);
 }
 
-/** A Map, because a plain object would also find inherited properties such as `constructor`. */
+/** A Map, because a lookup in a plain object would also find inherited properties such as `constructor`. */
 const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
   ['callback_inprogress', 'in_progress'],
   ['callback_in_progress', 'in_progress'],

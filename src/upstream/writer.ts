@@ -31,7 +31,7 @@ export interface WriterDeps extends Observing {
 const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
 const REQUEST = { endpoint: 'cancel', method: 'DELETE', template: TEMPLATE } as const;
 const WHAT = `${REQUEST.method} ${TEMPLATE}`;
-/** Maximum bytes of a response body that are drained so that its connection can be reused. */
+/** Maximum number of bytes to drain from a response body so that its connection can be reused. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 type Head = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];

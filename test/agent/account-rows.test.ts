@@ -73,7 +73,7 @@ it('an account immediately commits rows that must survive a crash loop, and comm
   expect(commits).toHaveLength(5);
 });
 
-it('a rejected commit of account rows fails no round, and the next save stores the rows', async () => {
+it('a rejected commit of account rows does not fail a round, and the next save stores the rows', async () => {
   const { store, upkeep, stored, succeed } = await setUp();
   store.isFull = true;
   await upkeep.afterRound();

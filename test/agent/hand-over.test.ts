@@ -226,7 +226,7 @@ it('releases accounts that fail to open and retries them with increasing delays 
   supervisor.start();
   await clock.advance(0);
   expect(running()).toEqual(names.filter(name => !damaged.has(name)));
-  // Each account was opened once: a failure does not cause another attempt for other accounts.
+  // The supervisor tried to open each account once: a failure does not cause another attempt for other accounts.
   expect(changes()).toHaveLength(8);
   expect(database.holders().has('n2')).toBe(false);
   const failures = () => log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields);

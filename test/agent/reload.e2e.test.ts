@@ -270,7 +270,7 @@ it('reports the line of a configuration error', async () => {
   expect(await agent.reload()).toEqual({ faults: [fault] });
 });
 
-it('reload requests during a reload share the next one, and reloads are rejected once the agent is stopping', async () => {
+it('reload requests during a reload share the next reload, and reloads are rejected once the agent is stopping', async () => {
   const { account, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   const running = agent.reload();

@@ -128,7 +128,7 @@ it('a replica saves all accounts at shutdown and then releases them', async () =
   await eventually(async () => expect(await shown(two)).toEqual([['a', 'b']]));
 });
 
-it('a replica sends no request for an account that moved to another replica while it was paused', async () => {
+it('a paused replica sends no request for an account that moved to another replica during the pause', async () => {
   const { database, time, calls, atNext, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'b']) database.place(name, 'one');
   let paused = 0;

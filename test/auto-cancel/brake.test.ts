@@ -293,7 +293,7 @@ describe('audit lines for pauses and resumes', () => {
   const steps = async (store: Store, account: string) =>
     (await readJournal(store, account)).flatMap(line => ('reason' in line ? [`${line.step} ${line.reason}`] : []));
 
-  it('audit lines of pauses and resumes are appended to every journal once, even if no agent was running', async () => {
+  it('audit lines of pauses and resumes are appended to every journal exactly once, even if no agent was running', async () => {
     const { store, clock, brakeOf, pause, resume } = setUp();
     for (const [n, order] of [ANN, BOB].entries()) {
       await pause({ ...order, reason: `p${n}` });
@@ -334,7 +334,7 @@ describe('audit lines for pauses and resumes', () => {
     expect([await steps(store, 'a'), await steps(store, 'b')]).toEqual([['paused incident'], ['paused incident']]);
   });
 
-  it('audit lines of pauses are appended once even if a commit failed after writing them', async () => {
+  it('audit lines of pauses are appended exactly once even if a commit failed after writing them', async () => {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
     const journal = await openJournal(store, 'a');

@@ -67,7 +67,7 @@ const ACCOUNT_REASONS = ACCOUNT_STAGES.flatMap(({ reasons }) => Object.keys(reas
 type Scene = Awaited<ReturnType<typeof createScene>>;
 
 /**
- * Checks the invariants before a request is sent. `reached`: number of requests by action that may have reached the
+ * Checks the invariants before a request is sent. `reached`: per action, the number of requests that may have reached the
  * service. `uses`: times of requests, unaffected by clock changes.
  */
 function check(scene: Scene, id: string, reached: Map<string, number>, uses: number[]): void {

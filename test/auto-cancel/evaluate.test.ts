@@ -81,7 +81,7 @@ describe('rules', () => {
     expect(JSON.stringify(finding)).not.toContain('canary');
   });
 
-  it('a time and its limit are shown with more units if they look equal', () => {
+  it('a time and its limit are shown with more units if they would otherwise look equal', () => {
     const { predicates } = evaluate(usual, seenFor(48.2));
     expect(predicates.find(({ name }) => name === 'stuckWhen.pastRetryWindow')).toMatchObject({
       holds: false,
@@ -134,7 +134,7 @@ describe('rules', () => {
     ['unknown: no_id', blind, seenFor(73, { callbackState: undefined }, { id: undefined })],
   ])('a rule evaluates the callback as %s', (expected, rule, seen) => expect(verdictOf(rule, seen)).toBe(expected));
 
-  it('a rule measures the time since the last event up to the event look-up', () => {
+  it('a rule measures the idle time from the last event to the event look-up', () => {
     const times = { lastEventAt: START + 48.5 * HOUR, askedAt: START + 48.6 * HOUR };
     expect(verdictOf(everything, seenFor(60, {}, times))).toBe('not_stuck: idle_for');
   });

@@ -193,7 +193,7 @@ it('a process that is paused after writing an intent does not send the cancel mo
 describe('spacing between cancels', () => {
   const SPACED = { limits: { perRun: 9, perHour: 99, perDay: 99, spacing: '1h' }, rules: [rule('jobs')] };
 
-  it('spacing applies between cancels from different walks and processes', async () => {
+  it('spacing also applies between cancels from different walks and processes', async () => {
     const scene = await warmScene(SPACED);
     const times: number[] = [];
     scene.onSend = () => times.push(scene.clock.now());

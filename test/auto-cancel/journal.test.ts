@@ -231,7 +231,7 @@ describe('journals', () => {
     });
   });
 
-  it('a journal is opened in blocks of a thousand lines and yields to the event loop in between', async () => {
+  it('opening a journal reads its lines in blocks of a thousand and yields to the event loop in between', async () => {
     const memory = createMemoryStore();
     const value = JSON.stringify(line('paused', 1));
     const keys = Array.from(

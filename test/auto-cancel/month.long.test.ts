@@ -115,7 +115,7 @@ function quietTimes(incidents: readonly Incident[], steps: readonly Step[], end:
   return quiet;
 }
 
-/** Maximum time from the first sighting of a stuck callback to its cancel. */
+/** Maximum time from the first sighting of a stuck callback to its cancel (ms). */
 const ENOUGH = 56 * HOUR;
 
 interface Simulation {

@@ -60,7 +60,7 @@ function setUp() {
 }
 
 describe('approvals', () => {
-  it('an approval by action id, its first characters or dlqId is executed by the holder of the account', async () => {
+  it('an approval by action id, by a prefix of that id or by dlqId is executed by the holder of the account', async () => {
     const { hold, give, approve, waits, lines, orders } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('c', 'deed-c', '2-0');
@@ -272,7 +272,7 @@ describe('orders', () => {
     expect([(await lines('b')).length, (await lines('c')).length, await orders()]).toEqual([1, 1, []]);
   });
 
-  it('an order with a blank operator is not stored', async () => {
+  it('an order with a blank operator name is not stored', async () => {
     const { operator, opens, orders } = setUp();
     await opens('a');
     await expect(orderReset({ ...RESET, by: ' ' }, operator())).rejects.toThrow(RangeError);

@@ -152,7 +152,7 @@ describe('open cancels', () => {
     expect(await scene.walk('a')).toBe('ended a gave_up not_tracked');
   });
 
-  it('an open cancel is attempted again as long as no attempt reached the service', async () => {
+  it('rate-limited and unsent attempts do not count towards the maximum of two attempts', async () => {
     const { scene } = await answered('429');
     scene.answers = ['unsent', '500', '500'];
     await scene.again();
@@ -184,7 +184,7 @@ describe('open cancels', () => {
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['intent a jobs 1', '', '', '']);
     const inFlight = async () => (await scene.store.scan('production', 'auto-cancel/sending')).size;
     expect(await inFlight()).toBe(1);
-    // Read-backs do not wait for the first three walks.
+    // The four read-backs did not wait for walks, but the next one waits for the third walk.
     scene.states.set('a', 'canceled');
     await scene.walk('');
     await scene.walk('');

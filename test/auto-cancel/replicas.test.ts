@@ -29,7 +29,7 @@ async function stopBeforeRequest(scene: Awaited<ReturnType<typeof warmScene>>) {
 }
 
 describe('replicas', () => {
-  it('a replica cancels if its lease outlasts the cancel, and records its id in the intent', async () => {
+  it('a replica cancels if its lease outlasts the cancel, and the intent records the id of the replica', async () => {
     const scene = await warmScene();
     expect(await scene.walk('a')).toContain('intent a');
     expect(scene.sent).toEqual(['a']);
@@ -58,7 +58,7 @@ describe('replicas', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('a replica aborts a request before another replica can acquire the account', async () => {
+  it('a replica aborts a request before another replica can acquire the lease of the account', async () => {
     const scene = await warmScene();
     scene.lease = { left: LEASE_MARGIN + 50, needed: LEASE_MARGIN };
     let why = '';

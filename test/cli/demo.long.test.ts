@@ -41,7 +41,7 @@ const rule = {
   notify: ['ops'],
 };
 
-it('a rehearsal plans, approves, cancels and notifies without connecting to a configured address', async () => {
+it('a rehearsal plans, approves, cancels and notifies without connecting to any configured address', async () => {
   const { host, connections } = await startCanary();
   const url = `http://${host}`;
   const cli = rehearse(

@@ -6,7 +6,7 @@ import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 const page = readFileSync('docs/log.md', 'utf8');
 const sources = globSync('src/**/*.ts').map(file => readFileSync(file, 'utf8'));
 
-/** Returns the code in the first cells of the tables of a section, including subsections. */
+/** Returns the inline code in the first column of a section's tables, including those of its subsections. */
 function codeInFirstCells(heading: string): string[] {
   const [, section = ''] = page.split(`\n## ${heading}\n`);
   const rows = section.split(/^## /m)[0]?.match(/^\| `.*$/gm) ?? [];
@@ -37,7 +37,7 @@ it('docs/log.md explains every message of level warn and error', () => {
   expect([...new Set(logged)].filter(message => !explained.includes(message))).toEqual([]);
 });
 
-it('docs/store.md lists every family in the history', () => {
+it('docs/store.md lists every family that the history records', () => {
   const store = readFileSync('docs/store.md', 'utf8');
   const names = recorded.map(({ family }) => family.name.replace('delivery_', ''));
   expect(names.filter(name => !store.includes(`\`${name}\``))).toEqual([]);

@@ -91,7 +91,7 @@ describe('rule cases', () => {
     ]);
   });
 
-  it('a case includes an event of the entry or its callback only after the event happened', () => {
+  it('a case considers an event of the entry or its callback only after the event has happened', () => {
     const idle = ', stuckWhen: { idleFor: 1h }';
     const stuck = (at: string) => expected(`{ at: ${at}, dlqId: 1-0, rule: r, verdict: stuck }`);
     expect(found(one(stuck('+50h'), idle))).toEqual(['wrong: unknown unknown_idle_for']);
@@ -114,7 +114,7 @@ describe('rule cases', () => {
     expect(found(text.replace('autoCancel:', 'autoCancel:\n  idFrom: messageId'))).toEqual(['ok: stuck stuck']);
   });
 
-  it('a case starts another episode after a gap longer than the allowed one, which depends on rescanEvery', () => {
+  it('a case starts another episode after a gap longer than the maximum, which depends on rescanEvery', () => {
     const stuck = expected('{ at: +59h, dlqId: 1-0, rule: r, verdict: stuck }');
     const slow = (every: string, more = '') => one(stuck).replace('every: 5m', `every: ${every}`) + more;
     expect(found(slow('30m'))).toEqual(['ok: stuck stuck']);

@@ -61,7 +61,7 @@ const place = { speed: 900, folder: '/tmp/rehearsal', receiver: RECEIVER };
 
 const base = (url: string) => parse({ accounts: [{ name: 'a', baseUrl: url, token: 'emulated' }] });
 
-it('a rehearsal contains no configured address, file or secret', async () => {
+it('the configuration of a rehearsal contains no configured address, file or secret', async () => {
   const emulator = await emulateEmpty();
   const config = rehearsalConfig(parse(everything), base(emulator.url), place);
   const texts = textsIn(config);
@@ -131,7 +131,7 @@ it('the clock of a rehearsal starts fast and slows down to at most 60 times real
   expect(elapsed()).toBeCloseTo(from + 7 * HOUR, 3);
 });
 
-it('dead letters outlive the longest waiting time of the rules unless their retention is configured', () => {
+it('in a rehearsal, dead letters outlive the longest waiting time of the rules unless their retention is configured', () => {
   const rules = [{ name: 'r', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '5d' } }];
   expect(dlqRetention(parse(everything))).toBe(3 * 86_400_000);
   expect(dlqRetention(parse({ ...everything, autoCancel: { rules } }))).toBe(10 * 86_400_000);

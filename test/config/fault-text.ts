@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { ConfigError } from '../../src/config/load.ts';
 
-/** Calls `load` and returns its ConfigError as printed. Throws if `load` accepts the configuration. */
+/** Calls `load` and returns the message of its ConfigError. Throws if `load` accepts the configuration. */
 export function faultText(load: () => unknown): string {
   try {
     load();

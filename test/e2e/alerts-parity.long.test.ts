@@ -72,7 +72,7 @@ function nameOf({ alertname = '', job: _job, ...labels }: Readonly<Record<string
 }
 
 describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
-  it('the agent and a Prometheus with the printed rules fire and resolve the same alerts within two intervals', async () => {
+  it('the agent and a Prometheus with the printed rules fire and resolve the same alerts within two intervals of each other', async () => {
     const emulator = await emulateEmpty();
     const { state } = emulator;
     const agent = createAgent(
@@ -149,7 +149,7 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
       await watch(1);
     }
     await watch(6);
-    // One collector fails: its alerts keep firing although their series disappear.
+    // One collector fails: the alerts on its series keep firing although the series disappear.
     const repair = emulator.faults.add({ endpoint: 'GET /v2/flowControl', kind: 'status', status: 500 });
     await watch(12);
     repair();

@@ -33,7 +33,7 @@ async function killedBy(stage: Stage, crash: string): Promise<void> {
   expect(await stage.startAgent(crash).ended).toBe('SIGKILL');
 }
 
-/** Returns a function that reads why the agent skipped callbacks. */
+/** Returns a function that returns the agent's reasons for skipping callbacks. */
 async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Promise<string[]>> {
   const url = await agent.listensAt();
   return async () => {
@@ -76,7 +76,7 @@ describe.concurrent('intents after an agent is killed', () => {
     const agent = stage.startAgent();
     const skips = await skipsOf(agent);
     await eventually(async () => expect(await skips()).toContain(reason));
-    // After four read-backs the first action may be retried.
+    // After four read-backs the first action could be retried if the limits allowed it.
     await afterWalks(stage, 9);
     const { lines } = await stage.journal();
     expect(steps(lines)).toEqual(['intent']);
@@ -85,7 +85,7 @@ describe.concurrent('intents after an agent is killed', () => {
 });
 
 describe.concurrent('breakers', () => {
-  it.concurrent('the error breaker opens because of journaled errors after a restart, and stays open until it is reset', async test => {
+  it.concurrent('after a restart, the error breaker opens because of journaled errors and stays open until it is reset', async test => {
     const stage = await setUp(test, {
       stuck: 5,
       speed: 1,

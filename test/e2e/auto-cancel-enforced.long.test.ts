@@ -63,7 +63,7 @@ staleness: { withdrawAtMost: 12h }
 }
 
 describe('auto-cancel with the shipped example, enforced, in accelerated time', () => {
-  it('the shipped example in mode enforce cancels exactly the hanging callbacks', async () => {
+  it('the shipped example in enforce mode cancels exactly the hanging callbacks', async () => {
     // Both services generate the same random events: callbacks that hang in `untouched` would hang in `emulator` without
     // the agent.
     let clock: Clock = { ...systemClock, now: () => origin };

@@ -22,7 +22,7 @@ const LONG_AGO = Date.now() - 3 * HOUR;
 
 const SILENT = { stuckWhen: { idleFor: '5m', maxGap: '20h' } };
 
-/** Returns the message id of an event log request, or null. */
+/** Returns the message id in the query of an event log request; null if there is none. */
 const messageIdOf = ({ path }: FrontRequest) =>
   path.startsWith('/v2/events') ? new URLSearchParams(path.split('?')[1]).get('messageId') : null;
 
@@ -56,7 +56,7 @@ async function setLog(
 }
 
 describe.concurrent('the event log as evidence', () => {
-  it.concurrent('the time since the newest event is measured when the request is sent, even if the response is slow', async test => {
+  it.concurrent('the time since the newest event is measured up to when the request is sent, even if the response is slow', async test => {
     const { stage, hanging, requests } = await setLog(test, async ({ now }, messageId) => {
       const time = now() - MINUTE;
       await eventually(() => expect(now()).toBeGreaterThan(time + 6 * MINUTE));
@@ -136,7 +136,7 @@ describe.concurrent('approvals', () => {
 });
 
 describe.concurrent('assumed retries', () => {
-  it.concurrent('retries of the failed message do not reduce the assumed retries of its callback', async test => {
+  it.concurrent('a low retry limit of the failed message does not reduce the number of retries assumed for its callback', async test => {
     const hooks: FrontHooks = {
       after({ path }, answer) {
         if (!path.startsWith('/v2/dlq')) return;

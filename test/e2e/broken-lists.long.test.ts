@@ -75,7 +75,7 @@ async function setUp() {
       flowControl: { every },
       events: { every, window: `${HEALTHY.window}s`, lateSweep: '2m' },
     },
-    // Delays withdrawal until after the test, because it would also remove series.
+    // Delays withdrawal until after the test, because withdrawal would also remove series.
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
     alerts: { enabled: true, builtin: null, evaluateEvery: '100ms', rules: RULES },
   };
@@ -113,7 +113,7 @@ function expectHealthy(value: Values): void {
 const eachRound = (value: Values, family: string) =>
   LISTS.map(collector => value(`delivery_collector_${family}`, { collector, round: DECIDING[collector] }));
 
-it('the agent uses no data from an incomplete list and resolves no alert because of it', async () => {
+it('the agent uses no data from an invalid list response and resolves no alert because of it', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
     expectHealthy(await scrape());

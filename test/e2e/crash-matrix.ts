@@ -23,9 +23,9 @@ interface Variant {
   readonly outcome: FinalOutcome;
   /** Final state of the callback; undefined if the entry is removed. */
   readonly callback: WireCallbackState | undefined;
-  /** Expected result if a crash uses up the first of two attempts, so that the fault affects the second one. */
+  /** Expected result if a crash uses up the first of two attempts and the fault therefore affects the second one. */
   readonly second?: { readonly outcome: FinalOutcome; readonly callback: WireCallbackState };
-  /** Whether the response alone ends the action or permits a new attempt. */
+  /** Whether the response alone, without a read-back, ends the action or permits a new attempt. */
   readonly isSettledByAnswer?: boolean;
 }
 
@@ -92,7 +92,7 @@ const POINTS = {
 type Point = keyof typeof POINTS;
 
 const all = Object.keys(POINTS) as Point[];
-/** Points at which the response is handled. Responses with the same meaning cannot differ at any other point. */
+/** Points at which the response is handled. At all other points, responses with the same meaning have the same effect. */
 const aroundAnswer: Point[] = ['never', 'before the response is committed', 'after the response is committed'];
 /** Points that do not exist, or coincide with others, if the response settles the action. */
 const afterSettled: Point[] = ['during the read-back', 'before the end is committed', 'after the end is committed'];

@@ -31,7 +31,7 @@ async function startWatching(): Promise<string> {
       collect: {
         flowControl: { every: '1s' },
         routes: ['/jobs/:name', '/api/*path'],
-        // The series limit is below the number of values, so that some values are over it.
+        // The series limit is lower than the number of values, so some values exceed it.
         dlq: {
           every: '1s',
           rescanEvery: '5s',
@@ -75,10 +75,10 @@ async function startActing(scene: Scene): Promise<string> {
   return new URL(await stage.startAgent().listensAt()).host;
 }
 
-/** Cancels one callback after another for several minutes. */
+/** Starts an agent that cancels one callback after another for several minutes. */
 const startCancelling = () => startActing({ stuck: 60, autoCancel: { limits: { spacing: '1m' } } });
 
-/** Aborts cancel requests, so that their outcome stays unknown. */
+/** Starts an agent whose cancel requests are aborted, so that their outcome stays unknown. */
 const startUnresolved = () =>
   startActing({
     hooks: {
@@ -99,8 +99,8 @@ const SCENARIOS = {
 type Scenario = keyof typeof SCENARIOS;
 
 /**
- * Scenario of a panel, and a value that one of its series must exceed there. For other panels, any number in the scenario
- * `everything` is enough.
+ * Scenario of a panel, and a value that one of the panel's series must exceed in it. For other panels, any number in the
+ * scenario `everything` is enough.
  */
 const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
   'Age of the newest event': { scenario: 'log-lag', above: 15 },
@@ -198,7 +198,7 @@ const FIRES = JSON.stringify({
 });
 
 describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real Prometheus', () => {
-  it('a real Prometheus has data for every panel in its scenario and evaluates every rule', async () => {
+  it('a real Prometheus evaluates every rule and has data for every panel in the scenario of the panel', async () => {
     // Prometheus starts first, so that each scenario is scraped from its start.
     const folder = newFolder();
     const fires = join(folder, 'fires.yaml');

@@ -109,7 +109,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
   it('the image contains only the program: no npm, sources, development packages or shell', () => {
     const packaged = globSync('*', { cwd: dirname(mainFile()) });
     expect(found('app/*').sort()).toEqual([...packaged, 'data'].map(name => `app/${name}`).sort());
-    // The base has libraries and data only.
+    // The base image contains only libraries and data.
     expect(found('**/{bin,sbin}/*')).toEqual(['usr/local/bin/node']);
     expect(found('app/**/{node_modules,*.ts}')).toEqual([]);
   });

@@ -127,7 +127,7 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     expect(text).toContain('"clusterIP":"None"');
   });
 
-  it('the rules for your alerts in docs/kubernetes.md replace the rules of the overlay', () => {
+  it('the patch in docs/kubernetes.md replaces the rules of the overlay with the rules for your alerts', () => {
     const page = readFileSync('docs/kubernetes.md', 'utf8');
     const [, example = ''] = /^```yaml\n(namespace: .*?)^```/ms.exec(page) ?? [];
     const [, script = '', patch = ''] =

@@ -132,7 +132,7 @@ describe('message traces', () => {
         fail(`msg_${messages}`);
         messages += 1;
       }
-      // Kill the agent at any point of the delivery.
+      // Kill the agent at a random point of the delivery.
       await sleep(chance.between(0, 3000));
       await killAndCount();
       await start();

@@ -9,7 +9,7 @@ import { faster, type Labels, shipped, startReceivers } from '../support/shipped
 const ruleLabels = new Map<string, Labels>(
   alerts.map(({ name, severity, collector }) => [name, { severity, ...(collector && { collector }) }]),
 );
-/** Labels of a shipped alert, including those set by its rule. */
+/** Returns the labels of a shipped alert, including those set by its rule. */
 function shippedAlert(alertname: string, labels: Labels): Labels {
   const set = ruleLabels.get(alertname);
   if (set === undefined) throw new Error(`there is no alert ${alertname}`);
@@ -20,7 +20,7 @@ const ofAccount = (account: string, names: readonly string[], more: Labels = {})
 
 const ACCOUNTS = ['one', 'two', 'three'];
 
-/** Firing alerts of an incident, and the notifications that receivers must get exactly once. */
+/** Per incident, the alerts that fire and the notifications that receivers must get exactly once. */
 const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; readonly sent: readonly string[] }>> = {
   'a rejected token': {
     fires: [
@@ -156,7 +156,7 @@ describe('notifications about incidents', () => {
       };
       // Each incident has a different job label, so labels of two incidents are never equal.
       await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
-      // Groups are sent after their group wait. Two groups that are posted later are sent last.
+      // Alertmanager waits before it notifies about a group. Two groups that are posted later are notified about last.
       await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
       for (const job of ['a later group', 'the last group']) {
         await post([{ alertname: 'Last', severity: 'critical', job }]);

@@ -37,7 +37,7 @@ const destinations = (clock: Clock): readonly Destination[] => {
   }));
 };
 
-/** Returns the firing alerts at each minute. */
+/** Returns the alerts that fire at each evaluation from the start of the outage. */
 async function incident() {
   const needed = namesInRules(loaded);
   const every = `${STEP}m`;

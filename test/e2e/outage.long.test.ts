@@ -58,7 +58,7 @@ function createWatching(accounts: Readonly<Record<string, Emulator>>, sections: 
   };
 }
 
-/** Returns the value of a series in /metrics, with labels in the given order. */
+/** Returns the value of a series in /metrics. Its labels must be in the same order as there. */
 function valueIn(text: string, series: string): number | undefined {
   const line = text.split('\n').find(each => each.startsWith(`${series} `));
   return line === undefined ? undefined : Number(line.slice(series.length));
@@ -130,7 +130,7 @@ describe('outages with restarts', () => {
     for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
       await agent.end(signal);
       await agent.start();
-      // Alerts keep firing both before the first request and after repeated failures of the new process.
+      // Alerts keep firing, both before the new process sends its first request and after its requests have failed repeatedly.
       await eventually(async () => {
         expect(await agent.firing()).toEqual(firing);
         const text = await agent.get('/metrics');

@@ -9,7 +9,7 @@ import { mainFile } from '../support/bundle.ts';
 
 const npm = (args: string[], cwd: string) => execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: 'pipe' });
 
-/** Installs a tarball offline, which requires that it has no dependencies. */
+/** Installs a tarball offline, which works only if it has no dependencies. */
 function install(tarball: string, folder: string): void {
   writeFileSync(join(folder, 'package.json'), '{"private": true}');
   npm(['install', '--ignore-scripts', '--offline', '--no-audit', '--no-fund', tarball], folder);

@@ -10,7 +10,7 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Three accounts; the last one may have a problem. */
+/** Returns an overview of three accounts that `q` filters; the last account may have a problem. */
 function scene(hasProblem: boolean, q: string): Overview {
   const [worst = null] = TROUBLED.problems;
   const last = hasProblem ? row('c', { state: 'critical', worst, deadLetters: 77 }) : row('c');
@@ -19,7 +19,7 @@ function scene(hasProblem: boolean, q: string): Overview {
   return { ...overview(rows), rows: matching, matching: matching.length };
 }
 
-/** Starts a server with changeable numbers and timers that run ten times as fast. */
+/** Starts a server whose numbers can be changed and whose timers run ten times as fast. */
 async function serve() {
   const state = { hasProblem: false, changed: false, polls: 0, queries: [] as OverviewQuery[] };
   const server = await startHttpServer(

@@ -19,8 +19,8 @@ const nameOf = (index: number) => `tenant-${String(index).padStart(3, '0')}`;
 const lettersOf = (index: number) => (index * 7) % 13;
 
 /**
- * Starts an agent that has read the dead letters of a thousand accounts, some with rejected tokens, on a frozen
- * clock.
+ * Starts an agent on a manual clock. Returns once it has read the dead letters of a thousand accounts, some of which have
+ * rejected tokens.
  */
 async function setScene() {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
@@ -53,8 +53,8 @@ async function setScene() {
 }
 
 /**
- * Returns a function that reports how long the page's main thread was busy, and its longest task. The test does not
- * assert them, because machines differ.
+ * Returns a function that reports how long the page's main thread was busy and how long its longest task took. The test does
+ * not assert these times, because machines differ.
  */
 async function watchEffort(page: Page) {
   const session = await page.context().newCDPSession(page);
@@ -129,7 +129,7 @@ describe.skipIf(!hasChromium)('many accounts in a browser', () => {
     await report('sort');
     expect(complaints).toEqual([]);
 
-    // A row far down on a later page.
+    // A row far down on a later page keeps its position.
     const { page: fifth, complaints: others } = await visit(browser, `${url}/?sort=account&page=5`);
     await fifth.locator('#live[data-live-state="live"]').waitFor();
     const row = fifth.locator(`tr[data-key="${nameOf(450)}"]`);

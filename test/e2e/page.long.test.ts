@@ -83,7 +83,7 @@ const RICH = {
   },
 };
 
-/** Configuration with a user who may send commands, and callbacks that soon count as stuck. */
+/** Returns a configuration with a user who may send commands and a rule by which callbacks soon count as stuck. */
 const approving = (webConfigFile: string, folder: string) => ({
   server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile },
   collect: { dlq: { rescanEvery: '10s' } },

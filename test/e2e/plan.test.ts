@@ -30,7 +30,7 @@ it('plan predicts the number of requests to within 10 %', async () => {
     const enteredAt = clock.now() - index * 60_000;
     emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 5000 });
   }
-  // Ten events per second, also during the count.
+  // Ten events per second, including the period in which requests are counted.
   for (let time = -45_000; time < COUNTED + 10_000; time += 100) emulator.state.addEvent({ time: clock.now() + time });
   const budget = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 100_000_000 };
   const configOf = (baseUrl: string) => ({

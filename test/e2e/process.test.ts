@@ -319,7 +319,7 @@ describe('command usage', () => {
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
     const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only\n';
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
-    // Exit code 2 prevents a restart by systemd, which would not help.
+    // Exit code 2 keeps systemd from restarting the agent, which would not help.
     expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });
   });
 

@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
-/** State that the emulator's control API reports, independent of the lists. */
+/** State that the emulator's control API reports independently of the lists that the agent reads. */
 interface EmulatorTruth {
   readonly dlq: { readonly total: number; readonly byResponseStatus: Readonly<Record<string, number>> };
   readonly waitlists: Readonly<Record<string, number>>;

@@ -10,7 +10,7 @@ import { type ReplicaProcess, type SceneOptions, setScene } from './replica-scen
 import { watchReplicas } from './replica-watch.ts';
 
 const now = () => performance.now();
-/** Messages per second of each account. */
+/** Number of messages per second in each account. */
 const TRAFFIC = 1;
 
 export interface CourseOptions extends SceneOptions {

@@ -26,7 +26,7 @@ export interface Course {
    * shortly before such a period may be unrecorded.
    */
   readonly losses: readonly Isolation[];
-  /** Returns how often a lease of each account was acquired. */
+  /** Returns how many times each account's lease was acquired. */
   epochs(): Promise<ReadonlyMap<string, number>>;
 }
 

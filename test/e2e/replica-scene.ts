@@ -26,7 +26,7 @@ export interface ReplicaProcess {
   isEnded: boolean;
 }
 
-/** Of every group of this many accounts, one has alerts and another one has callbacks that get stuck. */
+/** Size of a group of accounts, of which one has alerts and another has callbacks that get stuck. */
 const ONE_IN = 5;
 /** Number of dead letters at which an alert fires. */
 const MANY = 20;

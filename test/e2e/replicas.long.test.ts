@@ -8,7 +8,7 @@ const LONG = 12_000;
 describe.skipIf(!postgresIsThere())('three replicas and two hundred accounts', () => {
   const postgres = postgresForTests();
 
-  it('replicas count, notify and cancel everything once during failures of replicas, network and database', async () => {
+  it('replicas count, notify and cancel everything exactly once during failures of replicas, network and database', async () => {
     const course = await startCourse(postgres(), {
       accounts: 200,
       replicas: 3,

@@ -20,12 +20,14 @@ interface RotationOptions {
   /** Additional settings of the account. */
   readonly account?: object;
   readonly config?: object;
-  /** URL of the account management, instead of the emulator's. */
+  /** Base URL in the account's `management` section; default: the emulator's URL. */
   readonly managementUrl?: string;
   readonly emulator?: EmulatorOptions;
 }
 
-/** Creates an emulated service, a folder with the account's secrets in files, and a configured command. */
+/**
+ * Starts an emulator and writes the account's secret files and configuration. Returns functions that run the command with them.
+ */
 export async function startRotation(options: RotationOptions = {}) {
   const emulator = await emulateEmpty({ ...options.emulator });
   const folder = newFolder();
@@ -63,7 +65,7 @@ export async function startRotation(options: RotationOptions = {}) {
   configure(options);
   const args = (more: readonly string[]) => ['rotate-token', '--config', configFile, '--account', 'acme', ...more];
   /**
-   * Returns an environment in which the process is killed at a file operation, or in which that operation fails; see
+   * Returns environment variables that kill the process at a file operation, or make that operation fail; see
    * support/crash.ts.
    */
   const crash = (how: { at?: number; fail?: string; trace?: string }) => ({

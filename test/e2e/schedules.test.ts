@@ -14,7 +14,7 @@ const ENDS_WITHIN = 50_000;
 
 const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
 
-/** Counts the missed and late starts of a period from the complete log. One start is due every minute. */
+/** Counts the missed and late starts within a period from the complete log. One start is due every minute. */
 function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   const counts = { missed: 0, late: 0 };
   for (let at = Math.ceil((from + 1) / MINUTE) * MINUTE; at <= to; at += MINUTE) {
@@ -30,7 +30,7 @@ function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   return counts;
 }
 
-it('the agent counts missed and late starts of a schedule across a kill until the schedule has recovered', async () => {
+it('the agent counts the missed and late starts of a schedule correctly although it is killed and restarted in between', async () => {
   const since = Date.now();
   const clock = {
     ...acceleratedClock(systemClock, SPEED),

@@ -67,7 +67,7 @@ describe('snapshot output', () => {
     expect(await run([healthy], '--json', '--prometheus')).toMatchObject({ code: 2 });
   });
 
-  it('snapshot prints all data that it has read and exits with 1 when an account failed', async () => {
+  it('snapshot prints all data that it could read, and exits with 1 if an account failed', async () => {
     const { healthy, refusing } = await services();
     const { code, stdout, stderr } = await run([healthy, refusing]);
     expect(code).toBe(1);

@@ -316,7 +316,7 @@ describe('callbacks in the workload', () => {
     expect(state.countCallbacks().CALLBACK_INPROGRESS).toBeGreaterThan(5);
   });
 
-  test('callbacks of the workload wait before each retry as documented; only the workflow log contains the time of the next attempt', async () => {
+  test('callbacks of the workload wait for the documented time before each retry; only the workflow log contains the time of the next attempt', async () => {
     const emulated = await emulator();
     const waits = new Set<number>();
     const seen = new Map<string, number>();

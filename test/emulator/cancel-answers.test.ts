@@ -28,7 +28,7 @@ describe('Location of a cancel', () => {
     expect(emulated.state.cancels()).toEqual({ [dlqId]: 1, [other]: 2 });
   });
 
-  test('the Location of a cancel response may be a dead letter at another host name of the emulator', async () => {
+  test('the Location of a cancel response may be the URL of a dead letter under another host name of the emulator', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-foreign' } });
     const [trap, dlqId] = [emulated.state.addDlqEntry(), emulated.state.addFailedRun()];
     const { headers } = await cancel(emulated, dlqId);

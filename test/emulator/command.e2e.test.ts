@@ -4,7 +4,7 @@ import { type Emulator, scenarios } from '../../src/emulator/server.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { ask } from './emulated.ts';
 
-test('emulate --help lists the scenarios with their alerts, the options and the faults', async () => {
+test('emulate --help lists the options, the faults, and the scenarios with their alerts', async () => {
   const { code, stdout } = await runCli(['emulate', '--help']);
   expect(code).toBe(0);
   const extended = alerts.filter(({ set }) => set === 'extended').map(({ name }): string => name);

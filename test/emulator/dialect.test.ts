@@ -3,7 +3,7 @@ import { dialectOptions, dialectWith, readDialectOption } from '../../src/emulat
 import { startEmulator } from '../../src/emulator/server.ts';
 import { ask, emptyEmulator, emulator, NOON } from './emulated.ts';
 
-/** Options tested in other files: failure callbacks, access, and the contents of the event log. */
+/** Options tested in other files, which cover failure callbacks, access and the contents of the event log. */
 const ELSEWHERE = [
   'callbackState',
   'cancelAnswer',
@@ -77,7 +77,7 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl')).body).toEqual(expected);
   });
 
-  test('both spellings of the flow-control size are available in the list and for a single key', async () => {
+  test('the size of a waitlist is available in both spellings, in the list and for a single key', async () => {
     const emulated = await withOption({ flowControlListSize: 'waitlistSize', flowControlKeySize: 'waitListSize' });
     emulated.state.setWaitlist('k', 3);
     expect((await ask(emulated, '/v2/flowControl')).body.flowControls).toEqual([
@@ -346,7 +346,7 @@ describe('filters', () => {
     expect((await ask(emulated, `/v2/events?${name}=${bound}`)).body.events).toEqual([]);
   });
 
-  test('the filter state can be ignored in the event list', async () => {
+  test('the state filter can be ignored in the event list', async () => {
     const emulated = await withOption({ stateFilter: 'ignored' });
     emulated.state.addEvent({ state: 'failed' });
     expect((await ask(emulated, '/v2/events?state=DELIVERED')).body.events).toHaveLength(1);

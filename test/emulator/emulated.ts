@@ -33,7 +33,7 @@ export async function emulator(options: EmulatorOptions = {}): Promise<Emulator>
 /** Starts a frozen emulator that is initially empty. */
 export const emptyEmulator = (options: EmulatorOptions = {}) => emulator({ history: 0, dlqEntries: 0, ...options });
 
-/** Returns emulator state on a manual clock that starts at noon. */
+/** Creates emulator state with a manual clock that starts at noon. */
 export function frozen(options: { seed?: number; scenario?: string; history?: number } = {}) {
   const clock = createEmulatedClock(handClock(), 0);
   const state = new EmulatorState({ clock, seed: 1, scenario, history: HOUR, dlqEntries: 200, ...options });

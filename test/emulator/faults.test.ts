@@ -172,7 +172,7 @@ describe('scope of a fault', () => {
     expect(emulated.faults.list()).toMatchObject([{ struck: 2 }]);
   });
 
-  test('a fault affects the configured fraction of requests, selected by the seed', async () => {
+  test('a fault affects the configured fraction of requests, and the seed determines which ones', async () => {
     const statuses = async (seed: number) => {
       const emulated = await emptyEmulator({ seed, faults: [{ kind: 'status', share: 0.4 }] });
       const found = [];

@@ -57,7 +57,7 @@ beforeAll(async () => {
 
 afterAll(() => emulated.close());
 
-/** Returns up to `most` different values, spread over the rows. */
+/** Returns distinct values, spread over the rows: all of them, or between `most` and twice as many. */
 function valuesOf<R>(rows: readonly R[], read: (row: R) => readonly string[], most = 12): string[] {
   const values = [...new Set(rows.flatMap(row => [...read(row)]))];
   const step = Math.max(1, Math.floor(values.length / most));

@@ -100,8 +100,8 @@ describe('delayed events', () => {
     addAll(stalled, many(20));
     stalled.clock.advance(4 * 60_000 - 1);
     expect(await listed(stalled)).toEqual([]);
-    // The stall ends at minute 15. Events that are at least 20 s old are listed then, and these at most 1 s later because of
-    // their delays.
+    // When the stall ends at minute 15, events that are at least 20 s old are listed. The added events are listed at most 1 s
+    // later, because they are delayed.
     stalled.clock.advance(1 + 1000);
     expect((await listed(stalled)).length).toBe(20);
   });

@@ -62,7 +62,7 @@ test('flow-control-pileup: waitlists grow during two busy hours and drain during
       return [...state.waitlists().values()].reduce((sum, size) => sum + size, 0);
     });
   };
-  // A single seed may have its bursts in the quiet hours.
+  // With a single seed, bursts may fall in the quiet hours.
   const sums = [1, 2, 3, 4].flatMap(seed => waiting({ scenario: 'flow-control-pileup', seed }));
   const total = (rest: number) => sums.filter((_, index) => index % 16 === rest).reduce((sum, each) => sum + each, 0);
   // Index 7 is the end of the busy hours, index 15 that of the quiet ones.

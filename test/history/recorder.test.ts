@@ -192,7 +192,7 @@ describe('clock steps', () => {
     scene.clock.set(START + 70 * MINUTE);
     expect((await scene.read()).at(-1)).toEqual([70, 69]);
     await scene.minutes(2, index => 1000 + index);
-    // Samples of that hour from minute 71 on are removed.
+    // The samples of the current hour from minute 71 on have been removed.
     expect((await scene.read()).slice(-3)).toEqual([
       [70, 69],
       [71, 1000],

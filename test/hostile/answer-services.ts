@@ -14,7 +14,7 @@ const answering = (
   more: Partial<HostileService> = {},
 ): HostileService => ({ name, outcome, ...more, start: site => listenHttp(site, answer) });
 
-/** Creates a service that responds with valid JSON of unexpected content. Its requests may count as successful. */
+/** Creates a service that responds with valid JSON whose content is unexpected. Requests to it may count as successful. */
 const respondingJson = (name: string, body: unknown, outcome: HostileService['outcome'] = 'invalid_response') =>
   answering(name, outcome, (_listRequest, response) => json(response, body), { counted: 'none' });
 
@@ -45,7 +45,7 @@ const renamed = (row: object) => Object.fromEntries(Object.entries(row).map(([na
 
 const inEachField = (value: unknown) => Object.fromEntries(LISTS.map(list => [FIELD[list], value]));
 
-/** Answers with the correct response in which every timestamp is replaced, including the Date header. */
+/** Returns an `Answer` that sends the correct response with every timestamp replaced, including the Date header. */
 function withTimes(replace: (time: number) => unknown): Answer {
   return (listRequest, response) => {
     const text = JSON.stringify(healthyResponse(listRequest), (name, value) =>

@@ -23,7 +23,7 @@ export const HEALTHY = {
 
 const MAX_PAGE = 100;
 
-/** Returns the page of `total` rows that starts at `cursor`. */
+/** Returns the page that starts at the query's `cursor` in a list of `total` rows. */
 function page(list: string, { query }: ListRequest, total: number, row: (index: number) => object): object {
   const start = Number(query.get('cursor') ?? 0);
   const end = Math.min(total, start + Math.min(MAX_PAGE, Number(query.get('count') ?? MAX_PAGE)));
@@ -66,6 +66,6 @@ export function healthyResponse(listRequest: ListRequest): object {
   }));
 }
 
-/** Starts a service without errors. */
+/** Starts a service that responds correctly to every request. */
 export const startHealthyService = (site: Site): Promise<Running> =>
   listenHttp(site, (listRequest, response) => json(response, healthyResponse(listRequest)));

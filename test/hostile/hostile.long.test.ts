@@ -8,7 +8,7 @@ import { type FleetThread, startFleetThread } from './fleet-thread.ts';
 import { KINDS, read, type Scrape, scrape } from './scrape.ts';
 import { hostileServices } from './services.ts';
 
-/** Time limit (ms) for the expected report of every service. */
+/** Time limit for the agent to report the expected state of every service (ms). */
 const REPORTED_WITHIN_MS = 400_000;
 
 let hostile: FleetThread;

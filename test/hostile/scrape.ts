@@ -13,9 +13,9 @@ export interface Reading {
 }
 
 export interface Scrape extends Reading {
-  /** Values of all series with at least these labels, padded with `undefined` to `least` entries. */
+  /** Returns the values of all series with at least these labels, padded with `undefined` to `least` entries. */
   values(name: string, labels?: Readonly<Record<string, string>>, least?: number): (number | undefined)[];
-  /** The first of `values`. */
+  /** Returns the first of `values`. */
   value(name: string, labels?: Readonly<Record<string, string>>): number | undefined;
   readonly families: readonly ParsedFamily[];
 }

@@ -49,8 +49,8 @@ export interface HostileService {
   /** Result of the rounds of each list. */
   readonly outcome: Ending | Readonly<Record<List, Ending>>;
   /**
-   * Lists that must have requests counted with that outcome. `each` (default): every list. `any`: at least one list, because
-   * its outcome prevents requests for the others. `none`: no list, because single requests may count as successful.
+   * Lists for which requests must be counted with the list's outcome. `each` (default): every list. `any`: at least one list,
+   * because its outcome prevents requests for the others. `none`: no list, because single requests may count as successful.
    */
   readonly counted?: 'each' | 'any' | 'none';
   /** Values that /metrics must contain for the account. */

@@ -8,7 +8,7 @@ import { every, type HostileService, json, type List, paged } from './service.ts
 const MIB = 1024 * 1024;
 const GZIP = { 'content-encoding': 'gzip' };
 
-/** Budget of a service with large responses: a low rate, and a burst that can read every list once. */
+/** Budget of a service with large responses: a low rate, and a burst that suffices to read every list once. */
 const RARE = { requestsPerSecond: 0.1, burst: 8 };
 
 /** Options of a service whose responses are well-formed JSON with invalid content. Its requests may count as successful. */

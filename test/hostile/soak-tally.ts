@@ -39,8 +39,8 @@ export function rank(values: readonly number[], share: number): number {
 const TOLERATED_GROWTH = 0.15;
 
 /**
- * Returns the relative growth of the mean from the first to the second half of `values`, or undefined if there are too few.
- * Ignores the first third of `values`, in which bounded caches fill up.
+ * Returns the relative growth of the mean between the two halves of the values, or undefined if there are too few. Excludes the
+ * first third of `values`, in which bounded caches fill up.
  */
 export function growth(values: readonly number[]): number | undefined {
   const settled = values.slice(Math.ceil(values.length / 3));

@@ -171,7 +171,7 @@ describe('client certificates', () => {
     ['VerifyClientCertIfGiven', { client_ca_file: 'authority.pem' }, [true, true, false]],
     ['RequireAndVerifyClientCert', { client_ca_file: 'authority.pem' }, [false, true, false]],
   ])(
-    'client_auth_type %s accepts clients without, with a trusted and with an untrusted certificate: %j',
+    'client_auth_type %s determines whether clients with no, a trusted or an untrusted certificate are accepted: %j',
     async (client_auth_type, more, expected) => {
       const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
       const isAccepted = (tls: SecureContextOptions) =>

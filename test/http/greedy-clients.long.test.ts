@@ -31,7 +31,7 @@ function killAfterThisTest(child: ChildProcess): void {
   });
 }
 
-/** Starts a real agent as a process. Its /metrics response has about 5 MB. */
+/** Starts a real agent as a process. Its /metrics response is about 5 MB in size. */
 async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
   const keys = Array.from({ length: 8300 }, (_, index) => ({
     flowControlKey: `tenant-${index}-of-the-service`,

@@ -11,7 +11,7 @@ import { freePort, requireProgram } from '../support/prometheus.ts';
 const servers: Server[] = [];
 afterAll(() => Promise.all(servers.map(server => new Promise(resolve => server.close(resolve)))));
 
-/** Starts a server and returns its address without the scheme. */
+/** Starts a server and returns the URL of its health check without the scheme. */
 async function open(server: Server): Promise<string> {
   servers.push(server);
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -43,7 +43,7 @@ describe('requestHealth', () => {
     });
 
     it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-      'requestHealth treats a server that requires a client certificate as healthy with %s',
+      'requestHealth treats a %s server that requires a client certificate as healthy',
       async version => {
         const asking = { ...createCertificate(), requestCert: true, rejectUnauthorized: true, maxVersion: version };
         const at = await open(createSecure(asking, (_request, response) => response.end()));

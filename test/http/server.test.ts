@@ -252,7 +252,7 @@ describe('changed settings', () => {
   const open = async (url: string, path = '/-/healthy') => (await fetch(url + path)).status;
   const portOf = (server: HttpServer) => Number(new URL(server.url).port);
 
-  it('a change of the allowed hosts applies without reopening the port', async () => {
+  it('a change of the allowed hosts takes effect without reopening the port', async () => {
     const { server } = await serve();
     const { url } = server;
     await server.apply({ ...HOST, allowedHosts: ['dw.example.com'] });

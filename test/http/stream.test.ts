@@ -63,7 +63,7 @@ describe('server-sent events', () => {
     expect(seen.checks).toBe(0);
     await clock.advance(1);
     expect(await next()).toBe(event('2026-01-01T00:00:02.000Z'));
-    // An event without a change: data becomes stale as time passes.
+    // An event is sent even without a change, because data becomes stale as time passes.
     await clock.advance(16_000);
     expect(await next()).toBe(event('2026-01-01T00:00:18.000Z'));
   });

@@ -36,7 +36,7 @@ it.each([
   { queueName: 'a', responseStatus: 404 },
   { label: 'l3' },
   { fromDate: Date.now() - 30 * 60_000, toDate: Date.now() - 10 * 60_000 },
-])('look-ups find the same dead letters as the official client with %j', async filter => {
+])('look-ups find the same dead letters as the official client with the filter %j', async filter => {
   const { client, read } = await start();
   const found: string[] = [];
   for (let cursor: string | undefined, first = true; first || cursor; first = false) {

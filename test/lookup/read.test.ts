@@ -88,7 +88,7 @@ it('readNewest finds the newest rows of an oldest-first list of 20,000 rows', as
   expect(found.rows).toEqual([19_999, 19_998, 19_997]);
 });
 
-it('readAll passes on all matching rows in the order of the service', async () => {
+it('readAll passes on all matching rows in the order in which the service lists them', async () => {
   const { list } = listOf([5, 4, 3, 2, 1], 2, true);
   const rows: number[] = [];
   const quality = await readAll(list, NO_READER, signal, async page => void rows.push(...page));

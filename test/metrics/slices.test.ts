@@ -6,7 +6,7 @@ import { gauge, type Source } from '../../src/metrics/family.ts';
 
 const family = gauge('delivery_test_size', 'A size.', ['key']);
 
-/** Creates accounts with values that change with every revision. */
+/** Creates accounts whose values change with every revision. */
 function createAccounts(count: number) {
   let revision = 0;
   const sources = Array.from(

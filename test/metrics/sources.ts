@@ -4,7 +4,7 @@ import type { Family, Sample, Source } from '../../src/metrics/family.ts';
 /** A source with replaceable samples. */
 export interface FakeSource extends Source {
   set(samples: Readonly<Record<string, readonly Sample[]>>): void;
-  /** Number of times that samples were read. */
+  /** Returns how many times the samples were read. */
   readonly reads: () => number;
 }
 

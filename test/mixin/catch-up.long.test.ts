@@ -39,7 +39,7 @@ const tests = ofLog.flatMap((each): RuleTest[] => {
 
 /**
  * Returns a test in which no half-hour has enough overdue messages for the alert to fire. While the agent catches up, it counts
- * those of several hours at once.
+ * the overdue messages of several hours at once.
  */
 function fewOverdue(): RuleTest {
   const each = ofLog.find(({ alert }) => alert === 'DeliveryStalled');

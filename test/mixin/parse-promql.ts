@@ -14,7 +14,7 @@ export interface Selector {
 }
 
 export interface Parsed {
-  /** Positions of syntax errors. */
+  /** Syntax errors, each with its position. */
   readonly faults: readonly string[];
   readonly selectors: readonly Selector[];
   /** Labels used for grouping or matching. */

@@ -100,7 +100,7 @@ describe('printed rules', () => {
     expect(execFileSync('promtool', ['check', 'rules', `${file}.rules`], { encoding: 'utf8' })).toContain('SUCCESS');
   });
 
-  it("rules print links to the agent's runbooks if externalUrl is configured", async () => {
+  it("rules print outputs links to the agent's runbooks if externalUrl is configured", async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify({ ...config, server: { externalUrl: 'https://dw.example.com/' } }));
     const { stdout } = await runCli(['rules', 'print', '--config', file]);

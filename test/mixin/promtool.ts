@@ -84,8 +84,8 @@ function rulesOf(names: readonly string[]) {
 }
 
 /**
- * Combines tests that only query ALERTS into one test with a job label for each, because evaluating rules takes about as long
- * for a hundred series as for one.
+ * Combines tests that only query ALERTS and have the same step into one test, with a job label for each, because evaluating
+ * rules takes about as long for a hundred series as for one.
  */
 export function asJobs(tests: readonly RuleTest[]): RuleTest[] {
   const jobs = new Set(tests.map(({ name }) => name));
@@ -163,8 +163,8 @@ export function firingAt(
   alerts: readonly string[],
   test: Omit<RuleTest, 'alerts' | 'queries'>,
 ): Map<number, Labels[]> {
-  // promtool prints only unexpected results, so none is expected. The printed matcher on `minute`, which excludes nothing,
-  // identifies the minute.
+  // promtool prints only unexpected results, so the query expects none. The printed matcher on `minute`, which excludes
+  // nothing, identifies the minute.
   const query = (minute: number) => ({
     expr: `ALERTS{alertstate="firing", minute!="${minute}"}`,
     minute,

@@ -86,7 +86,7 @@ describe.skipIf(!requireProgram('promtool'))('availability of agents and data (p
     ).toBe('');
   });
 
-  it('an alert that keeps firing on stale data states this in its description, and resolves when its account is removed', () => {
+  it('an alert that keeps firing on stale data says so in its description, and resolves when its account is removed', () => {
     const alert = 'DeliveryFailureCallbackStuck';
     const input: Input = {
       ...state,

@@ -233,7 +233,7 @@ const USUAL: readonly Variant[] = ['two replicas', 'missing samples', 'restart',
 
 export type Share = 'usual' | 'rare';
 
-/** Returns the tests of the applicable variants of a share. */
+/** Returns the tests of those variants in a share that apply to the alert. */
 const variantsOf = (scene: Scene, share: Share): RuleTest[] =>
   Object.entries(generators)
     .filter(([variant]) => USUAL.includes(variant as Variant) === (share === 'usual'))

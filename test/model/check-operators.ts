@@ -1,5 +1,5 @@
 /**
- * Checks, based on the journal, the DELETEs and the orders, that operators' orders are executed once and as given.
+ * Checks, based on the journal, the DELETEs and the orders, that operators' orders are executed exactly once and as given.
  * Shares no code with the agent.
  */
 import type { JournalEntry } from '../../src/model/journal.ts';

@@ -15,7 +15,7 @@ export interface Client {
 /** A process of the agent. */
 export interface AgentClient extends Client {
   readonly id: string;
-  /** Called before and after each commit. The process may die during the call; it does nothing afterwards. */
+  /** Called before and after each commit. If the process dies during the call, it does nothing afterwards. */
   step(): void;
   monotonic(): number;
   /** Whether this process cannot reach the store, even if other processes can. */
@@ -50,8 +50,8 @@ export interface Disk {
     committed: (account: string, changes: readonly Change[]) => Promise<void>,
   ): Store;
   /**
-   * Returns the store for an operator's command. `latency`: time until the command receives a response (ms). `on` is called
-   * when a request takes effect.
+   * Returns the store for an operator's command. `latency`: time until the command receives a response (ms). `on`: hooks that
+   * are called when a request takes effect.
    */
   outsideFor(operator: Client & { readonly latency: number }, on: { read(): void; committed(): void }): OutsideStore;
   readonly counts: { commits: number; refused: number };

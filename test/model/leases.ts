@@ -28,7 +28,8 @@ export interface OwnLeases {
 
 export interface LeaseTable {
   /**
-   * Returns the lease operations of a process. `awake` resolves while the process runs. `isUnavailable`: whether requests fail.
+   * Returns the lease operations of a process. `awake` resolves once the process is running. `isUnavailable`: whether requests
+   * fail.
    */
   of(deps: { id: string; monotonic(): number; awake(): Promise<void>; isUnavailable(): boolean }): OwnLeases;
 }

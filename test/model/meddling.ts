@@ -1,4 +1,4 @@
-/** Triggers events at a chosen place in a cancel or an order, such as between an intent and its DELETE. */
+/** Triggers events at a chosen place in a cancel or an order, for example between an intent and its DELETE. */
 import type { Time } from './time.ts';
 
 export const PLACES = [
@@ -14,7 +14,7 @@ export type Place = (typeof PLACES)[number];
 export interface Meddling<What> {
   /** Place that triggers `what`. */
   readonly place: Place;
-  /** Number of times that the place is reached before `what` is triggered. */
+  /** Number of times that the place is first reached without triggering `what`. */
   readonly skip: number;
   /** Delay of `what` after the place is reached (ms). */
   readonly soon: number;

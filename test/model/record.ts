@@ -36,7 +36,7 @@ export interface Round extends RoundActor {
   /** All listed rows of the queue and of workflow runs. */
   readonly shown: Map<Entry, ShownEntry[]>;
   readonly events: Set<LoggedEvent>;
-  /** Responses of lists without pages. */
+  /** Responses to requests for unpaginated lists. */
   readonly answers: Answered[];
 }
 

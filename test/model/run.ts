@@ -37,7 +37,7 @@ async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<
 }
 
 export interface Outcome {
-  /** The smallest failing life and the command that repeats it; undefined if all lives passed. */
+  /** The smallest failing life and the command that reproduces it; undefined if all lives passed. */
   readonly failure: string | undefined;
   readonly tally: Tally;
   readonly seed: number;

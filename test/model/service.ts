@@ -43,8 +43,8 @@ export interface ServiceDeps {
   readonly shape: Shape;
   readonly random: Random;
   /**
-   * Returns the offset of the service's `Date` header from the world's time (ms). It follows the agent's clock, because the
-   * agent does not cancel while the clock skew is large.
+   * Returns the offset of the service's `Date` header from the world's time (ms). The header follows the agent's clock, because
+   * the agent does not cancel while the clock skew is large.
    */
   clockOffset(): number;
 }

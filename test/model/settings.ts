@@ -7,7 +7,7 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 /** Start of the world (ms since the Unix epoch). */
 export const START = Date.UTC(2026, 2, 1);
-/** Part of all tokens, addresses, headers and bodies. It must never occur in output. */
+/** Text that every token, address, header and body contains. It must never occur in output. */
 export const CANARY = 'canary-7f3a';
 export const ACCOUNT = 'production';
 /** Maximum duration of a callback that ends on its own (ms). It is shorter than the waiting time of every rule. */

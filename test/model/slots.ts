@@ -13,7 +13,7 @@ export interface Slot {
   readonly host: Host | undefined;
   /** Number of further calls of `step` after which the process is killed. */
   deathIn: number;
-  /** Time until the next start after the process ends (ms). */
+  /** Time between the end of the process and its next start (ms). */
   downFor: number;
   /** Called once, when the process next ends. */
   onDeath: () => void;

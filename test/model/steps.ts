@@ -15,8 +15,8 @@ const arrival = fc.record({
 });
 
 /**
- * Index of a policy. Policies with approvals or grace periods and their replacements occur more often: waiting time under one
- * policy must not count under another.
+ * Index of a policy. Policies with approvals or grace periods, and the policies that replace them, occur more often: waiting
+ * time under one policy must not count under another.
  */
 const policy = fc.oneof(fc.nat(POLICY_COUNT - 1), fc.constantFrom(1, 1, 3, 4, 5, 6, 7), fc.constantFrom(3, 4, 5, 7));
 const settings = fc.record({ policy, reading: fc.nat(READING_COUNT - 1) });

@@ -109,7 +109,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
 
   const hooks: SlotsDeps['hooks'] = {
     witness(of) {
-      // Requests outside of rounds are sent by auto-cancel.
+      // Requests outside rounds are sent by auto-cancel.
       const actor: Actor = actors.getStore() ?? 'acting';
       const recorded = record.witness(of, actor, () => time.now);
       return {

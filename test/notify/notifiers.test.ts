@@ -371,7 +371,7 @@ describe('webhooks', () => {
     });
   });
 
-  it('a webhook gets the end of resolved alerts and of alerts with a fixed duration', async () => {
+  it('a webhook gets the end time of resolved alerts and of alerts with a fixed duration', async () => {
     const endsAt = async (notice: Notice) => JSON.parse((await deliver(notice)).text).alerts[0].endsAt;
     expect(await endsAt(resolved)).toBe('2026-06-01T11:59:59.000Z');
     expect(await endsAt({ ...firing, lasts: 900_000 })).toBe('2026-06-01T12:14:00.000Z');

@@ -136,7 +136,7 @@ describe('outbox', () => {
     ]);
   });
 
-  it('the outbox retries a rejected notice of a firing alert, also after a restart, until the receiver accepts it', async () => {
+  it('the outbox retries a rejected notice of a firing alert, even after a restart, until the receiver accepts it', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === '1' ? REFUSED : ACCEPTED);
     const scene = await createOutboxScene([hook]);

@@ -24,7 +24,7 @@ function createScene() {
     receiver,
     counts,
     log,
-    /** Advances the clock by `ms` and repeats with these alerts. Returns the notifications that were sent. */
+    /** Advances the clock by `ms` and runs the sender with these alerts. Returns the notifications that were sent. */
     async deliver(ms: number, ...now: readonly Notice[]) {
       notices = now;
       clock.pass(ms);

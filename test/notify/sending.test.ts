@@ -107,7 +107,7 @@ describe('silences', () => {
     expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 0, silenced 2, beyond_cap 0');
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     await scene.start();
-    // Notifiers that repeat alerts call `notices` before the first evaluation, too.
+    // Notifiers that repeat alerts call `notices` even before the first evaluation.
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     expect(await scene.run({ a: keys('2') })).toEqual(['resolved a/1']);
     // The notice of the firing alert was sent before the silence.

@@ -123,7 +123,7 @@ it('after a handover, the old holder ends the pushed series and the new one cont
   expect(allViolationsOf(points)).toEqual([]);
   expect(points.some(({ name, value }) => name === 'delivery_events_total' && (value ?? 0) > 100)).toBe(true);
 
-  // Without a handover, the old holder pushes the account until it detects that its lease is lost.
+  // Without an orderly handover, the old holder pushes the account until it detects that its lease is lost.
   database.place('a', 'two');
   database.expire('a');
   await eventually(() => expectHeldBy(of('a'), 'two'));

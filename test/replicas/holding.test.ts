@@ -89,7 +89,7 @@ it('a replica logs the start and the end of a database outage once each, and kee
   ]);
 });
 
-it('confirm checks the holder once a lease has expired, but does not repeat the check while the database is unavailable', async () => {
+it('confirm checks the holder after a lease has expired, but does not repeat the check while the database is unavailable', async () => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);

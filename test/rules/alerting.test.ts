@@ -82,7 +82,7 @@ function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnT
   };
 }
 
-/** Opens alerting of account a. */
+/** Opens alerting for account a. */
 async function open(
   config: ReturnType<typeof configWith>,
   { clock, store }: { readonly clock: Clock; readonly store: Store },

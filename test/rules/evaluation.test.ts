@@ -140,7 +140,7 @@ describe('account evaluation', () => {
     expect(scene.outbox.store.commits).toBe(commits + 1);
   });
 
-  it('the evaluation leaves no notice in the queue if it was sent before the store could commit it', async () => {
+  it('a notice sent before the store could commit it does not remain in the queue', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');

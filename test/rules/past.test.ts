@@ -133,7 +133,7 @@ function setUp(first: readonly object[]) {
     break() {
       isBroken = true;
     },
-    /** Kills the agent and starts another some minutes later. */
+    /** Kills the agent and starts another after `down` minutes. */
     async restart(down = 0, rules = first) {
       pass(down * MINUTE);
       config = configOf(rules);

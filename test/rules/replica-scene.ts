@@ -1,4 +1,7 @@
-/** Replicas that evaluate and send one alert of account a, on one store. Each can be stopped at any step, permanently or temporarily. */
+/**
+ * Replicas that share one store and evaluate and send one alert of account a. Each can be stopped at any step, permanently or
+ * temporarily.
+ */
 
 import type { Notice } from '../../src/notify/notice.ts';
 import { createOutbox } from '../../src/notify/outbox.ts';

@@ -5,7 +5,7 @@ import { createReplicaScene, REPEAT_EVERY, type ReplicaScene, type SentNotice, T
 const TICKS = 80;
 const [BEGINS, ENDS] = [2, 52];
 const LEASE = 15_000;
-/** Maximum time from a stop to the first notice of the other replica. */
+/** Maximum time from a replica's stop to the other replica's first notice (ms). */
 const TAKEOVER = LEASE + 4 * TICK;
 
 /** Simulates an alert that fires and resolves. Replica one stops at step `stopAt`; if `wakes`, it resumes after the takeover. */
@@ -72,7 +72,7 @@ describe('alerts across takeovers', () => {
         const where = `stopped ${stoppedAt} (step ${step})`;
         seen.add(stoppedAt.replace(/\d+/g, '#'));
         const once = distinct(sent);
-        // At least once: an unconfirmed notice is sent again with the same key and body.
+        // Notices are sent at least once: an unconfirmed notice is sent again with the same key and body.
         const again = sent.length - once.length;
         const wasSent = sent.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
         expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);

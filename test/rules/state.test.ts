@@ -25,7 +25,7 @@ const F = false;
 const U = 'unknown';
 
 describe('alert states', () => {
-  it('an alert without `for` fires immediately, any other once its condition has held for that time', () => {
+  it('an alert without `for` fires immediately; an alert with `for` fires once its condition has held for that time', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [F, T, F])).toBe('inactive firing resolved');
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, T, T])).toBe('pending pending firing firing');
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, F, T, T])).toBe('pending pending inactive pending pending');

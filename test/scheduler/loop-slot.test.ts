@@ -3,7 +3,7 @@ import { createLoopSlot } from '../../src/scheduler/loop-slot.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 
-/** Creates a slot with bodies that log their starts and aborts. A body with a `gate` ends when that resolves. */
+/** Creates a slot with bodies that log their starts and aborts. A body with a `gate` ends when the gate resolves. */
 function setUp() {
   const clock = createManualClock();
   const slot = createLoopSlot({ clock, random: () => 0 });

@@ -129,7 +129,7 @@ describe('runner', () => {
     await run();
     expect(slot.visible()).toEqual({ now: 2, committed: 1 });
     expect(round()).toMatchObject({ success: false, complete: true, stale: false, failure: { reason: 'store' } });
-    // One attempt after the first step, which is rejected, and one at the end of the round.
+    // One attempt, which is rejected, after the first step, and one at the end of the round.
     expect(tries).toBe(2);
     isFull = false;
     await run();

@@ -23,7 +23,7 @@ function setUp(takes: readonly number[]) {
   return { clock, stop, started, starting, isDone: () => isDone };
 }
 
-it('startStaggered starts a limited number of items concurrently, in order, and the next item as soon as one has started', async () => {
+it('startStaggered starts a limited number of items concurrently, in order, and the next item as soon as an earlier one has finished starting', async () => {
   const { clock, started, starting, isDone } = setUp([100, 300, 500, 100, 100, 100]);
   await clock.advance(550);
   expect(started).toEqual([

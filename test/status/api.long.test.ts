@@ -292,7 +292,7 @@ const STALE_ACCOUNT: AccountReport = {
   deadLetters: 1,
 };
 
-/** Sends invalid requests, and requests with every command result, to a server. */
+/** Sends a server invalid requests, and requests that lead to every command result. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
   let failure: RequestError | undefined;

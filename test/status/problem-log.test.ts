@@ -5,7 +5,9 @@ const MINUTE = 60_000;
 const OLD = { kind: 'dlq_old', subject: null } as const;
 const GROWING = { kind: 'waitlist_growing', subject: 'a","b' } as const;
 
-/** Returns the start of a problem (minutes) after checks at these minutes, some of which found it. */
+/**
+ * Returns the minute at which a problem started after checks at these minutes. `isFound`: whether a check found the problem.
+ */
 function sinceAfter(checks: readonly (readonly [minute: number, isFound: boolean])[], log = createProblemLog(0)) {
   for (const [minute, isFound] of checks) log.saw(isFound ? [OLD] : [], minute * MINUTE);
   const since = log.firstSeen(OLD);
@@ -61,7 +63,7 @@ describe('problem start times', () => {
     ).toBe(8);
   });
 
-  it('a problem restarts if the clock was set back before its first sighting', () => {
+  it('a problem restarts if the clock is set back to a time before its first sighting', () => {
     expect(
       sinceAfter([
         [100, true],

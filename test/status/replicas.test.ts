@@ -87,7 +87,7 @@ describe('service discovery with replicas', () => {
 });
 
 describe('probes of accounts owned by another replica', () => {
-  it('/probe of an account owned by another replica redirects to the holder', async () => {
+  it('/probe of an account held by another replica redirects to the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.moveTo(one.self);
     const first = await two.get('/probe?account=a', { redirect: 'manual' });

@@ -99,7 +99,9 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   },
 };
 
-/** Reads the event log only as often as problems are checked, because it is the most expensive read. */
+/**
+ * Configuration that reads the event log only as often as problems are checked, because this read is the most expensive one.
+ */
 const EACH_MINUTE = { ...SELDOM, events: { every: '1m' } };
 
 describe('problems in the demo', () => {

@@ -6,7 +6,7 @@ it.each([
   ['log-lag', 180, ['info event_log_behind']],
   ['rate-limited', 60, ['warning rate_limited']],
 ])(
-  'the agent reports only the expected problems of the scenario %s for hours, at the demo’s intervals',
+  'the agent reports exactly the expected problems during a long run of the scenario %s at the demo’s intervals',
   async (scenario, minutes, kinds) => {
     const reported = firstOccurrences(await problemCourse(scenario, minutes));
     // The order of concurrent requests decides whether the service also rejects reads of a filter.

@@ -100,7 +100,7 @@ describe('last hour of messages', () => {
     [`${bucket}{le="+Inf"}`]: [[30, 40]],
   } as const;
 
-  it('the last hour is computed from recorded points of all destinations, with their actual time span', () => {
+  it('the last hour is computed from recorded points of all destinations and states their actual time span', () => {
     expect(eventsView(FRESH, now, OBJECTIVES, recorded(before)).lastHour).toEqual({
       overSeconds: 1800,
       delivered: 90,

@@ -70,7 +70,7 @@ describe('accounts owned by another replica', () => {
     expect(complete.deadLetters.newestEntries).toHaveLength(7);
   });
 
-  it('accounts that move to a replica that fails to open them have no holder', async () => {
+  it('accounts have no holder while the replica that acquired them fails to open them', async () => {
     const { two, shared, until } = await startKnown();
     await shared.rows.commit('alpha', [{ key: `${CHANGE}1`, value: '{' }]);
     shared.place('alpha', 'two');
@@ -122,7 +122,7 @@ describe('accounts owned by another replica', () => {
     expect(accounts.find(({ account }) => account === 'beta')).not.toHaveProperty('asOf');
   });
 
-  it('accounts of another replica are shown by the replica that acquires them, and open pages are notified', async () => {
+  it('a replica that acquires an account shows it as its own, and open pages are notified', async () => {
     const { one, two, shared, until } = await startKnown();
     const hasChanged = two.served.watch();
     hasChanged();
@@ -263,7 +263,7 @@ describe('explanations for accounts of another replica', () => {
     expect(requests.map(request => two.served.peerKey?.isSigned(request))).toEqual([true]);
   });
 
-  it('an explanation is not requested for a forwarded request or for an owned account', async () => {
+  it('an explanation is not requested from another replica for a forwarded request or for an account held here', async () => {
     const { explain, requests, two } = await startPeer(response => response.end('[]'));
     expect(await explain(true)).toEqual([]);
     expect(await two.served.explain('1-0', 'beta', { isSentOn: false, signal: never })).toEqual([]);

@@ -33,7 +33,7 @@ async function openAttached() {
 }
 
 describe('attached stores next to a running agent', () => {
-  it('an attached store reads commits of the agent immediately, and the agent reads its commits', async () => {
+  it('an attached store and the agent read each other’s commits immediately', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('', row('theirs'));

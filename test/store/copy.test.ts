@@ -75,7 +75,7 @@ describe.skipIf(!postgresIsThere())('copies between stores', () => {
     await store.close();
   }
 
-  it('store copy copies every row from SQLite to PostgreSQL and back, and refuses a store that is not empty', async () => {
+  it('store copy copies every row from SQLite to PostgreSQL and back, and refuses a destination that is not empty', async () => {
     const { path, from, to, copy, inSqlite, inPostgres } = await scene();
     expect(await copy(from, to)).toMatchObject({ code: 1, stderr: expect.stringContaining('store.db') });
     await fill(path);

@@ -64,7 +64,7 @@ describe('group commit', () => {
     expect(writes.slice(3)).toEqual([['e', 'f'], ['g']]);
   });
 
-  it('a group commit writes no items before the turn ends', async () => {
+  it('a group commit writes no items before the current turn of the event loop ends', async () => {
     const { groupCommit, writes } = setUp();
     const added = groupCommit.add('a', 1);
     await Promise.resolve();
@@ -72,7 +72,7 @@ describe('group commit', () => {
     await added;
   });
 
-  it('a group commit limits the weight of a group, but accepts any single item, and yields between groups', async () => {
+  it('a group commit limits the weight of a group, but accepts a single item of any weight, and yields between groups', async () => {
     const { groupCommit, writes } = setUp(10);
     const added = ['a', 'b', 'c', 'd'].map((item, n) => groupCommit.add(item, [4, 6, 50, 1][n] as number));
     await nextTurn();

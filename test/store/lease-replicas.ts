@@ -43,7 +43,7 @@ export interface TestReplicas {
   pass(ms: number): Promise<void>;
   /** Executes the statements that the mishap `executed later` delayed. */
   executeLate(): Promise<void>;
-  /** Holders as listed in the database, whether or not they renewed in time. */
+  /** Returns the holders that the database lists, whether or not they renewed in time. */
   holders(): Promise<Map<string, { holder: string; epoch: bigint }>>;
   close(): Promise<void>;
 }

@@ -95,7 +95,7 @@ class Course {
     await this.postgres.restart('immediate');
   }
 
-  /** Renews up to three replicas concurrently. Some renewals fail midway. */
+  /** Lets up to three replicas renew their leases concurrently. Some renewals fail midway. */
   private async renewSome(): Promise<void> {
     const { chance } = this;
     const some = this.alive.filter(() => chance.chance(0.5)).slice(0, 3);

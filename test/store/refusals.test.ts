@@ -38,7 +38,7 @@ const contents = () =>
         .digest('hex'),
     ]);
 
-/** Expects that opening fails with this reason and message, names the file in the error, and changes nothing. */
+/** Expects that opening fails with this reason and message, that the error names the file, and that nothing changes. */
 async function expectRefusal(reason: string, words: RegExp): Promise<void> {
   const before = contents();
   const error = await openSqliteStore({ path }).then(
@@ -85,7 +85,7 @@ describe('refused files', () => {
     expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
   });
 
-  it.each([2, 10])('openSqliteStore refuses a file with a damaged page %i, and leaves it unchanged', async page => {
+  it.each([2, 10])('openSqliteStore refuses a file whose page %i is damaged, and leaves it unchanged', async page => {
     await makeStore(path);
     spoilPage(path, page);
     await expectRefusal('corrupt', /damaged or not a database/);

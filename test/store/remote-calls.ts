@@ -18,7 +18,7 @@ export interface RemoteCalls {
   lock(path: string): Promise<void>;
   unlock(): Promise<void>;
   count(path: string, account: string): Promise<number>;
-  /** Writes zeros until the disk is full or `bytes` were written. */
+  /** Writes zeros until the disk is full or `bytes` bytes have been written. */
   fill(path: string, bytes: number): Promise<void>;
   remove(path: string): Promise<void>;
   becomeNobody(): Promise<void>;

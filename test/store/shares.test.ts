@@ -97,7 +97,7 @@ class Cluster {
 
   /**
    * Returns the minimum number of moves that lead to an even distribution, if all replicas have the same configuration. If the
-   * accounts cannot be divided evenly, the most loaded replicas keep one more.
+   * accounts cannot be divided evenly, the most loaded replicas keep one more account each.
    */
   leastMoves(): number {
     const accounts = new Set([...this.configs.values()].flatMap(each => [...each]));

@@ -33,7 +33,7 @@ async function open(path: string): Promise<Store> {
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-/** Copies in another process: closing a file here would release this process's locks on it. */
+/** Copies a file in another process: closing the file here would release this process's locks on it. */
 const copy = (from: string, to: string) => execFileSync('cp', [from, to]);
 
 describe('sqlite file', () => {

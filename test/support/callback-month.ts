@@ -36,7 +36,7 @@ export interface Callback {
   readonly reportsMessage: boolean;
   /** Each run starts after the previous one has failed. */
   readonly runs: readonly Run[];
-  /** Time when an operator or the retention removes its entry. */
+  /** Time when its entry is removed, by an operator or because its retention has passed. */
   readonly leavesAt: number;
   /** Whether its last attempt hangs. */
   readonly isStuck: boolean;
@@ -64,7 +64,7 @@ function attemptLasts(random: Random): number {
     : Math.min(LONGEST_ATTEMPT, random.exponential(5000));
 }
 
-/** Creates a message that starts at `from`. `stuckAt`: the attempt (0 is the first) that never ends. */
+/** Creates a message that starts at `from`. `stuckAt`: number of the attempt (0 is the first) that never ends. */
 function course(
   random: Random,
   from: number,

@@ -24,7 +24,7 @@ export function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
     now: () => Math.floor(start + time),
     monotonic: () => time,
     reach,
-    // Concurrent reads sleep concurrently: yield before advancing.
+    // Yield before advancing, so that concurrent sleepers count from the same time.
     async sleep(ms, signal) {
       const until = time + ms;
       await setImmediate();

@@ -1,7 +1,7 @@
 /**
- * Loaded into a process before its program (`--import`). Counts file operations in CRASH_FOLDER and kills the process
- * with SIGKILL before operation number CRASH_AT. Operations that match CRASH_FAIL (`rename token EBUSY`: operation,
- * part of the path, code) fail. CRASH_TRACE records one `operation file` per line.
+ * Loaded into a process before its program (`--import`). Counts file operations in CRASH_FOLDER and kills the process with
+ * SIGKILL before operation number CRASH_AT. Operations that match CRASH_FAIL (`rename token EBUSY`: operation, part of the
+ * path, code) fail. CRASH_TRACE: file that receives one line per operation, `operation file`.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -33,8 +33,8 @@ const NAMED = '#/components/schemas/';
 export interface Described {
   readonly document: Document;
   /**
-   * Validates a response against its operation and status. Throws an Error with the locations of all differences.
-   * `body`: the body of a valid request.
+   * Validates a response against its operation and status. Throws an Error with the locations of all differences. `body`: the
+   * request's body, which is validated too; pass it only for a valid request.
    */
   check(method: 'get' | 'post', path: string, response: Response, body?: object): Promise<unknown>;
   /** Returns described responses (`get /path 404`) and properties (`Component.list[].name`) that have not occurred yet. */

@@ -9,7 +9,7 @@ import { newFolder } from './folder.ts';
 import { json, serve } from './http-service.ts';
 
 export const TOKEN = 'doctor-token';
-/** An address without a listener. */
+/** A URL at which nothing listens. */
 export const NOWHERE = 'http://127.0.0.1:1';
 
 export interface Service {

@@ -8,6 +8,6 @@ export async function emulate(options: EmulatorOptions = {}): Promise<Emulator> 
   return emulator;
 }
 
-/** Starts an emulated service without history and workload. It only contains data that the test adds. */
+/** Starts an emulated service without history and workload. It contains only data that the test adds. */
 export const emulateEmpty = (options: EmulatorOptions = {}): Promise<Emulator> =>
   emulate({ history: 0, workload: false, dlqEntries: 0, ...options });

@@ -15,7 +15,7 @@ export interface Truth {
   readonly queueWait: number[];
   readonly attempt: Record<string, number[]>;
   readonly attempts: Record<string, number[]>;
-  /** Ended attempts by result and status class: `error 5xx`. */
+  /** Number of ended attempts by result and status class, such as `error 5xx`. */
   readonly answers: Record<string, number>;
   readonly inFlight: string[];
   readonly overdue: number;
@@ -79,7 +79,7 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   return { ...truth, inFlight: truth.inFlight.sort(), overdue };
 }
 
-/** Returns the cumulative counts of a Prometheus histogram. `unit`: unit of the bounds, in units of the values. */
+/** Returns the cumulative counts of a Prometheus histogram. `unit`: how many units of `values` make one unit of `bounds`. */
 export function bucketsOf(values: readonly number[], bounds: readonly number[], unit = 1000): number[] {
   return [...bounds, Number.POSITIVE_INFINITY].map(bound => values.filter(value => value / unit <= bound).length);
 }

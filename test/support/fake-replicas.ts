@@ -17,7 +17,7 @@ export interface SharedStore {
   isUnavailable: boolean;
   /** Assigns an account to a replica; undefined restores even distribution. */
   place(account: string, id: string | undefined): void;
-  /** Sets the address of a replica. */
+  /** Sets the URL of a replica. */
   answersAt(id: string, url: string): void;
   /** Ends the lease of an account. Any replica may acquire it next. */
   expire(account: string): void;

@@ -3,8 +3,8 @@ import timers from 'node:timers/promises';
 
 /**
  * Loaded into a process before its program (`--import`): accelerates clocks and timers. FAST_CLOCK contains a start time (ms
- * since the Unix epoch) and a factor: `1790000000000 10`. Processes with the same value agree on the time regardless of
- * their start.
+ * since the Unix epoch) and a factor: `1790000000000 10`. Processes with the same value agree on the time, no matter when each
+ * was started.
  */
 const [since = 0, speed = 1] = (process.env.FAST_CLOCK ?? '').split(' ').map(Number);
 const { now } = Date;

@@ -35,8 +35,8 @@ function expectTruth({ samples }: Scrape, account: string, all: readonly TrueEve
 }
 
 /**
- * Moves accounts between two agents `handOvers` times during deliveries: most leases are released, some expire. Finally
- * checks that everything was counted once. Returns the open resources after a third of the moves and at the end.
+ * Moves accounts between two agents `handOvers` times during deliveries: most leases are released, some expire. Finally checks
+ * that everything was counted exactly once. Returns how many resources are open after a third of the moves and at the end.
  */
 export async function handOverAgainAndAgain(handOvers: number, messages: number) {
   const chance = createChance();
@@ -118,7 +118,7 @@ export async function handOverAgainAndAgain(handOvers: number, messages: number)
     await eventually(async () =>
       expect(database.course.findLast(step => step.endsWith(`gained ${name}`))).toBe(`${to} gained ${name}`),
     );
-    // Sometimes the next move starts while this account opens.
+    // Sometimes the next move starts while this account is still opening.
     if (chance.fraction() < 0.7) await eventually(async () => expect(holderOf(await scrape(), name)).toHaveLength(1));
     if (time === Math.floor(handOvers / 3)) early = resources();
   }

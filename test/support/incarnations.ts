@@ -3,7 +3,7 @@ import type { Opening } from './supervised.ts';
 
 type Work = 'open' | 'start' | 'request' | 'commit' | 'lingering request';
 
-/** An account opened by the supervisor, until it is closed. */
+/** One opening of an account by the supervisor; it lasts until the account is closed. */
 export interface Incarnation {
   readonly number: number;
   readonly name: string;
@@ -16,7 +16,7 @@ export interface Incarnation {
   /** Whether its lease was lost or released since it was opened. */
   isLost: boolean;
   isReleased: boolean;
-  /** Whether the process had started to stop before it was opened. */
+  /** Whether the process started to stop before this opening was complete. */
   isAbandoned: boolean;
 }
 
@@ -121,7 +121,7 @@ export class Witness {
   #violation(incarnation: Incarnation, kind: Work): string | undefined {
     const what = `${label(incarnation)}: ${kind}`;
     if (this.#phase === 'closed' || (this.#phase === 'stopped' && kind !== 'commit')) return `${what} after the end`;
-    // An opening in progress may still read if it is revoked.
+    // An opening in progress may still read after it was revoked.
     const isRevoked = incarnation.opening.deps.holding?.remaining(incarnation.name) === 0;
     if (incarnation.isAbandoned && !(kind === 'open' && isRevoked)) return `${what} after the stop began`;
     if (incarnation.isReleased) return `${what} after the lease was released`;
@@ -160,5 +160,5 @@ export class Witness {
 }
 
 const label = ({ name, number }: Incarnation) => `${name}#${number}`;
-/** Prefix of the rows that the witness tries to commit. */
+/** Key prefix of the rows that the witness tries to commit. */
 export const PROBE = 'probe/';

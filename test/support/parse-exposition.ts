@@ -16,7 +16,7 @@ interface ParsedSample {
 }
 
 export interface ParsedFamily {
-  /** Name in its TYPE line. */
+  /** Name in the family's TYPE line. */
   readonly name: string;
   readonly type: string;
   readonly help: string;

@@ -1,5 +1,5 @@
 /**
- * An agent and a service in simulated time. The store contains most kinds of rows, except message traces, operators' orders,
+ * An agent and a service in simulated time. The store contains most kinds of rows, except message traces, operator commands,
  * requests in flight and rows of replicas.
  */
 import { DatabaseSync } from 'node:sqlite';

@@ -37,7 +37,7 @@ const WORDS: ReadonlySet<string> = new Set([
   ...Object.keys(accountPlan.rounds),
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flat()),
   ...[...knownSeries.values()].flat(),
-  // The scrape job, the status page, and a reason of failed rounds.
+  // The scrape job, the status page, and a reason for failed rounds.
   'delivery-watch',
   '/',
   'store',

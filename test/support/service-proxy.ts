@@ -20,8 +20,8 @@ export interface ServiceProxy {
 }
 
 /**
- * An HTTP proxy of one client in front of an emulated service. It adds every request to `log` in order of arrival. The proxy
- * opens no connection of its own: `answer` serves all requests, regardless of their target.
+ * Starts an HTTP proxy for one client in front of an emulated service. The proxy adds every request to `log` in order of
+ * arrival. It opens no connections: `answer` serves all requests, regardless of their target.
  */
 export async function startServiceProxy(by: string, answer: RequestListener, log: Passed[]): Promise<ServiceProxy> {
   const server = createServer((request, response) => {

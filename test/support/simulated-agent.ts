@@ -19,7 +19,7 @@ import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 export interface Guillotine {
   /** Performs an external effect. Never resolves if the process is already dead or dies at this effect. */
   pass<T>(work: () => Promise<T>): Promise<T>;
-  /** Kills the process at its effect number `left` from now; if `isDone`, only after performing that effect. */
+  /** Kills the process at the `left`th effect from now: after performing that effect if `isDone`, otherwise before. */
   arm(left: number, isDone: boolean): void;
   readonly isDead: boolean;
   /** Resolves when the process dies. */

@@ -1,4 +1,4 @@
-/** Measures how long this process was prevented from running, by the delay of its timer (ms). */
+/** Measures how long this process was prevented from running (ms), based on the delay of a timer. */
 export interface StallMeter {
   /** Returns the total delay between two times of the monotonic clock. */
   between(from: number, to: number): number;

@@ -11,7 +11,7 @@ interface Place {
   /** Path in the view: `*` matches any item of a list or key of an object. */
   readonly path: string;
   readonly name: string | ((items: readonly Item[]) => string);
-  /** Labels in addition to `account`. Samples that differ in further labels are summed. */
+  /** Labels in addition to `account`. Samples that differ only in other labels are summed. */
   readonly labels?: (items: readonly Item[], key: string) => Labels;
   /** Type in the view: a time or a boolean. Default: a number. */
   readonly as?: 'time' | 'truth';
@@ -219,7 +219,7 @@ function find(view: Item, place: Place): ShownNumber[] {
 /** Returns all numbers of the view that also occur in the exposition. */
 export const shownNumbers = (view: object): ShownNumber[] => PLACES.flatMap(place => find({ ...view }, place));
 
-/** Returns the expected value in the view according to the exposition. */
+/** Returns the value that the view should contain according to the exposition. */
 export function exposedValue(families: readonly ParsedFamily[], account: string, number: ShownNumber): unknown {
   const { name, labels, as, otherwise, readBy } = number;
   const own = families.flatMap(({ samples }) => samples).filter(sample => sample.labels.account === account);

@@ -20,7 +20,7 @@ function startTraced(baseUrl: string, token: string, tracing: object, env: Reado
           name: 'a',
           baseUrl,
           token: { env: 'DELIVERY_TOKEN' },
-          // One concurrent request, so that rounds wait for each other.
+          // Only one request at a time, so that rounds wait for each other.
           budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 10_000_000 },
         },
       ],
@@ -207,7 +207,7 @@ describe('agent spans', () => {
 });
 
 describe('failing receivers', () => {
-  it('a failing trace receiver does not delay the shutdown of the agent', async () => {
+  it('a trace receiver that does not respond does not delay the shutdown of the agent', async () => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     receiver.answer('hang');
     const lifecycle = { enabled: true, sampleRatio: 1 };

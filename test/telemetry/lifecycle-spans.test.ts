@@ -44,7 +44,7 @@ const show = (text: string, more?: Partial<LifecycleTrace>) => {
 };
 
 describe('message traces', () => {
-  it('the trace of a message has a root span, a wait and one attempt if the message was delivered immediately', () => {
+  it('the trace of a message has a root span, a wait and one attempt if the first attempt delivered the message', () => {
     const { lines, root, spans } = show('created@0 active@20 delivered@150=200');
     expect(lines).toEqual(['deliver api.example.com 0-150', 'wait 0-20', 'POST 20-150']);
     expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.INTERNAL, SpanKind.INTERNAL, SpanKind.CLIENT]);

@@ -89,7 +89,7 @@ describe('outbox', () => {
     expect(log.lines.map(({ message }) => message)).toEqual(['the trace receiver does not accept spans']);
   });
 
-  it('a trace is sent again with the same ids if the store could not remove it', async () => {
+  it('a trace is sent again with the same ids if it could not be removed from the store', async () => {
     const { receiver, run, failStore, rows } = await setUp(1);
     failStore(true);
     await expect(run()).rejects.toThrow('the store is full');

@@ -55,7 +55,7 @@ describe('account record', () => {
     expect(parseResetResponse(Buffer.from('\ufeff{"token":"t"}      '))?.token.reveal()).toBe('t'));
 
   it.each(['', '{"token":"t"', '[]', 'null', '"t"', '{}', '{"token":7}', '{"token":""}', '{"token":"two words"}'])(
-    'an account record is undefined if it contains no token that can be sent: %s',
+    'an account record is parsed as undefined if it contains no token that can be sent: %s',
     text => expect(parseResetResponse(Buffer.from(text))).toBeUndefined(),
   );
 

@@ -116,7 +116,7 @@ describe('response bodies', () => {
     expect(await read(` {"padding":"${PADDING}"}`)).toEqual({ padding: PADDING });
   });
 
-  it('a body keeps the last of duplicate keys, and __proto__ as an ordinary own property', async () => {
+  it('a body keeps the last value of a duplicate key, and __proto__ as an ordinary own property', async () => {
     for (const body of sizes('{"a":1,"a":2,"__proto__":{"dlqId":"3-0"},"constructor":4}')) {
       const { messages } = (await read(body)) as { messages: Record<string, unknown>[] };
       expect(Object.entries(messages[0] ?? {})).toEqual([

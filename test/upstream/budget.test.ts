@@ -55,7 +55,7 @@ describe('budget', () => {
     expect([walk < look, look < started.lastIndexOf('list')]).toEqual([true, true]);
   });
 
-  it('the budget resumes from the stored number of requests if it is from the same day, but not if it is from another day', () => {
+  it('the budget resumes from a stored number of requests from the same day, but not from another day', () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
     const today = Math.floor(clock.now() / 86_400_000);

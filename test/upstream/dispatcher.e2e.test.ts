@@ -100,6 +100,6 @@ describe('TLS', () => {
   });
 });
 
-it('a host without an address causes a network error', async () => {
+it('a host name that does not resolve causes a network error', async () => {
   await expect(read('http://no-such-host.invalid', {})).rejects.toMatchObject({ reason: 'network' });
 });

@@ -53,7 +53,7 @@ describe('single flow-control keys', () => {
     expect(service.requests).toEqual([]);
   });
 
-  it.each([404, 400, 405])('a single key is undefined after status %d, without a retry', async status => {
+  it.each([404, 400, 405])('reading a single key returns undefined after status %d, without a retry', async status => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, status));
     expect(await createTestClient(service.url).reader.flowControlKey('k', signal())).toBeUndefined();
     expect(service.requests).toEqual(['GET /v2/flowControl/k']);

@@ -73,7 +73,7 @@ describe('outgoing requests', () => {
     ]);
   });
 
-  it('only open accounts and auto-cancel create writers for cancels', () => {
+  it('writers for cancels are created only by account clients and by auto-cancel', () => {
     const makers = pathsWith(/\bcreateWriter\b/).filter(path => path !== 'upstream/writer.ts');
     expect(makers).toEqual(['agent/account-client.ts', 'auto-cancel/accounts.ts']);
   });

@@ -78,7 +78,7 @@ describe('time limits on requests and retries', () => {
     expect(page).toBe(7);
   });
 
-  it('requests to other endpoints succeed if the service hangs on one', async () => {
+  it('requests to other endpoints succeed even if the service hangs on one endpoint', async () => {
     const service = await serve((request, response) => {
       if (!request.url?.startsWith('/v2/dlq')) json(response, []);
     });
@@ -92,7 +92,7 @@ describe('time limits on requests and retries', () => {
     let calls = 0;
     const service = await serve((_request, response) => {
       calls += 1;
-      // The first attempt takes half of the time, the second would take all of it.
+      // The first attempt takes half of the time; the second would take all of it.
       if (calls === 1) setTimeout(() => json(response, {}, 503), 400);
     });
     const { reader, counts } = createTestClient(service.url, { timeout: 800 });
@@ -107,7 +107,7 @@ describe('time limits on requests and retries', () => {
     [10_000, [125, 250, 500]],
     [960, [125, 250]],
     [410, [125]],
-  ])('only retries that start within nine tenths of a timeout of %i ms are made', async (timeout, sleeps) => {
+  ])('a retry is made only if it starts within nine tenths of a timeout of %i ms', async (timeout, sleeps) => {
     const clock = createSleepClock();
     const service = await serve((_request, response) => json(response, {}, 503));
     const { reader } = createTestClient(service.url, { timeout, clock });

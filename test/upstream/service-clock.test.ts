@@ -21,7 +21,7 @@ it.each([
   expect(provenSkew(date, before, after)).toBe(expected);
 });
 
-it('the service clock reports the largest clock skew until five to ten minutes after its measurement', async () => {
+it('the service clock reports the largest clock skew for five to ten minutes after its measurement', async () => {
   const clock = createManualClock(NOON);
   const { observe, skew } = createServiceClock(clock);
   const respond = (difference: number) => observe(header(clock.now() + difference), clock.now(), clock.now());

@@ -28,7 +28,7 @@ describe('tokens rejected during their reset', () => {
     let reads = 0;
     const source = Object.assign(
       async () => {
-        // The token is replaced while the client waits, in the order of the command: the token is written before the
+        // The token is replaced while the client waits, in the same order as by the command: the token is written before the
         // mark is removed.
         reads += 1;
         if (reads === 4) {
@@ -45,7 +45,7 @@ describe('tokens rejected during their reset', () => {
     expect(counts.requests).toEqual({ 'flow_control unauthorized': 1, 'flow_control ok': 1 });
   });
 
-  it('the client does not wait for a new token if no reset is running, or if a reset was abandoned long ago', async () => {
+  it('the client does not wait for a new token if no reset is running, or if a reset was abandoned more than a minute ago', async () => {
     const { file, service } = await startReset();
     const { reader, rejections, waits } = createTestClient(service.url, { token: fileToken(file) });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });

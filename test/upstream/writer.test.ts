@@ -65,7 +65,7 @@ describe('rejected cancels', () => {
     expect(seen.requests).toEqual({ 'cancel refused': 2 });
   });
 
-  it('a cancel is missing when the entry does not exist', async () => {
+  it('a cancel has the result "missing" if the entry does not exist', async () => {
     const { emulated, token } = await emulateFailedRun();
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel('5-5')).toEqual({ kind: 'missing', status: 404 });

@@ -9,9 +9,7 @@ import { afterThisTest, TOKEN } from '../support/client.ts';
 
 export const ID = '1725323658779-0';
 
-/**
- * Creates a real writer for `regional` and records its counts, spans and budget calls. The budget does not limit it.
- */
+/** Creates a real writer for the URL `regional` and records its counts, spans and budget calls. The budget limits nothing. */
 export function createTestWriter(regional: string, overrides: Partial<WriterDeps> & { ca?: string } = {}) {
   const seen = { requests: {} as Record<string, number>, bytes: 0, timed: 0 };
   const turns: string[] = [];

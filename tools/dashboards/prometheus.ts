@@ -36,7 +36,7 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Starts Prometheus on `data` with these rules. */
+/** Starts Prometheus with the data folder `data` and the given rule files. */
 export async function startPrometheus(data: string, target: Target, rules: readonly string[]): Promise<Prometheus> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;

@@ -54,7 +54,7 @@ async function evaluate(url: string, { query }: { readonly query: string }, { fr
 const selector = (name: string, labels: Labels) =>
   `${name}{${Object.entries(labels).map(([label, value]) => `${label}=${JSON.stringify(value)}`)}}`;
 
-/** Groups recording rules, so that each rule depends only on records of earlier groups. */
+/** Groups recording rules so that each rule depends only on series recorded by earlier groups. */
 function layersOf(rules: readonly Recording[]): Recording[][] {
   const layers: Recording[][] = [];
   for (let left = [...rules]; left.length > 0; ) {

@@ -47,11 +47,11 @@ export interface BackfillProgress {
 /** Result for one account. Times in ms since the Unix epoch. */
 export interface Backfilled {
   readonly account: string;
-  /** Range of the written points; undefined without any. */
+  /** Range and number of the written points; undefined if none were written. */
   readonly written: { readonly from: number; readonly to: number; readonly points: number } | undefined;
   readonly events: number;
   readonly requests: number;
-  /** Minimum number of requests for these events. */
+  /** Minimum number of requests needed to read these events. */
   readonly leastRequests: number;
   readonly notes: readonly string[];
   readonly refusal: string | undefined;
@@ -84,7 +84,7 @@ async function countedSince(
   return restoreMemory(new Map([['checkpoint', stored]]), options, services).checkpoint?.floor;
 }
 
-/** Returns the range of an account that can be written (ms since the Unix epoch). Throws Refusal. */
+/** Returns the part of the range that can be written for an account (ms since the Unix epoch). Throws Refusal. */
 function partOf(
   { from, to }: BackfillOrder,
   { retention, collect }: AccountSettings,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createLines, renderHeader } from '../../metrics/exposition-text.ts';
 import { type Family, formatValue, type Sample } from '../../metrics/family.ts';
 
-/** Maximum number of points in memory: 512 bytes per series. */
+/** Maximum number of points per series in memory (512 bytes). */
 const IN_MEMORY = 64;
 
 interface Series {
@@ -40,7 +40,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   let [last, first]: [string | undefined, number] = [undefined, 0];
 
   /**
-   * Moves points from memory to the file. `isLastKept`: keeps the last point in memory, because a new series may add a 0 there.
+   * Moves points from memory to the file. `isLastKept`: whether the last point stays, because a new series may add a 0 there.
    */
   function flush(isLastKept: boolean): void {
     const written = isLastKept ? times.slice(0, -1) : times;

@@ -68,7 +68,7 @@ const NOTHING = { fired: 0, firingFor: 0, unknownFor: 0 };
 
 type Alerts = Config['alerts'];
 
-/** Returns data that a condition needs but the event log lacks; undefined if nothing is missing. */
+/** Names the data that a condition needs but the event log lacks; undefined if nothing is missing. */
 function missingFor(when: AlertCondition): string | undefined {
   if (when.kind === 'stale') return 'when data was stale';
   return selectorsOf(when).find(({ metric }) => !IN_LOG.has(metric))?.metric;
@@ -78,7 +78,7 @@ function missingFor(when: AlertCondition): string | undefined {
 const ON_READING: ReadonlySet<string> = new Set<BuiltinAlert>(['DeliveryEventLogStale', 'DeliveryEventLogGap']);
 const CONTENTS = { events: 'when it was read', dlq: 'the dead-letter queue', flow_control: 'flow control' };
 
-/** Returns data that a built-in alert needs but the event log lacks; undefined if nothing is missing. */
+/** Names the data that a built-in alert needs but the event log lacks; undefined if nothing is missing. */
 function missingForBuiltin(name: BuiltinAlert): string | undefined {
   const check = ACCOUNT_CHECKS.find(({ alert }) => alert === name);
   if (check?.collector === 'events' && !ON_READING.has(name)) return undefined;

@@ -30,10 +30,10 @@ export const skip = (detail: string): Diagnosis => ({ status: 'skip', detail });
 /** Maximum duration of one check (ms). */
 export const CHECK_TIMEOUT = 10_000;
 
-/** Maximum length of a detail, which may contain key names from the service. */
+/** Maximum length of a detail (characters). It may contain key names from the service. */
 const MAX_DETAIL = 1000;
 
-/** Returns the code or class of an error. The message may contain a secret. */
+/** Returns the code or class of an error instead of its message, which may contain a secret. */
 export function wordOf(error: unknown): string {
   const { code, name } = error as { readonly code?: unknown; readonly name?: string };
   return typeof code === 'string' ? code : (name ?? 'error');

@@ -29,7 +29,7 @@ function tlsOf(socket: unknown) {
   };
 }
 
-/** Opens a connection without sending a request. Rejects with its error. */
+/** Opens a connection without sending a request. Rejects with the connection error. */
 function connect(dispatcher: Dispatcher, url: URL): Promise<ReturnType<typeof tlsOf>> {
   return new Promise((resolve, reject) => {
     let tls: ReturnType<typeof tlsOf>;
@@ -99,7 +99,7 @@ export async function checkDns(host: string, what = host): Promise<Diagnosis> {
   }
 }
 
-/** Opens a connection by TCP and TLS without sending a request. `via`: the proxy, for the message. */
+/** Opens a TCP or TLS connection without sending a request. `via`: text that names the proxy in the result. */
 export async function checkConnection(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,

@@ -4,12 +4,12 @@ import { parseListen } from '../../http/options.ts';
 import { type Diagnosis, fail, ok, warn, wordOf } from './checklist.ts';
 
 export interface PortDeps {
-  /** Does not verify the certificate, which rarely names the address of the port. */
+  /** Does not verify the certificate, because it rarely names the address of the port. */
   readonly dispatcher: Dispatcher;
   /** URL of the port, without a path. */
   readonly url: string;
   readonly hash: string;
-  /** Process that holds the store, if known. */
+  /** Id of the process that holds the store, if known. */
   readonly holder: number | undefined;
   readonly hostHeader: string | undefined;
   /** Whether the port requires TLS or authentication, or is the probe port. */
@@ -28,7 +28,7 @@ function tryPort(host: string, port: number): Promise<void> {
   });
 }
 
-/** Returns the agent's configuration hash, empty if it requires a password; undefined without an agent or access. */
+/** Returns the hash of the agent's configuration; empty if a password is required; undefined without an agent or access. */
 async function hashAt({ dispatcher, url, hostHeader }: PortDeps, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { body, headers } = await request(`${url}/metrics/agent`, {

@@ -21,7 +21,7 @@ function createRecorder() {
   return {
     count: (): number => requests.length,
     lastPath: () => requests.at(-1)?.path ?? '',
-    /** Returns the reason of the last failure among the requests from number `since` on. */
+    /** Returns the reason of the last failure among the requests from index `since` on. */
     lastFailure: (since: number): Reason | undefined =>
       requests
         .slice(since)

@@ -16,7 +16,7 @@ function pushAddress({ push }: Config, env: Env): string | undefined {
   }
 }
 
-/** Returns the addresses of alerts, heartbeats, spans and metrics by name. An address may be a secret. */
+/** Returns where alerts, heartbeats, spans and metrics are sent, by name. An address may be a secret. */
 function receiversOf(
   config: Config,
   env: Env,

@@ -22,8 +22,8 @@ function folderOf(path: string): string {
 }
 
 /**
- * Returns the process that locks the store, or undefined. Reads Linux's list of locks, because trying the lock could prevent
- * an agent from starting.
+ * Returns the id of the process that locks the store; undefined if unknown. Reads Linux's list of locks, because trying to take
+ * the lock could prevent an agent from starting.
  */
 export function holderOf({ kind, path }: StoreOptions): number | undefined {
   if (kind !== 'sqlite') return undefined;

@@ -119,7 +119,7 @@ function lineOf(columns: readonly Fitted[], textOf: (column: Fitted) => string):
   return `${cells.join(' '.repeat(GAP)).trimEnd()}\n`;
 }
 
-/** Line length without a terminal and without COLUMNS. */
+/** Line length if neither a terminal nor COLUMNS determines it (characters). */
 const DEFAULT_WIDTH = 120;
 
 /** Returns the line length. `columns`: width of the terminal, 0 if unknown. `setting`: value of COLUMNS. */

@@ -44,7 +44,7 @@ interface Episode {
 
 type StoredEpisode = readonly [firstSeenAt: number, firstWalk: number, run: string];
 
-/** The last complete walk. `at`: its start; `maxGap`: the limit at that time. */
+/** The last complete walk. `at`: its start; `maxGap`: the maximum gap that applied to it. */
 type StoredWalk = readonly [at: number, number: number, maxGap: number];
 
 const runOf = ({ callbackState, callbackMessageId }: DlqEntry) =>

@@ -102,7 +102,7 @@ export interface DlqServices {
 
 export type DlqOptions = z.output<typeof options>;
 
-/** Maximum gap between two complete walks for callback sightings (ms), unless a rule sets another. */
+/** Maximum gap between two complete walks within one callback episode (ms), unless a rule sets another. */
 const DEFAULT_GAP = 30 * 60_000;
 
 const DEFAULT_WITHDRAWAL = 30 * 60_000;
@@ -118,7 +118,7 @@ interface RoundWalk {
   readonly workflows?: WorkflowReading;
 }
 
-/** Collects the dead-letter queue. The service does not report its size, so all pages are read, and discarded once folded. */
+/** Collects the dead-letter queue. Its size is not reported, so all pages are read. Each page is discarded once folded. */
 export const dlq = defineKind({
   name: 'dlq',
   configKey: 'dlq',

@@ -25,7 +25,7 @@ export interface DeadLetter {
 export type QueueEnds = ReturnType<typeof createEnds>;
 
 const MAX_SHOWN = 10;
-/** Maximum length of an id. Longer ids are omitted: a truncated id could be another entry's. */
+/** Maximum length of an id (characters). Longer ids are omitted: a truncated id could be another entry's. */
 const MAX_ID = 512;
 const MAX_URL = 500;
 const MAX_TEXT = 200;
@@ -48,7 +48,7 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   callbackState: entry.callbackState,
 });
 
-/** `letter` replaces `entry` on release. Most entries are displaced before that. */
+/** An entry of either end. `letter` replaces `entry` only on release, because most entries are displaced before that. */
 interface Place {
   readonly enteredAt: number;
   readonly id: string;

@@ -2,7 +2,7 @@ import type { LogBatch, LogLine } from '../../kit/log.ts';
 import { boundText } from '../../kit/text.ts';
 import type { DlqEntry } from '../../model/message.ts';
 
-/** Maximum number of entries of a running walk to log. Further entries count as omitted. */
+/** Maximum number of new entries that a running walk keeps for the log. Further entries count as omitted. */
 const MAX_FOUND = 10_000;
 const MAX_TEXT = 200;
 

@@ -74,7 +74,7 @@ function factsOf(selection: Selection): SelectionFacts {
   };
 }
 
-/** Returns the shown values of a dimension, and the sum of the others as `OTHER`. */
+/** Returns the counts of a dimension's shown values, and the sum of the others as `OTHER`. */
 function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, number>): Map<string, number> {
   const kept = new Map([...counts].filter(([value]) => shown.has(value)));
   let others = 0;

@@ -94,7 +94,7 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
       if (!before) since ??= at;
       const present = new Set([...byKey.values()].map(({ id }) => id));
       for (const id of present) markPresent(id, at);
-      // A missing kind may be among the ungrouped entries of a full list.
+      // If the list of kinds is full, a missing kind may be among the ungrouped entries.
       if (!isFull) {
         for (const [id, absentSince] of [...known]) if (absentSince === PRESENT && !present.has(id)) put(id, at);
       }

@@ -39,7 +39,7 @@ const VERSION = /^v\d{1,3}$/i;
 const MAX_SEGMENT = 40;
 const MAX_SEGMENTS = 12;
 
-/** Replaces with `*` segments that probably differ between messages: very long ones, and those with a digit except versions. */
+/** Puts `*` in place of segments that probably differ between messages: long ones, and those with a digit except versions. */
 export function shapeOf(path: string): string {
   const segments = path.split('/', MAX_SEGMENTS);
   const shape = segments.map(segment =>

@@ -65,7 +65,7 @@ function start(
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
-/** Starts a complete read. `limit`: `NEW_READ_LIMIT` if it replaces a read for new entries in a small queue. */
+/** Starts a complete read. `limit`: `NEW_READ_LIMIT` if the read replaces a read for new entries in a small queue. */
 export function startComplete(selections: readonly Selection[], context: RoundContext, limit = WALK_LIMIT): Walk {
   return start(selections.flatMap(planWalk), true, limit, context);
 }

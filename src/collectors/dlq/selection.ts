@@ -70,7 +70,7 @@ export function withdrawFilters(filters: readonly Selection[], now: number, limi
   for (const filter of filters) if (filter.failure && now - filter.failure.since >= limit) filter.shown = undefined;
 }
 
-/** Unreadable rows of a complete read, and known entries missing from it. Each unreadable row may be any missing entry. */
+/** Unreadable rows of a complete read, and known entries missing from it. Each unreadable row may be any of these entries. */
 export interface Ambiguity {
   readonly at: number;
   rows: number;
@@ -80,7 +80,7 @@ export interface Ambiguity {
 /** Maximum number of missing entries that are kept in addition to one per unreadable row. */
 const MAX_AMBIGUOUS = 10_000;
 
-/** Returns the number of entries. Unreadable rows count, but not the missing entries that they may be. */
+/** Returns the number of entries. Counts unreadable rows instead of the missing entries that they may be. */
 export const sizeOf = ({ roster, ambiguity }: Selection) =>
   roster.size + (ambiguity ? ambiguity.rows - ambiguity.entries : 0);
 

@@ -42,7 +42,7 @@ export function planWalk(selection: Selection): Task[] {
 }
 
 const DAY = 86_400_000;
-/** Ages at which an unknown queue is split. Most entries are recent. */
+/** Ages at which an unknown queue is split (ms). Most entries are recent. */
 const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
 
 /** Number of pages after which an unknown selection is split. */

@@ -24,7 +24,7 @@ export interface WorkflowRead {
   readonly isCutOff?: boolean;
 }
 
-/** Number of complete walks before the next attempt after the service rejected the request as unknown. */
+/** Number of complete walks to wait before the next attempt if the service has rejected the request as unknown. */
 const WALKS_UNTIL_RETRY = 12;
 
 export function startWorkflows({ api, signal }: RoundContext): WorkflowReading {

@@ -67,7 +67,7 @@ export type EventsOptions = z.output<typeof options>;
 export interface EventsServices {
   /** Length of the history to read at the very first start (ms). */
   readonly backfill?: number | undefined;
-  /** Time after its due time at which an open message becomes overdue (ms). */
+  /** Time past its due time after which an open message is overdue (ms). */
   readonly onTimeWithin?: number | undefined;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly routes?: Routes | undefined;

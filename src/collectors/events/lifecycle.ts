@@ -7,18 +7,18 @@ import { BUCKET_BOUNDS, type DeliveryResult, isAmongSlowest, observeAttempt, obs
 
 export const MAX_OPEN = 100_000;
 
-/** Times are in milliseconds. */
+/** Limits of lifecycle tracking. Times are in milliseconds. */
 export interface Limits {
   /** Maximum delay of an event that is processed in order: events up to this much older than the newest one are read again. */
   readonly overlap: number;
   readonly maxOpen: number;
-  /** Time after its due time at which an open message becomes overdue. */
+  /** Time past its due time after which an open message is overdue. */
   readonly onTimeWithin: number;
 }
 
 const CREATED = EVENT_STATES.indexOf('created');
 
-/** Time after its due time at which an open message is dropped (ms), because its final event must have been lost. */
+/** Time past its due time after which an open message is dropped (ms), because its final event must have been lost. */
 const DROPPED_AFTER = 14 * 86_400_000;
 /**
  * A result without a listed start proves a gap only after this many successful attempts with a listed start, and only if these

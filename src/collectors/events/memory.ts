@@ -103,8 +103,8 @@ export interface Memory {
   recent: RecentEvents | undefined;
   gauges: Gauges | undefined;
   /**
-   * Iterator over `open`, to evict the oldest in constant time. Dropped after each fold: it keeps hash tables in memory that `open`
-   * has outgrown.
+   * Iterator over `open`, to evict the oldest message in constant time. Dropped after each fold: it keeps hash tables in memory
+   * that `open` has outgrown.
    */
   oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
   /** Length of a range (ms), adapted to the density of the log. */

@@ -4,22 +4,22 @@ import type { TimeSpan } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
 
-/** Interval at which events that have become older than the overlap are read again (ms), unless the overlap is shorter. */
+/** Interval at which events that have become older than the overlap are read again, or the overlap if that is shorter (ms). */
 const SETTLE_EVERY = 60_000;
 /** Minimum time for which a peak lateness is retained (ms). */
 const LATENESS_WINDOW = 3_600_000;
-/** Each read repeats 1.25 times the peak lateness plus this margin (ms). */
+/** Margin (ms): each read repeats 1.25 times the peak lateness plus this margin. */
 const MARGIN = 500;
-/** Minimum number of rows in a part of the overlap that is skipped, because skipping takes an additional request. */
+/** Minimum number of rows for which a part of the overlap is skipped, because skipping takes an additional request. */
 const FEW = 20;
 
 const DAY = 86_400_000;
 const ROW = 1000;
 
 /**
- * Estimates the cost of a day as busy as the last overlap. If the overlap has few rows or rounds are rare, each round reads the
- * whole overlap again. Otherwise, rows are read up to three times: when they are new, once they are older than the overlap, and
- * by the sweep.
+ * Estimates the daily cost of reading a log that stays as busy as in the last overlap. If the overlap has few rows or rounds
+ * are rare, each round reads the whole overlap again. Otherwise, rows are read up to three times: when they are new, once they
+ * are older than the overlap, and by the sweep.
  */
 export function readingPerDay(
   { requests, bytes }: Cost,
@@ -54,8 +54,8 @@ function countKept({ chunks }: Memory, from: number, to: number): number {
 }
 
 /**
- * Plans which part of the overlap to read again: the newest part, as long as the peak lateness; periodically also events that have
- * become older than the overlap; everything if the rest has few rows.
+ * Plans which part of the overlap to read again: the newest part, whose length depends on the peak lateness; periodically also
+ * events that have become older than the overlap; everything if the rest has few rows.
  */
 export function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
   const { checkpoint, recent } = memory;
@@ -71,8 +71,8 @@ export function planReadBack(memory: Memory, until: number, overlap: number): Re
 }
 
 /**
- * Records how much older a new event is than the newest known one. Bounded, so that one outlier does not lengthen all reads of the
- * next hour.
+ * Records how much older a new event is than the newest known one. The value is bounded, so that one outlier does not lengthen
+ * all reads of the next hour.
  */
 export function noteLateness(checkpoint: Checkpoint, lateness: number, until: number, overlap: number): void {
   const limit = Math.min(overlap, 2 * readBackOf(checkpoint, overlap));

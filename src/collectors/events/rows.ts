@@ -69,7 +69,7 @@ export function restoreMemory(
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
   const log = rows.get('log');
   const isNative = option !== 'none' && destinationHistograms;
-  // Stored destination names are meaningless under another option.
+  // Stored destination names are meaningless if the option `destination` has changed.
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
   const opened: [bigint, OpenMessage][] = [];
@@ -104,7 +104,7 @@ export function restoreMemory(
     else if (kind === 'outbox' && traces) queued += 1;
     // Tracing is disabled: delete its rows.
     else if (kind === 'trace' || kind === 'outbox') touched.add(key);
-    // The audit is disabled: delete the attempts, which would be outdated later.
+    // The audit is disabled: delete the attempts, which would be outdated when it is enabled again.
     else if (kind === 'attempts' && !isAudited) touched.add(key);
   }
   traces?.queue.restore(queued);

@@ -15,7 +15,7 @@ export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'ex
 /** Matches events to an account's schedules and tracks the expected starts. */
 export type Schedules = ReturnType<typeof createSchedules>;
 
-/** Maximum number of expectations added in one step, to bound its duration after a long pause. */
+/** Maximum number of expected starts added in one step, which bounds the step's duration after a long pause. */
 const MAX_AT_ONCE = 1000;
 
 const ROW = 'schedule/';

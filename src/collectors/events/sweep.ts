@@ -39,7 +39,7 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
   }
   for (const event of range.events.values()) {
     const { identity } = event;
-    // Minutes dropped since the range started have no identities to compare with.
+    // Minutes dropped since the read of this range started have no identities to compare with.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
     countByDestination(memory, event);
     log.late += 1;

@@ -114,7 +114,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
     if (walk.refill) memory.attempts?.add(event);
-    // Events too old to be deduplicated were read only for the recent gauge.
+    // Events too old to be deduplicated were read only for the recent gauge and for attempts.
     if (event.time < checkpoint.dedupeFrom || known.has(event.identity)) continue;
     fresh.push(event);
     if (!walk.refill) memory.attempts?.add(event);

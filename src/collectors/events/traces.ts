@@ -12,7 +12,7 @@ import type { DeliveryEvent, MessageOutcome } from '../../model/message.ts';
 import { isEnding, type KeptEvent } from './kept-event.ts';
 
 const MAX_OPEN = 10_000;
-/** Maximum number of finished messages that are kept, so that delayed events open no second trace. */
+/** Maximum number of finished messages that are remembered, so that delayed events do not open a second trace. */
 const MAX_DONE = 20_000;
 /** Maximum number of events per trace: enough for 64 attempts with three events each. */
 const MAX_EVENTS = 200;
@@ -109,7 +109,7 @@ export function createTraceCollector(
       if (!known) open.set(message, trace);
       touched.add(message);
       if (isLate) trace.lateEvents += 1;
-      // The end is kept even if the trace is full.
+      // A final event is kept even if the trace is full.
       if (trace.events.length < (isEnding(state) ? 2 * MAX_EVENTS : MAX_EVENTS)) {
         trace.events.push({ state: row.state, time, dueAt, status: row.status });
       } else mark(trace, 'too_many_events');

@@ -41,7 +41,7 @@ const AT_REST = 30_000;
 const LISTED = 120_000;
 /** Time for which reads are kept (ms). */
 const KEPT_FOR = 3_600_000;
-/** Maximum time between two reads that are assumed to miss no change in between (ms). */
+/** Longest gap between two reads that is assumed to hide no change (ms). */
 const MAX_READ_GAP = 150_000;
 const SAVE_EVERY = 60_000;
 
@@ -83,7 +83,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     while (reads[0] && now - reads[0].to > KEPT_FOR) reads.shift();
   }
 
-  /** Discards evidence up to the end of a silence, which may have lost events, unless no key changed during it. */
+  /** Discards evidence up to the end of a silence, in which events may have been lost, unless no key changed during it. */
   function handleSilence({ now, attempts }: KeysRead): void {
     const { silence } = attempts ?? {};
     if (!silence || silence.to <= silentTo) return;

@@ -91,7 +91,7 @@ export function compare(evidence: Evidence, attempts: Attempts, settledTo: numbe
     const claimed = attempts.claimed(key, from - SKEW, at + SKEW);
     // Logged and unseen attempts together never exceed the number of slots.
     sample.atMost = Math.max(0, Math.min(inUse - running.min, slots - running.max));
-    // After this time, every earlier message has had an event, unless the key is paused.
+    // After MAX_WAIT, every earlier message has had an event, unless the key is paused.
     const isLong = !paused && at - evidence.knownFrom > MAX_WAIT;
     evidence.unseen = isLong ? 0 : Math.min(evidence.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
     sample.unexplained = inUse - claimed.max;

@@ -78,7 +78,7 @@ function isExplained({ samples }: Evidence, { now }: EvaluationContext): boolean
   return conclusive !== undefined && now - conclusive.at <= MAX_LAG && (conclusive.atMost ?? 1) < 1;
 }
 
-/** Determines the state of a key with waiting messages that is not paused or draining and has no proven ghost slots. */
+/** Determines the state of a key that has waiting messages, is neither paused nor draining, and has no proven ghost slots. */
 function stateWithWaiting(
   evidence: Evidence,
   context: EvaluationContext,

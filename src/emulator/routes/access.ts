@@ -3,7 +3,7 @@ import type { EmulatedCredentials } from '../credentials.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Route } from './endpoint.ts';
 
-/** Rejects requests without a valid token or permission, or above the burst limit. */
+/** Rejects requests that lack a valid token or permission, or that exceed the burst limit. */
 export function access(
   credentials: EmulatedCredentials,
   dialect: Dialect,

@@ -23,13 +23,13 @@ function refuse(
   response.status(STATUS[verdict]).json({ error: errors[verdict] });
 }
 
-/** Returns the path of another dead letter. A client that repeats DELETE after the redirect would delete it. */
+/** Returns the path of another dead letter. A client that repeats the DELETE at the redirect's target would delete it. */
 function trapOf(state: EmulatorState, cancelled: string): string {
   const other = state.dlqRows().find(row => row.dlqId !== cancelled);
   return `/v2/dlq/${other?.dlqId ?? dlqIdOf({ time: 0, seq: 0 })}`;
 }
 
-/** Returns the host and port of this server under another host name, which clients treat as another origin. */
+/** Returns the URL of this server under another host name, which clients treat as another origin. */
 function elsewhere({ hostname, socket }: Request): string {
   return `http://${hostname === 'localhost' ? '127.0.0.1' : 'localhost'}:${socket.localPort}`;
 }

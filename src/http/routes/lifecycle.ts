@@ -40,7 +40,7 @@ export const ApprovalBody = z.strictObject(
   { error: 'must be an object with action alone' },
 );
 
-/** Schemas of command bodies by path. A body does not contain the operator. */
+/** Schemas of command bodies by path. A body does not contain the operator's name. */
 const COMMANDS = {
   '/api/v1/auto-cancel/approve': ApprovalBody.transform(body => ({ kind: 'approve' as const, ...body })),
   '/api/v1/auto-cancel/pause': ReasonBody.transform(body => ({ kind: 'pause' as const, ...body })),
@@ -51,7 +51,7 @@ const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
 const WAITING = 'no replica holds the account now: the next one to hold it executes the order';
 
-/** Error messages by status of the body parser, whose own messages quote the body. */
+/** Error messages by status of the body parser's error. Its own messages quote the body. */
 const UNREADABLE = new Map<unknown, string>([
   [400, 'the body must be JSON'],
   [413, `the body must have at most ${MAX_BODY}`],
@@ -67,7 +67,7 @@ function refuseBody(error: unknown, _request: Request, response: Response, next:
 
 /** Creates the POST routes, which are off by default and refuse cross-site requests. */
 export function lifecycleRoutes(served: HttpServed, { isOn, callerOf }: Lifecycle): Router {
-  /** Returns why a request is refused, or undefined. */
+  /** Returns why a request is refused; undefined if it is accepted. */
   function refusalOf(request: Request): [status: number, error: string] | undefined {
     if (!isOn()) return [403, 'server.lifecycle is false in the configuration'];
     if (isCrossSite(request)) return [403, 'requests from other sites are refused'];

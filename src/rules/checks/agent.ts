@@ -17,7 +17,7 @@ export interface AgentInput {
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
-/** Time for which failing pushes are not reported (ms). Most receivers restart faster. */
+/** Time for which pushes must fail before the failure is reported (ms). Most receivers restart faster. */
 const PUSH_FAILING = 60_000;
 
 /** Returns the failures of rounds that read all their data but could not store it. */

@@ -59,8 +59,8 @@ export interface Check<I> {
   readonly alert: BuiltinAlert;
   readonly severity: CheckSeverity;
   /**
-   * The check applies only to accounts with this collector enabled. Without current data from it, the result is unknown; partial
-   * data can prove a finding but not rule one out.
+   * Collector whose data the check reads: the check applies only to accounts that enable it. Without current data, the result
+   * is unknown; partial data can prove a finding but not rule one out.
    */
   readonly collector?: CheckedCollector;
   /** Condition for a finding, as Markdown for docs/problems.md. */

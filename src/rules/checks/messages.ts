@@ -39,8 +39,8 @@ const SLOW = { times: 3, short: 15 * MINUTE } as const;
 type Rate = typeof FAST | typeof SLOW;
 
 /**
- * Returns numbers of the last hour if the error budget burns at this rate, both in the recorded part of that hour and at its end.
- * A healthy end rules out a burn. Only the shipped alerts detect slower burns, because that needs days of metrics.
+ * Returns numbers of the last hour if the error budget burns at this rate or faster, both in the recorded part of that hour and
+ * at its end. A healthy end rules out a burn. Only the shipped alerts detect slower burns, because that needs days of metrics.
  */
 function burns(input: CheckInput, bad: Bad, times: BurnRate, short: number) {
   const { delivered, onTime } = input.view.events.objectives;

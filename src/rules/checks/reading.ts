@@ -105,7 +105,7 @@ export const NOT_OPENED = 'the account could not be opened';
 const notOpened = (view: CheckedAccount) =>
   polled(view).find(({ failure }) => failure?.message.startsWith(NOT_OPENED))?.failure?.message;
 
-/** Whether nothing of the account can be read, so that findings about its parts would only repeat that. */
+/** Whether nothing of the account can be read. Findings about its parts would then only repeat that. */
 const isUnreadable = (view: CheckedAccount) =>
   view.calls.tokenRejected === true || outage(view) !== undefined || notOpened(view) !== undefined;
 
@@ -158,7 +158,7 @@ function risenFor(
   });
 }
 
-/** Reasons of filter failures that are often temporary. */
+/** Often temporary reasons for the failure of a filter. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
 export const READING: readonly AccountCheck[] = [

@@ -8,7 +8,7 @@ export { grouped as count, plural } from '../../kit/text.ts';
 export const share = (ratio: number) =>
   `${grouped(ratio < 0.1 ? Math.round(ratio * 1000) / 10 : Math.round(ratio * 100))} %`;
 
-/** Formats a time as `10:02:11 UTC`, with the date unless it is the day of `now`. Times in milliseconds since the Unix epoch. */
+/** Formats a time (ms since the Unix epoch) as `10:02:11 UTC`, preceded by the date unless it is the date of `now`. */
 export function clockTime(time: number, now: number): string {
   const [day, clock] = new Date(time).toISOString().split('T');
   return `${new Date(now).toISOString().startsWith(`${day}T`) ? '' : `${day} `}${clock?.slice(0, 8)} UTC`;

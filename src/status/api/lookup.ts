@@ -4,7 +4,7 @@ import { FILTERS, type FilterName, filterError } from '../../lookup/lists.ts';
 import { DeadLetterView } from './account.ts';
 import { AccountName, Maybe, Num, Seconds, Time, wholeNumber } from './parts.ts';
 
-/** Converts a time (UTC without an offset) or an age (`24h`) to ms since the Unix epoch; undefined if the text is neither. */
+/** Converts a time (UTC if it has no offset) or an age (`24h`) to ms since the Unix epoch; undefined if the text is neither. */
 export function timeOrAge(text: string, now: number): number | undefined {
   const ago = parseDuration(text);
   const time = ago === undefined ? parseInstant(text) : now - ago;

@@ -57,7 +57,7 @@ function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, n
   const title = state.replaceAll('_', ' ');
   const word = look === undefined ? title : html`<span class="tag ${look}">${title}</span>`;
   const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots)}`;
-  // A state is kept for some reads after its reason has passed. By then, messages may be waiting again.
+  // A state is kept for some reads after its reason has ceased to apply. By then, messages may be waiting again.
   const isPast = stateReason === 'nothing_waits' && waiting > 0;
   const words = stateReason === null || isPast ? '' : REASONS[stateReason];
   const why = words !== '' && html`<small>${words}</small>`;

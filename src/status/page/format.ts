@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts';
 
 export { grouped, plural } from '../../kit/text.ts';
 
-/** Formats values as text, with the exact value of the API in an attribute. null: unknown. */
+/** Formats values as text, with the exact API value in an attribute. Null means unknown. */
 
 const UNKNOWN = html`<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>`;
 

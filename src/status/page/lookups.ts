@@ -44,7 +44,7 @@ function failureNote({ status: code, message, retryAfter }: RequestError): Html 
   return html`<p class="note warning">The look-up failed with status ${code}: ${named(message)}.${when}</p>\n`;
 }
 
-/** Renders entries of the last round instead of a failed look-up. */
+/** Renders entries of the last round in place of the result of a failed look-up. */
 function lastRound(view: AccountView, context: PageContext, messageId?: string): Html {
   const { account, deadLetters: of, rounds } = view;
   const { now, root } = context;
@@ -167,7 +167,7 @@ function properties(values: Readonly<Record<string, Property>>): Html {
   return html`<div class="panel"><dl class="facts">${rows}</dl></div>`;
 }
 
-/** Omits properties that `describeMessage` already describes. */
+/** Renders a message without the properties that `describeMessage` already describes. */
 function messageBody(view: MessageLookup): Html {
   const { deadLetter, callback, events } = view;
   const { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries } = deadLetter ?? {};

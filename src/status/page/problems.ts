@@ -29,7 +29,7 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
-/** CSS classes of kinds with a more specific look than their severity. */
+/** CSS classes of problem kinds whose look is more specific than that of their severity. */
 const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
   token_rejected: 'refused',
   service_unavailable: 'down',

@@ -71,7 +71,7 @@ export function apiRoutes(served: Served): Router {
   function add<T extends z.ZodObject>(path: string, schema: T, find: (query: z.output<T>, name: string) => unknown) {
     async function respond(request: Request<{ name: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
-      // Unknown parameters are errors, because the default of a misspelt one would be used silently.
+      // Unknown parameters are errors: otherwise, a misspelt one would be ignored and its default used silently.
       const query = validQuery(schema.strict(), request.query) as z.output<T>;
       await serially(async () => {
         if (response.destroyed) return;

@@ -19,7 +19,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: read
   return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
 }
 
-/** Returns the query. Throws a RequestError that names each invalid parameter and its allowed values. */
+/** Validates a query and returns it. Throws a RequestError that names each invalid parameter and its allowed values. */
 export function validQuery<T extends z.ZodObject>(schema: T, given: Request['query']): z.output<T> {
   const { data, error } = schema.safeParse(given);
   if (!error) return data;

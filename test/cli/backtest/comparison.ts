@@ -26,7 +26,7 @@ type Labels = Readonly<Record<string, string>>;
 const changeText = (at: number, state: string, labels: Labels) =>
   `${new Date(at).toISOString()} ${state} ${JSON.stringify(Object.entries(labels).sort())}`;
 
-/** Returns a function that reads the changes of an agent's alerts since its last call. */
+/** Returns a function that returns how an agent's alerts have changed since its last call. */
 function watchAlerts({ alerting }: Supervisor) {
   const firing = new Set<string>();
   return (at: number): string[] =>

@@ -108,7 +108,7 @@ it('doctor reports a port that another program uses', async () => {
   ]);
 });
 
-/** Starts an agent with a web configuration. */
+/** Starts an agent, with a web configuration if `web` is given. */
 async function startWith(web?: object, more: object = {}) {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };

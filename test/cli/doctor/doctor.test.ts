@@ -59,7 +59,7 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
     'ok a flow control: 1 keys',
     'ok a flow control key: /v2/flowControl/{flowControlKey}',
   ]);
-  // The doctor reads the clock without sending the token, then each list once, and sends nothing else.
+  // The doctor reads the service's clock without sending the token, then reads each list once. It sends nothing else.
   expect(service.requests.map(request => request.replace(/\?.*/, ''))).toEqual([
     'GET /',
     'GET /v2/dlq',

@@ -32,7 +32,7 @@ it('a breakdown evicts a value beyond the cap in the third walk, even if each wa
   };
   counts = { 500: 40, 404: 20, 410: 10 };
   expect(await walk()).toEqual(['500', '__other__']);
-  // Two values now exceed the shown one by more than the margin.
+  // The shown value now ranks third, which is beyond the margin.
   counts = { 500: 10, 404: 40, 410: 20 };
   expect(await walk()).toEqual(['500', '__other__']);
   expect(await walk()).toEqual(['500', '__other__']);

@@ -18,8 +18,8 @@ const OPTIONS: TrackerOptions = { track: ({ queue }) => queue === 'blind', maxGa
 const ID = /^(\S+?)(?:#(\S+))?$/;
 
 /**
- * Creates rows from words. `a` is in progress, `a:success` is not. `a:blind` reports no state but is tracked; `a:none`
- * is not tracked. `a#m1` sets the callback's message.
+ * Creates rows from words. `a` is in progress, `a:success` is not. `a:blind` reports no state but is tracked; `a:none` is not
+ * tracked. `a#m1` sets the id of the callback's message.
  */
 function rows(words: string): DlqEntry[] {
   return words.split(' ').flatMap(word => {

@@ -101,7 +101,7 @@ describe('oldest and newest entries', () => {
               const dlqId = at === undefined ? `x${count}` : `${at}-${count}`;
               queue.set(dlqId, { row: { dlqId }, at });
               await round('new');
-              // An entry without a time counts from the current round, or from the time in the roster (whole seconds).
+              // An entry without a time counts as entered at the current round, or at the time in the roster (whole seconds).
               seen.set(dlqId, at ?? now());
             }
             if (each.does !== 'enter') await round('full');

@@ -115,7 +115,7 @@ function createScene({
   };
 }
 
-/** Returns the number of groups, and the numbers counted as new and as returned. */
+/** Returns the number of groups, and how many groups were counted as new and as returned. */
 function shown(scene: ReturnType<typeof createScene>) {
   const { count, appeared, returned } = scene.facts().kinds;
   return { count, appeared, returned };

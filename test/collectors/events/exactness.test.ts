@@ -49,7 +49,7 @@ it('counts each event once and tracks each message lifecycle despite delays, dup
         }
         const last = Math.max(clock.now, ...all.map(({ time }) => time)) + OVERLAP;
         clock.now = last + 1;
-        // The first read lists the remaining events; the next one lists none.
+        // The first read returns the remaining events; the next one returns none.
         await agent.round('tail');
         clock.now += ALL_LATE;
         await agent.round('tail');

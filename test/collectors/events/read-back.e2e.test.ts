@@ -177,7 +177,7 @@ it('reads each row of a busy log little more than twice on average, with one add
 it.each([
   ['busy', SECOND],
   ['quiet', 30 * SECOND],
-])('extrapolates the cost of a day of a %s log from one read of the overlap', async (_, apart) => {
+])('extrapolates the daily cost of reading a %s log from one read of the overlap', async (_, apart) => {
   const service = createLog();
   const { clock, service: asks } = service;
   const start = clock.now;

@@ -43,7 +43,7 @@ const act = fc.record({
   fate: fc.constantFrom('go on', 'go on', 'go on', 'lose a step', 'kill', 'go at once'),
 });
 
-it('counts events delayed by up to lateSweep once, for any order of tail and sweep and despite kills', async () => {
+it('counts events delayed by up to lateSweep exactly once, in any order of tail and sweep rounds and despite kills', async () => {
   await fc.assert(
     fc.asyncProperty(
       shape,
@@ -123,7 +123,7 @@ it('counts delayed events and closes messages whose end is listed late', async (
   expect(finished(agent.shown())).toBe(1);
 });
 
-it('sweeps read each complete minute that is older than lateSweep once', async () => {
+it('sweeps read each complete minute that is older than lateSweep exactly once', async () => {
   const service = createLog();
   const { clock, service: asks } = service;
   const agent = createAgent(service, OPTIONS);

@@ -69,20 +69,20 @@ test.each(['released', 'kept'] as const)(
   },
 );
 
-test(`reports no ghost slots on healthy keys in ${10_000 * SHARE} hours`, {
+test(`reports no ghost slots on healthy keys in ${10_000 * SHARE} key hours`, {
   timeout: 1_800_000,
 }, async () => {
   expect(await healthy(SEEDS, 'released', 'healthy')).toBeGreaterThanOrEqual(10_000 * SHARE);
 });
 
-test(`reports no ghost slots if waiting retries keep their slots, in ${4000 * SHARE} hours`, {
+test(`reports no ghost slots if waiting retries keep their slots, in ${4000 * SHARE} key hours`, {
   timeout: 1_800_000,
 }, async () => {
   const keyHours = await healthy(0.4 * SEEDS, 'kept', 'healthy, retries keep their slots');
   expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
 });
 
-test(`reports no ghost slots if slots are kept only in short waits for retries, in ${4000 * SHARE} hours`, {
+test(`reports no ghost slots if slots are kept only in short waits for retries, in ${4000 * SHARE} key hours`, {
   timeout: 1_800_000,
 }, async () => {
   const keyHours = await healthy(0.4 * SEEDS, 'kept-briefly', 'healthy, retries keep the slots of short waits');

@@ -125,7 +125,7 @@ describe('keys with waiting retries', () => {
     },
   );
 
-  it('a key has no ghost slots if short waits keep their slots, while a leak on another key is detected', async () => {
+  it('a key has no ghost slots if retries keep their slots during short waits, while a leak on another key is detected', async () => {
     const short = keyed(
       'key',
       { parallelism: 4, maxRetries: 5 },

@@ -44,12 +44,12 @@ export type Reason =
   | 'counts unreadable rows'
   // The counter of a new store does not include the cause.
   | 'counted by the store'
-  // The threshold depends on the rest of the UTC day.
+  // The threshold depends on how much of the UTC day is left.
   | 'time of day'
   // The alert is about a missing target and has no target labels.
   | 'agent-wide';
 
-/** Exemptions of alerts that fire on detection or on a single increase of a counter, regardless of the age of the cause. */
+/** Exemptions for alerts that fire on detection or on a single counter increase, regardless of the age of the cause. */
 export const FIRES_ONCE = {
   'low traffic': 'one is enough',
   reset: 'counted by the store',

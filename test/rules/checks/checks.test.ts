@@ -63,7 +63,7 @@ it('a reported problem remains until its value is well below the threshold', () 
     problems({ ...scene(messages, failed), ...(isReported ? { firstSeen: () => NOON - 3 * MINUTE } : {}) }).map(
       ({ severity, kind }) => `${severity} ${kind}`,
     );
-  // Thresholds: growth by 20 of 100 messages, 3 % failed messages.
+  // Thresholds: growth from 100 to 120 messages, and 3 % failed messages.
   expect([kinds(116, 75, false), kinds(113, 60, true)]).toEqual([[], []]);
   expect(kinds(116, 75, true).sort()).toEqual(['warning dlq_growing', 'warning messages_failing']);
 });

@@ -75,7 +75,7 @@ describe('unknown results', () => {
     expect(unknownIn({ change })).toEqual(expect.arrayContaining(['DeliveryBlind', 'DeliveryCollectorStale']));
   });
 
-  it('checks of single collectors are unknown while the service is unavailable', () => {
+  it('checks of individual collectors are unknown while the service is unavailable', () => {
     const change = (view: AccountViewBase) => rounds(view, failing('stale', 'server', 'status 503'));
     const results = check({ change });
     const of = (kind: string) => results.filter(({ check }) => check.kind === kind);

@@ -18,7 +18,7 @@ describe('agent page', () => {
     },
   );
 
-  it('the agent page shows all numbers and times of the API, and the places of errors', () => {
+  it('the agent page shows all numbers and times of the API, and the positions of errors', () => {
     for (const view of [distinct(agent), distinct(sharedAgent)]) {
       const missing = unshownFacts(page(view), view);
       expect(missing.filter(path => !/^now$|^lastReload\.faults/.test(path))).toEqual([]);

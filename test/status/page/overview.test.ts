@@ -68,7 +68,7 @@ describe('verdict', () => {
 });
 
 describe('overview page', () => {
-  it('the overview page shows only values of the API, and the values of each row', () => {
+  it('the overview page shows only values from the API, including the values of each row', () => {
     for (const view of [TROUBLED, distinct(TROUBLED)]) expect(foreignValues(page(view), view)).toEqual([]);
     const view = distinct(TROUBLED);
     const missing = unshownFacts(page(view), view).join('\n');
@@ -124,14 +124,14 @@ describe('overview page', () => {
     expect(text).toContain('<bdi class="name">\u202egnihtemos\u202c</bdi>');
   });
 
-  it('the overview page links alerts only to runbooks at web addresses, and problems to its own runbook pages', () => {
+  it('the overview page links an alert only to a runbook with a web URL, and a problem to the agent’s own runbook page', () => {
     const text = page(TROUBLED);
     expect(text).toContain('href="https://runbooks.example.com/DlqGrowing"');
     expect(text).not.toContain('href="javascript');
     expect(text).toContain('href="runbooks/DeliveryTokenRejected"');
   });
 
-  it('the overview page shows silenced alerts and the places of configuration errors', () => {
+  it('the overview page shows silenced alerts and the locations of configuration errors', () => {
     const faults = [{ file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' }];
     const text = read(page(TROUBLED, {}, faults));
     expect(text).toMatch(/DlqGrowing nightly filter= payments silenced planned migration until noon/);

@@ -70,7 +70,7 @@ describe('page routes', () => {
   });
 
   it.each(['../layout.ts', '..%2flayout.ts', 'tsconfig.json', 'constructor', '%2e%2e/html.ts', '%zz'])(
-    'no other file is served as an asset: %s',
+    'the asset route serves no other files: %s',
     async name => {
       const { get } = await serve();
       expect((await get(`/assets/0123456789abcdef/${name}`)).status).toBe(404);
@@ -89,7 +89,7 @@ describe('page routes', () => {
     expect(log.lines).toEqual([]);
   });
 
-  it('pages of an account that is not open yet report this instead of an unknown name', async () => {
+  it('pages of an account that is not open yet say so instead of reporting an unknown name', async () => {
     const { get } = await serve({ accounts: ['new'], account: () => undefined });
     for (const path of ['/accounts/new', '/accounts/new/dlq']) {
       const { status, text } = await get(path);

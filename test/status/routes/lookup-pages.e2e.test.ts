@@ -32,7 +32,7 @@ it('look-up pages accept the filters of the API and ignore other parameters', as
       'no-store',
       'text/html; charset=utf-8',
     ]);
-    // An update of the page would be another look-up.
+    // The page has no live updates, because each would be another look-up.
     expect(text).not.toContain('data-live>');
     expect(text).not.toMatch(/<section[^>]* data-live/);
   }
@@ -108,7 +108,7 @@ it.each(FAILURES)('a look-up page shows why its look-up failed: %s', async (code
   expect(log.lines).toEqual([]);
 });
 
-it('a look-up page responds with 500 if a look-up throws', async () => {
+it('a look-up page responds with 500 if a look-up throws an unexpected error', async () => {
   const { get } = await serveLookups(() => {
     throw new Error('bug');
   });

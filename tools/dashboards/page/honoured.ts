@@ -53,7 +53,7 @@ function* leaves(value: unknown, path = ''): Generator<[path: string, value: unk
   else yield [path, value];
 }
 
-/** Warns about every option of a panel that the drawing would ignore. */
+/** Warns about every panel option that the drawing would ignore. */
 export function checkHonoured(panel: Panel): void {
   const known = [...COMMON, ...(BY_TYPE[panel.type] ?? [])];
   const warnIgnored = (what: string) => warn(`${panel.title}: ${what} is ignored`);

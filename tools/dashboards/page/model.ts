@@ -70,7 +70,7 @@ export interface Range {
 
 const warnings = new Set<string>();
 
-/** Records a warning, such as about an option that the drawing ignores. */
+/** Records a warning, for example about an option that the drawing ignores. */
 export function warn(text: string): void {
   warnings.add(text);
 }

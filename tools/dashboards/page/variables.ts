@@ -9,10 +9,10 @@ export interface Shown {
 
 export type Replace = (text?: string, scoped?: ScopedVars | Record<string, unknown>) => string;
 
-/** Supported formats of variables. Those of link addresses have no effect, because links are not drawn. */
+/** Supported variable formats. The formats for link URLs have no effect, because links are not drawn. */
 const FORMATS = ['regex', 'raw', 'text', 'queryparam', 'percentencode'];
 
-/** Replaces `$name`, `${name}` and `${name:format}`. */
+/** Returns a function that replaces `$name`, `${name}` and `${name:format}` in a text. */
 export function replacing(values: ReadonlyMap<string, string>): Replace {
   return (text = '', scoped = {}) =>
     text.replaceAll(/\$(?:\{([\w.]+)(?::(\w+))?\}|(\w+))/g, (whole, braced, format, bare) => {

@@ -12,8 +12,9 @@ const isBetween = (ms: number, fromHours: number, toHours: number) =>
   ms <= fromHours * HOUR_MS && ms > toHours * HOUR_MS;
 
 /**
- * Adds two variants of the shipped scenarios to the emulator, which selects scenarios by name. They start healthy. In the last
- * hours, one is slow for about 50 minutes, and the other has a growing dead-letter queue. `pastMs`: duration of the simulated past.
+ * Adds two variants of the shipped scenarios to the emulator, which selects scenarios by name. Both variants start healthy. In
+ * the last hours, one is slow for about 50 minutes, and the other has a growing dead-letter queue. `pastMs`: duration of the
+ * simulated past.
  */
 export function addScenarios(pastMs: number): void {
   /** Returns the remaining time until the end of the past (ms). */
