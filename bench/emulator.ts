@@ -4,7 +4,7 @@ import { table, timeGet, timingsOf } from './measure.ts';
 const ENTRIES = 1_000_000;
 const REQUESTS = 200;
 
-/** Measures how fast the emulator serves pages of its lists with a million dead letters, over loopback. */
+/** Measures how fast an emulator with a million dead letters serves pages of its lists over loopback. */
 export async function run(): Promise<string> {
   const start = performance.now();
   const emulator = await startEmulator({ dlqEntries: ENTRIES, speed: 0 });

@@ -57,7 +57,7 @@ async function steady(config: object, env: Readonly<Record<string, string>>) {
   }
 }
 
-/** Measures a scenario in which hours pass in seconds: 15 emulated minutes per real second. */
+/** Measures the peak memory of the demo, in which 15 emulated minutes pass per real second. */
 async function demo() {
   const args = [PACKAGE, 'demo', '--scenario', 'stuck-callback', '--listen', '127.0.0.1:0'];
   const child = spawn(process.execPath, args, { stdio: 'ignore' });

@@ -22,7 +22,7 @@ function row(index: number): object {
   };
 }
 
-/** The pages, oldest first. The events of a page are listed latest first. */
+/** The pages, oldest first. Within a page, the newest event comes first. */
 export const pages = Array.from({ length: PAGES }, (_, page) => {
   const events = Array.from({ length: ROWS }, (_, index) => row(page * ROWS + ROWS - 1 - index));
   const from = START + page * ROWS * APART;

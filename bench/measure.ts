@@ -7,7 +7,7 @@ export interface Timings {
   readonly count: number;
 }
 
-/** Returns median and 99th percentile (nearest rank) of times in milliseconds. */
+/** Returns the median and the 99th percentile (nearest rank) of times in milliseconds. */
 export function timingsOf(times: readonly number[]): Timings {
   const sorted = times.toSorted((a, b) => a - b);
   const rank = (share: number) =>

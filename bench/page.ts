@@ -72,7 +72,7 @@ async function openThousandAccounts(closing: Closing) {
   const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0 }, closing);
   const [account, settings] = [accounts[0], config.accounts[0]];
   if (!account || !settings) throw new Error('no account');
-  // Use so many histories that none is served from the cache of unpacked histories.
+  // Use enough histories that none is served from the cache of unpacked histories.
   const opening = Array.from({ length: HISTORIES }, (_, index) =>
     openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
   );
@@ -117,7 +117,7 @@ async function timeToOpen(browser: Browser, url: string): Promise<number> {
   return ms;
 }
 
-/** Alternately opens the overview with uncached rows and an empty page. Returns the median time of each. */
+/** Alternately opens an empty page and the overview with uncached rows. Returns the median time of each. */
 async function inChromium(overview: Served['overview'], closing: Closing) {
   if (!existsSync(CHROMIUM)) return undefined;
   const none = () => Promise.reject(new Error('not implemented'));

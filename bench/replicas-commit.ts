@@ -54,7 +54,7 @@ async function measure(store: Store, together: number, postgres?: Postgres): Pro
   };
 }
 
-/** Compares commits to SQLite and to PostgreSQL, in this process. */
+/** Compares the costs of commits from this process to SQLite and to PostgreSQL. */
 export async function commitCosts(postgres: Postgres): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   const rows: string[][] = [];

@@ -62,7 +62,7 @@ async function idle(agent: Agent, count: number, postgres?: Postgres) {
   return { own, database: perMinute('processor'), wal: perMinute('wal'), memory: memoryOf(agent.pid, 'VmRSS') };
 }
 
-/** Waits until as many running replicas as `replicas` hold the leases of all accounts. */
+/** Waits until `replicas` running replicas together hold the leases of all accounts. */
 async function allHeld(postgres: Postgres, database: string, count: number, replicas: number) {
   const sql = `SELECT count(*)::int AS held, count(DISTINCT holder)::int AS holders
     FROM delivery_watch.leases JOIN delivery_watch.replicas ON holder = id

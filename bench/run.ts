@@ -25,7 +25,7 @@ const RESULTS = new URL('./RESULTS.md', import.meta.url);
 const INTRODUCTION =
   '# Measured\n\nWritten by `npm run bench`, or `npm run bench -- NAME` for one section. The targets are ratios within one run.\n';
 
-/** Replaces the section with the same heading, or appends `section`. */
+/** Replaces the section under `heading` with `section`, or appends `section` if there is none. */
 function replaceSection(text: string, heading: string, section: string): string {
   const parts = text.split(/^(?=## )/m);
   const at = parts.findIndex(part => part.startsWith(`${heading}\n`));

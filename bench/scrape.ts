@@ -15,7 +15,7 @@ interface Row {
   readonly before?: string;
   /** Number of requests per turn. */
   readonly each: number;
-  /** Idle time of the connection before each request (ms), as between scrapes of Prometheus. */
+  /** Idle time of the connection before each request (ms), as between Prometheus scrapes. */
   readonly idle?: number;
 }
 
@@ -40,7 +40,7 @@ async function startServer(role: string, children: ChildProcess[]): Promise<stri
     throw new Error(`the server ${role} ended with ${code} before it listened`);
   });
   const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
-  // The server is stopped at the end of the benchmark, which is not an error.
+  // Stopping the server at the end of the benchmark is not an error.
   ended.catch(() => undefined);
   return `http://127.0.0.1:${port}`;
 }

@@ -1,6 +1,6 @@
 /**
- * `STALLS=FILE node --import ./bench/stalls.ts …` writes the longest blocks of the main thread, in processor time, to FILE when
- * the process ends.
+ * `STALLS=FILE node --import ./bench/stalls.ts …` writes the processor times of event loop turns and responses, and the peak
+ * memory, to FILE when the process ends.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ export interface Stalls {
   readonly rss: number;
 }
 
-/** Time after the start without measurements, in which code is loaded and the first reads run (s). */
+/** Initial time that is not measured, in which code is loaded and the first reads run (s). */
 const WARM_UP = 10;
 
 const used = () => {

@@ -55,15 +55,14 @@ const minuteRecords: readonly RecordingRule[] = [
 
 /**
  * Sums a record over a window. The range is one second shorter: Prometheus before version 3 includes the sample at the start of
- * a
- * range, which would add a minute to the sum.
+ * a range, which would add a minute to the sum.
  */
 const sum = (record: string, window: Window) => `sum_over_time(${record}[${WINDOW_SECONDS[window] - 1}s])`;
 
 /**
- * Returns a condition for windows with correct counts. After an outage, the agent counts all missed events at once. A window that
- * starts during the outage then contains events from before its start, but a window that contains the complete outage is
- * correct. So events must have been counted in real time now and at the window's start.
+ * Returns a condition for windows with correct counts. After an outage, the agent counts all missed events at once. A window
+ * that starts during the outage then contains events from before its start, but a window that contains the complete outage is
+ * correct. So events must be counted in real time both now and at the window's start.
  */
 const isComplete = (window: Window) => `${counting} == 1 and ${counting} offset ${window} == 1`;
 
@@ -96,8 +95,8 @@ const budgetRecords: readonly RecordingRule[] = [
 ];
 
 /**
- * Returns the name of the record for both windows of a burn: the long window's share of bad messages, if both windows exceed the limit
- * and the long one has at least `MIN_BAD` bad messages.
+ * Returns the name of the record for both windows of a burn: the long window's share of bad messages, if both windows exceed
+ * the limit and the long one has at least `MIN_BAD` bad messages.
  */
 export const burningIn = ({ long }: Burn) => `account:delivery_burn:ratio${long}`;
 

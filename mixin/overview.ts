@@ -32,8 +32,7 @@ const NO_RULES = 'no message ended, or the rules are not loaded';
 
 /**
  * Returns the limits on bad messages for an objective: those of the strictest selected account and, if they differ, those of
- * the
- * most lenient one.
+ * the most lenient one.
  */
 const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
   const [sustainable, fast] = [

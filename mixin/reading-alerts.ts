@@ -50,7 +50,7 @@ const budgetLeft = `(${lowestOf(`${latest(series(ownFamilies.budgetRemaining))} 
 /** Remaining share of the UTC day. */
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
-/** Alerts about access to the service. */
+/** Alerts about reading data from the service. */
 export const readingAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryBlind',
@@ -58,8 +58,8 @@ export const readingAlerts: readonly AlertSpec[] = [
     severity: 'critical',
     labels: ['collector'],
     expr: `${isStale} 1\nor ${neverReads}`,
-    // Data becomes stale after three intervals (walks: two). With the delays of scrape, evaluation and `for`, the alert fires
-    // about two minutes after the start of an outage.
+    // Data becomes stale after three intervals (two for walks). With the delays of scrape, evaluation and `for`, the alert
+    // fires about two minutes after the start of an outage.
     for: '30s',
     keepFiringFor: '1m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',

@@ -8,11 +8,11 @@ const LONG_RUNNING = ['serve', 'demo'];
  * flag; median of up to three simultaneous runs with Node.js 24.21 on x64.
  */
 const V8_FLAGS = [
-  // Old garbage is collected when the heap has grown by 60 %. No effect with one account; 312 → 273 MiB with 100 accounts,
-  // measured while the young generation could not grow.
+  // Old-generation garbage is collected when the heap has grown by 60 %. No effect with one account; 312 → 273 MiB with 100
+  // accounts, measured while the young generation could not grow.
   '--heap-growing-percent=60',
-  // Both together keep V8 from optimizing undici's HTTP parser, which takes memory that the allocator retains.
-  // 119 → 107 MiB; either one alone has no effect.
+  // Both together keep V8 from optimizing undici's HTTP parser: the optimization takes memory that the allocator retains. 119 →
+  // 107 MiB; either one alone has no effect.
   '--no-wasm-tier-up',
   '--no-wasm-dynamic-tiering',
 ];

@@ -95,7 +95,7 @@ export function createAccountClient(
     at: reader ? () => reader : client.at,
     /** Creates a writer that uses the same budget. Only auto-cancel may use the writer, because auto-cancel keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
-    /** Returns the result of the last conclusive token check, possibly by an earlier process; undefined before the first. */
+    /** Returns whether the last conclusive token check, maybe by an earlier process, failed; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
     /** Returns the largest proven clock skew relative to the service in the last minutes (ms); undefined if unknown. */

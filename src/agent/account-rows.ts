@@ -12,7 +12,7 @@ import type { DailyUsage } from '../upstream/budget.ts';
 export interface StoredAccount {
   readonly spent?: DailyUsage | undefined;
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
-  /** Result of the last conclusive token check. */
+  /** Whether the service rejected the token in the last conclusive check. */
   readonly tokenRejected?: boolean | undefined;
   readonly problems?: StoredProblems | undefined;
 }

@@ -9,7 +9,7 @@ export interface Exports {
   readonly push: Push;
 }
 
-/** Milliseconds between exports of message traces. */
+/** Interval between exports of message traces (ms). */
 const LIFECYCLES_EVERY = 2000;
 const SEND_EVERY = 1000;
 

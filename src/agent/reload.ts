@@ -15,7 +15,7 @@ export interface ReloadDeps {
   configRead(isValid: boolean): void;
   readonly env: Env;
   readonly tried: FilesState | undefined;
-  /** Applies the configuration to the port. Rejects without a change if that fails. */
+  /** Applies the configuration to the port. If that fails, rejects and changes nothing. */
   openPort(next: LoadedConfig): Promise<void>;
 }
 

@@ -61,7 +61,7 @@ export interface AutoCancelAccountsDeps {
   readonly intervals: { readonly act: number; readonly orders: number };
 }
 
-/** How long a command waits for its order (ms). Agents read orders once a second. */
+/** Maximum time that a command waits for its order to be executed (ms). Agents read orders once a second. */
 export const ORDER_WAIT = 10_000;
 
 /** Maximum number of journal lines in a response, about 10 MB of JSON. */
@@ -231,7 +231,7 @@ export class AutoCancelAccounts {
     this.follow = this.#createFollower();
   }
 
-  /** Switches to a configuration. Accounts with a changed policy must be closed first. */
+  /** Replaces the configuration. Accounts with a changed policy must be closed first. */
   use(config: AutoCancelSettings): void {
     this.#config = config;
   }

@@ -29,7 +29,7 @@ export interface ContextsDeps {
 export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &
   Partial<Pick<CallbackContext, 'look' | 'isLate'>>;
 
-/** Start of the last walk that was decided on, and number of journal uses before that decision. */
+/** Start of the last walk that was decided on, and number of limit uses before that decision. */
 export interface LastRun {
   walkAt: number;
   usesBefore: number;

@@ -52,7 +52,7 @@ export function createDecisionLog(deps: {
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
       else log.info(line, 'auto-cancel action ended');
     },
-    /** Logs a stale reason that persists; undefined resets it. Call it regularly. */
+    /** Logs why data is stale if that persists; undefined if the data is fresh. Call it regularly. */
     stale(reason: string | undefined): void {
       if (reason === undefined) {
         if (loggedReason !== undefined) log.info({ account }, 'auto-cancel data is complete and fresh again');

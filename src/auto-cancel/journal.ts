@@ -205,7 +205,7 @@ export async function openJournal(store: Store, account: string, notices: Notice
   const serially = createSerially();
 
   return {
-    /** Folded from all lines. Callers must not change it. */
+    /** Journal state, folded from all lines. Callers must not change it. */
     state,
     /**
      * Appends lines and their notices in one transaction. After `guard_failed` the store is unchanged; after another error,

@@ -84,7 +84,7 @@ export function blindSkipReason(
   return last.at > now - rule.recheckAfter ? 'not_in_progress_lately' : undefined;
 }
 
-/** Delay after the second 429 response (ms). Doubles with each further one, up to a day. */
+/** Delay after the second 429 response (ms). Doubles with each further 429 response, up to a day. */
 const LIMITED_WAIT = 10 * 60_000;
 
 function isLimitedLately({ attempts }: Action, now: number): boolean {
@@ -112,7 +112,7 @@ export function earlierCancelReason(
   return known && isLimitedLately(known, now) ? 'rate_limited' : undefined;
 }
 
-/** Returns the exhausted limit, or undefined. Plans and cancels count separately. `usesBefore`: uses before this run. */
+/** Returns the exhausted limit, or undefined. Plans and cancels count separately. `usesBefore`: limit uses before this run. */
 export function exhaustedLimit(
   { rule, mode, target }: EvaluatedCallback,
   { limits }: AutoCancelOptions,

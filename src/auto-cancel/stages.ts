@@ -56,7 +56,7 @@ export interface CallbackContext extends AccountContext {
   readonly evaluated: EvaluatedCallback;
   /** Action of the callback under the same rule, mode and policy. */
   readonly own: Action | undefined;
-  /** Number of journal uses before the decisions on this walk. */
+  /** Number of limit uses in the journal before the decisions on this walk. */
   readonly usesBefore: number;
   /** Undefined before the final check. */
   readonly look: FinalCheck | 'failed' | undefined;

@@ -2,7 +2,7 @@ import type { JournalEntry } from '../model/journal.ts';
 import { type EvaluatedCallback, lacksEvents } from './evaluate.ts';
 import { type Action, isRequestedBy, type JournalState, urlOf } from './journal-state.ts';
 
-/** How long an operator can approve an action (ms). */
+/** Time within which an operator can approve an action (ms). */
 const APPROVE_WITHIN = 24 * 3_600_000;
 
 export type Wait = 'grace' | 'awaiting_approval';
@@ -44,7 +44,7 @@ export function waitOf(
   return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
 }
 
-/** Returns the line that starts a wait; undefined if it has started. `wall`: wall clock; `stamp`: time for the journal. */
+/** Returns the line that starts a wait; undefined if the wait has begun. `wall`: wall clock; `stamp`: time for the journal. */
 export function waitLine(
   wait: Wait,
   { action, rule, mode, target, finding }: EvaluatedCallback,
@@ -61,7 +61,7 @@ export function waitLine(
   return own?.graceUntil === undefined ? { ...line, step: 'marked', until: wall + rule.grace } : undefined;
 }
 
-/** Whether the look-up was inconclusive, which ends no wait. */
+/** Whether the look-up was inconclusive. If so, it ends no wait. */
 const isInconclusive = ({ finding, silence }: EvaluatedCallback) =>
   lacksEvents(finding) && silence?.lastEventAt !== 'none';
 

@@ -2,7 +2,7 @@ import { printable } from '../kit/text.ts';
 import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
-/** Completes "Nothing is cancelled because …" for final outcomes. */
+/** Completions of "Nothing is cancelled because …" by final outcome. */
 export const ENDED: Readonly<Record<FinalOutcome, string>> = {
   planned: 'the rule only plans: it would have been cancelled',
   confirmed: 'the service reports it as cancelled',

@@ -126,7 +126,7 @@ export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Conf
   const metrics = {
     up: ownFamilies.up,
     family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
-    // A staleness condition is evaluated while the data is stale.
+    // Staleness conditions must be evaluated even while the data is stale.
     collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),
   };
   return { interval: formatDuration(evaluateEvery), rules: prometheusRules(rules, metrics) };

@@ -25,7 +25,7 @@ async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise
   }
 }
 
-/** Creates an in-memory store with a copy of the agent's budget use. */
+/** Creates an in-memory store with a copy of the agent's budget usage. */
 async function ownStore(accounts: readonly AccountSettings[], store: Store | undefined): Promise<Store> {
   const own = createMemoryStore();
   for (const { name } of accounts) {
@@ -47,8 +47,8 @@ export const openInMemory = (loaded: LoadedConfig, deps: PartsDeps, closing: Clo
   );
 
 /**
- * Opens an in-memory store with the remaining daily budget of the agent. `onStoreError`: called if the agent's store is
- * unavailable, instead of rejecting.
+ * Opens an in-memory store with the remaining daily budget of the agent. `onStoreError`: called instead of rejecting if the
+ * agent's store is unavailable.
  */
 export async function openOwnStore(
   loaded: LoadedConfig,

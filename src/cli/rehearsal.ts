@@ -71,7 +71,7 @@ function addRun(state: EmulatedAccount['state'] | undefined, run: NonNullable<Fa
   state?.addEvent({ state: 'failed', ...(messageId && { messageId }), ...(url && { url }) });
 }
 
-/** Adds dead letters for rules and filters. Returns notes about rules and filters that have none. */
+/** Adds dead letters for rules and filters. Returns notes about rules and filters for which none could be added. */
 export function addEntries(config: Config, accounts: readonly EmulatedAccount[]): string[] {
   const missing = new Set<string>();
   const { rules } = config.autoCancel;

@@ -92,7 +92,7 @@ function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGr
     for (const word of [expr, ...Object.values(annotations)].flatMap(wordsIn)) read.add(word);
     return true;
   };
-  // In reverse, because rules read only earlier records.
+  // Process the rules in reverse, because rules use only earlier recording rules.
   const [first, ...others] = groups;
   const kept = others
     .toReversed()

@@ -10,7 +10,7 @@ export function untilStopped(): Promise<NodeJS.Signals> {
   });
 }
 
-/** Returns a signal that the first SIGTERM or SIGINT aborts. */
+/** Returns an AbortSignal that is aborted by the first SIGTERM or SIGINT. */
 export function stopSignal(): AbortSignal {
   const stop = new AbortController();
   void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));

@@ -36,8 +36,8 @@ function largest(sizes: readonly Sized[], count: number): readonly Sized[] {
 }
 
 /**
- * Chooses at most `cap` values to show: values already shown within the margin, then those beyond it for only a few rounds, then
- * the largest of the rest.
+ * Chooses at most `cap` values to show: shown values that rank within the margin, then shown values that have ranked beyond it
+ * for only a few rounds, then the largest of the rest.
  */
 export function chooseMembers(sizes: readonly Sized[], before: Members, cap: number): Members {
   const within = new Set(largest(sizes, Math.ceil(cap * MARGIN)).map(([name]) => name));

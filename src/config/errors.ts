@@ -115,7 +115,7 @@ function boundWords(origin: string, inclusive: boolean | undefined, bound: unkno
   return `must be ${inclusive === false ? strictly : `at ${side}`} ${bound}`;
 }
 
-/** Returns the message of our schemas, or replaces zod's, which does not name the allowed values. */
+/** Returns a message of our schemas unchanged, and replaces zod's messages, which do not name the allowed values. */
 function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   const { code, message } = issue;
   const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);
@@ -133,8 +133,8 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
 }
 
 /**
- * Converts a zod issue. `locate` returns the place of a path in the file, `allowed` the keys allowed there, and `valueAt` its
- * value.
+ * Converts a zod issue. `locate` returns a path's place in the file, `allowed` returns the keys allowed at a path, and
+ * `valueAt` returns the value there.
  */
 export function toErrors(
   issue: z.core.$ZodIssue,

@@ -62,7 +62,7 @@ function namesAt(raw: unknown, path: Path): string[] {
   return [...new Set(found.filter(name => typeof name === 'string'))];
 }
 
-/** Returns the files that match a pattern, relative to the folder of `file`. */
+/** Returns the files that match a pattern, which is relative to the folder of `file`. */
 export const filesOf = (pattern: string, file: string) =>
   globSync(pattern, { cwd: dirname(file) })
     .sort()
@@ -78,7 +78,7 @@ function gather(text: string, file: string) {
   const { content } = main;
   const isMapping = typeof content === 'object' && content !== null && !Array.isArray(content);
   const raw: Record<string, unknown> = isMapping ? { ...content } : {};
-  /** File of each account, and its index there. */
+  /** For each account, its file and its index in that file. */
   const owners: { yaml: YamlFile; index: number }[] = [];
   if (Array.isArray(raw.accounts)) for (const index of raw.accounts.keys()) owners.push({ yaml: main, index });
 

@@ -21,7 +21,7 @@ const when = z.string({ error: "must be text such as '+49h'" }).transform((text,
   return z.NEVER;
 });
 
-/** `not_listed`: the last complete walk lacks the entry. */
+/** `not_listed`: the last complete walk did not list the entry. */
 const VERDICTS = ['stuck', 'not_stuck', 'unknown', 'no_match', 'not_listed'] as const;
 
 const caseFile = z.strictObject({
@@ -67,7 +67,7 @@ const caseFile = z.strictObject({
 type CaseFile = z.output<typeof caseFile>;
 type When = z.output<typeof when>;
 
-/** A test case for rules. Times in ms since the Unix epoch. */
+/** A test case for rules. Times are in milliseconds since the Unix epoch. */
 export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events' | 'expect'> {
   /** In ascending order of time, without duplicates. */
   readonly walks: readonly { readonly at: number; readonly snapshot: number }[];

@@ -213,7 +213,7 @@ function normal(address: string): string {
   return `${url.protocol}//${url.host.replace(/\.(?=:|$)/, '')}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** Returns texts of which settings with the same secret share at least one. Never print them. */
+/** Returns texts that identify a secret: settings with the same secret have at least one in common. Never print them. */
 function identities(setting: SecretSetting, env: Env | undefined): string[] {
   const value = (found: Secret | string | undefined) => {
     const text = (found instanceof Secret ? found.reveal() : found)?.trim();
@@ -334,7 +334,7 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
   );
 }
 
-/** Access to the current secrets of an account and of the agent. */
+/** Reads the current secrets of an account and of the agent. */
 export type SecretValues = ReturnType<typeof createSecretValues>;
 
 /** Yields all secrets in a part of the configuration, resolved or not. */

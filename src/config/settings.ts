@@ -185,7 +185,7 @@ function checkObjectives({ objectives, accounts }: Config, report: Reporter): vo
   }
 }
 
-/** Returns the minimum number of requests per day, if rounds find nothing new and lists have one page. */
+/** Returns the minimum number of requests per day: rounds find nothing new, and each list has one page. */
 function minRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
   return [...enabledRounds(collect).values()]
     .flatMap(rounds => Object.values(rounds))

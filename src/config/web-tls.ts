@@ -124,7 +124,7 @@ function protocolsOf({ min_version: min, max_version: max }: TlsSection, { error
   return { minVersion: PROTOCOLS[min], maxVersion: PROTOCOLS[max] };
 }
 
-/** Reads certificate, key and authorities. Reports all errors; returns undefined if one prevents use. */
+/** Reads certificate, key and authorities. Reports all errors; returns undefined if an error makes them unusable. */
 export function readTls(section: TlsSection, deps: TlsDeps): WebTls | undefined {
   const [cert, key, ca] = [
     pemOf(section, 'cert', deps),

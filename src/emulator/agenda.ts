@@ -13,7 +13,7 @@ export class Agenda {
     this.#now = now;
   }
 
-  /** Time of the running action; between runs, the end of the last run. */
+  /** Due time of the running action; otherwise, the time up to which actions have run. */
   get now(): number {
     return this.#now;
   }

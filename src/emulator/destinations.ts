@@ -11,7 +11,7 @@ export interface Destination {
   /** Share of messages whose attempts all fail. */
   readonly doomed: number;
   readonly retryMs?: number;
-  /** Statuses of failed attempts: 0 without a response, 489 if retries are useless. */
+  /** Statuses of failed attempts: 0 without a response, 489 for non-retryable failures. */
   readonly statuses: readonly number[];
   /** Whether operators ignore its dead letters. */
   readonly neglected?: boolean;

@@ -6,7 +6,7 @@ import { type Position, RowTimeline } from './timeline.ts';
 
 export type StateCounts = Record<LogState, number>;
 
-/** Times of the events to count (ms since the Unix epoch), with both ends included. */
+/** Times of the events to count (ms since the Unix epoch). `from` and `to` are inclusive. */
 export interface CountRange {
   readonly from?: number;
   readonly to?: number;

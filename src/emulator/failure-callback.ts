@@ -7,7 +7,7 @@ export const WIRE_CALLBACK_STATES = [
 
 export type WireCallbackState = (typeof WIRE_CALLBACK_STATES)[number];
 
-/** Success and cancellation are final: such a callback never runs again. */
+/** Allowed transitions by state. Success and cancellation are final: the callback never runs again. */
 const NEXT: Readonly<Record<WireCallbackState, readonly WireCallbackState[]>> = {
   CALLBACK_INPROGRESS: ['CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'],
   CALLBACK_FAIL: ['CALLBACK_INPROGRESS'],

@@ -25,7 +25,7 @@ interface Key {
 
 export interface KeyDetail {
   readonly waiting: number;
-  /** Deliveries in flight, messages that keep their slot until a retry, and ghost slots. */
+  /** Number of slots in use: deliveries in flight, messages that keep their slot until a retry, and ghost slots. */
   readonly running: number;
   readonly ghosts: number;
   readonly paused: boolean;

@@ -15,7 +15,7 @@ export const LOG_STATES = [
 
 export type LogState = (typeof LOG_STATES)[number];
 
-/** Fields that messages to one destination share, named as in the rows. */
+/** Fields that messages to one destination share, named as in the API's rows. */
 export interface Fields {
   readonly url: string;
   readonly method: string;

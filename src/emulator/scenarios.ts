@@ -4,7 +4,7 @@ import type { FaultSeed } from './faults.ts';
 /** Times in ms. `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
-  /** Shipped alerts that fire within eight hours (stuck callbacks: two days), except `info` alerts. */
+  /** Shipped alerts that fire within eight hours (`stuck-callback`: within two days), except `info` alerts. */
   readonly fires: readonly string[];
   /** Returns the share (0 to 1) of messages to a destination that fail permanently. */
   doomed?(usual: number, elapsedMs: number): number;
@@ -14,7 +14,7 @@ export interface Scenario {
   /** Whether operators clear dead letters within a day and failure callbacks rarely fail. */
   readonly isTidy?: boolean;
   takesMs?(usual: number, elapsedMs: number): number;
-  /** Returns the share (0 to 1) of deliveries that leak their slot, while the key has more than one slot. */
+  /** Returns the share (0 to 1) of deliveries that leak their slot. The last slot of a key never leaks. */
   leaks?(elapsedMs: number): number;
   stuck?(elapsedMs: number): number;
   /** Mean time between failed workflow runs; default 12 minutes. */

@@ -37,7 +37,7 @@ export interface EmulatorOptions {
    * accounts.
    */
   readonly history?: number;
-  /** Whether to simulate a workload; default true. Without it, all rows come from tests. */
+  /** Whether to simulate a workload; default true. Otherwise, only tests add rows after the start. */
   readonly workload?: boolean;
   /** Number of dead letters per account that predate the history; default 200. */
   readonly dlqEntries?: number;

@@ -131,7 +131,7 @@ export class EmulatorState {
     return dlqIdOf(workflows.entries.add(enteredAt, failedRunFrom(seed, ids, enteredAt)));
   }
 
-  /** Throws a RangeError if the dead letter does not exist or the transition is not allowed. */
+  /** Changes a failure callback's state. Throws a RangeError if there is no callback or the transition is not allowed. */
   setCallback(dlqId: string, state: WireCallbackState): void {
     const callback = this.#callbackOf(dlqId);
     if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);

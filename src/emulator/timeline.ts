@@ -18,7 +18,7 @@ export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefi
 /** Number of removed rows up to which compaction is not worthwhile. */
 const TOLERATED_DEAD = 1024;
 
-/** Rows ordered by (time, seq). Removed rows leave tombstones until they are the majority. */
+/** Rows ordered by (time, seq). Removed rows leave tombstones, which are dropped once they are the majority. */
 export class RowTimeline<T extends object> {
   #times: number[] = [];
   #seqs: number[] = [];
@@ -104,7 +104,7 @@ export class RowTimeline<T extends object> {
     this.#head = 0;
   }
 
-  /** Returns a row near `fraction` (0 to below 1) of the timeline; undefined if no row follows. */
+  /** Returns the first row at or after `fraction` (0 to below 1) of the timeline; undefined if there is none. */
   at(fraction: number): (Position & { readonly value: T }) | undefined {
     let index = this.#head + Math.floor(fraction * (this.#times.length - this.#head));
     while (index < this.#values.length && this.#values[index] === undefined) index++;

@@ -141,7 +141,7 @@ export class Workflows {
     this.#whileInProgress(callback, callback.nextDeliveryTime, () => this.#attempt(callback));
   }
 
-  /** Runs `then` at `due`, unless the callback has ended or was resent. */
+  /** Runs `then` at `due`, unless the callback has ended or been resent. */
   #whileInProgress(callback: FailureCallback, due: number, then: () => void): void {
     const { messageId } = callback;
     this.#agenda.at(due, () => {

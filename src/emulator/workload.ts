@@ -27,7 +27,7 @@ export interface WorkloadParts {
 }
 
 /**
- * Maximum gap between reads of the state for which the workload is simulated (ms): simulating days would block the process. The
+ * Maximum time that is simulated when the state is read after a gap (ms): simulating days would block the process. The
  * retention of the event log must not be longer.
  */
 export const MAX_CATCH_UP_MS = 6 * 3_600_000;
@@ -37,7 +37,7 @@ const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
 const MAX_VISITED = 25;
 
-/** Behaviour of all other destinations: messages always succeed. */
+/** Behaviour of destinations that are not listed: messages always succeed. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
 /** Simulates publishers, destinations and operators. The result does not depend on how often the state is read. */
@@ -68,7 +68,7 @@ export function createWorkload(parts: WorkloadParts) {
   function planArrival(destination: Destination): void {
     const { fields, everyMs, burst } = destination;
     const isExact = fields.scheduleId !== undefined && !burst;
-    // In scenarios about schedules, schedules fire at round times.
+    // In scenarios that change schedules, schedules fire at multiples of their interval.
     const exact = scenario.schedule ? everyMs - (agenda.now % everyMs) : everyMs;
     const wait = isExact ? exact : random.exponential(everyMs);
     agenda.at(agenda.now + wait, () => arrive(destination));
@@ -90,7 +90,7 @@ export function createWorkload(parts: WorkloadParts) {
   }
 
   function planVisit(): void {
-    // With random intervals, an hour would pass without a visit about every other day.
+    // With random intervals, there would be about one gap of over an hour between visits per day.
     agenda.at(agenda.now + (scenario.isTidy ? VISIT_EVERY_MS : random.exponential(VISIT_EVERY_MS)), visit);
   }
 
@@ -132,9 +132,9 @@ const errorOf = (status: number) =>
   status === 0 ? 'connect: connection refused' : `the destination answered with status ${status}`;
 
 /**
- * Simulates the lifecycle of a message: CREATED, ACTIVE and DELIVERED; or ACTIVE, ERROR and RETRY until it is DELIVERED or
- * FAILED; or CANCEL_REQUESTED while it waits and CANCELLED when it is due. A FAILED message becomes a dead letter in the
- * same millisecond.
+ * Simulates the lifecycle of a message. After CREATED, each attempt is ACTIVE, then DELIVERED or ERROR. ERROR is followed by
+ * RETRY, or by FAILED after the last attempt. A waiting message can become CANCEL_REQUESTED, and CANCELLED when it is due. A
+ * FAILED message becomes a dead letter in the same millisecond.
  */
 function createDelivery(
   { seed, dialect, log, dlq }: WorkloadParts,
@@ -172,7 +172,7 @@ function createDelivery(
       agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
         const keepsSlot = fails && afterError(message, destination, doomed, retried);
         if (!fails) record(message, 'delivered', { responseStatus: 200 });
-        // Release the slot after logging the end, so that the log never shows more deliveries than the parallelism allows.
+        // Release the slot after logging the outcome, so that the log never shows more deliveries than the parallelism allows.
         if (!keepsSlot) flow.leave(message.fields);
       });
     };

@@ -1,7 +1,7 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 import { MINUTE } from '../kit/duration.ts';
 
-/** Sampling intervals (minutes), from full resolution to coarsest. */
+/** Sampling intervals (minutes), from finest to coarsest. */
 export const SAMPLE_STEPS = [1, 2, 5, 10, 15, 30] as const;
 export type SampleStep = (typeof SAMPLE_STEPS)[number];
 

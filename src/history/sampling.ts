@@ -9,7 +9,7 @@ export interface Recorded {
   readonly largest?: number;
   /** Whether the sum of all series is recorded, too. */
   readonly sum?: boolean;
-  /** Other families to record, for the labels of this family's recorded series. */
+  /** Other families to record, limited to the labels of this family's recorded series. */
   readonly along?: readonly Family[];
 }
 

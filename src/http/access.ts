@@ -20,7 +20,7 @@ const NOTHING: WebConfig = {
 const CHECK_EVERY = 1000;
 
 /**
- * Describes a change that requires a restart; undefined if there is none. For example, a truncated file must not disable
+ * Describes a change that requires a restart; undefined if there is none. Otherwise, a truncated file could disable
  * authentication.
  */
 function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {

@@ -10,7 +10,7 @@ export interface Bounds {
   readonly headersWithin: number;
   /** Maximum time from the first byte of a request to its last. */
   readonly requestWithin: number;
-  /** Idle time of a connection between requests, longer than most scrape intervals. */
+  /** Maximum idle time of a connection between requests; longer than most scrape intervals. */
   readonly keepAliveFor: number;
   /** Maximum total size of unread responses (bytes). Identical bodies count once; two different bodies are always allowed. */
   readonly unreadBytes: number;
@@ -28,7 +28,7 @@ export const BOUNDS: Bounds = {
   pipelined: 4,
 };
 
-/** Time without a violation before the next one is logged (ms). */
+/** Time without a violation (ms) after which the next one is logged. */
 const QUIET = 60_000;
 
 export type LogBound = (bound: string, fields: object, message: string) => void;

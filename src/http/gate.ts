@@ -36,7 +36,7 @@ export interface GateOptions {
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;
-  /** Whether an agent with the same store signed the request, which then needs no password and may use any Host. */
+  /** Whether an agent with the same store signed the request. If so, it needs no password and may use any Host header. */
   readonly isPeer: (request: IncomingMessage) => boolean;
   readonly identify: (request: IncomingMessage, caller: string) => void;
 }

@@ -66,7 +66,7 @@ export interface Tls {
 function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
   let used = first;
   const clientOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
-  /** TLS settings at the start of each handshake, by client. They may change during the handshake. */
+  /** TLS settings at the start of each handshake, by client. The current settings may change during the handshake. */
   const begun = new Map<string, WebTls>();
   server.prependListener('connection', (socket: Socket) => {
     const now = access.current()?.tls;

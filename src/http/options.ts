@@ -169,7 +169,7 @@ export interface WebConfig {
 /** Hosts that stand for all addresses of the machine. */
 export const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
-/** Whether two addresses conflict, so that a process can listen on only one of them. */
+/** Whether two addresses conflict: a process can listen on only one of them. */
 export function isSamePort(one: string, other: string): boolean {
   const [a, b] = [parseListen(one), parseListen(other)];
   return (

@@ -27,7 +27,7 @@ const IDLE = 10_000;
 // URL of the thread's file, which is next to this file in src and in dist.
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
-/** Timeouts of the wait for the thread and of the comparison (ms). The costliest allowed hash takes about 3 s. */
+/** Timeouts of a check in the queue and of its comparison (ms). The costliest allowed hash takes about 3 s. */
 const [WAIT_WITHIN, COMPARE_WITHIN] = [15_000, 15_000];
 
 export type PasswordThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
@@ -122,7 +122,7 @@ class Checker {
     this.#next();
   }
 
-  /** Rejects waiting checks from before `time`. Each queue starts with its oldest. */
+  /** Rejects waiting checks that were added before `time`. Each queue starts with its oldest check. */
   #failWaiting(time: number, error: Error): void {
     for (const [client, queue] of this.#queues) {
       for (; queue[0] && queue[0].since < time; this.#waiting -= 1) queue.shift()?.fail(error);
@@ -162,7 +162,7 @@ class Checker {
   }
 }
 
-/** Checks passwords against bcrypt hashes. Caches correct ones, so that known clients never wait for others. */
+/** Checks passwords against bcrypt hashes. Caches correct passwords, so that clients that use them never wait for others. */
 export function createPasswords(clock: Clock, log: Log, start = startThread) {
   const checker = new Checker(clock, log, start);
   const secret = randomBytes(32);

@@ -3,7 +3,7 @@ import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
 import { systemClock, withDeadline } from '../kit/clock.ts';
 
-/** Requests between agents that share a store, and from commands to an agent. They can only request explanations and reports. */
+/** Requests from commands, and between agents that share a store. Only explanations and reports can be requested. */
 
 export const REPORT_PATH = '/api/v1/report';
 export const EXPLAIN_PATH = '/api/v1/explain';

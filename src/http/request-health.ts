@@ -1,7 +1,7 @@
 import { get as getPlain } from 'node:http';
 import { get as getSecure } from 'node:https';
 
-/** Timeout (ms). A busy machine may need seconds to respond. */
+/** Timeout of a health request (ms). A busy machine may need seconds to respond. */
 const WITHIN = 4000;
 
 /** Resolves if a server responds with any status or TLS alert. Ignores the certificate, which rarely names the loopback address. */

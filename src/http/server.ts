@@ -52,7 +52,7 @@ function sendProbe(request: IncomingMessage, response: ServerResponse): void {
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
 
-/** Routes of other modules, tried last. */
+/** Creates the routes of other modules, which are tried last. */
 export type RouterFactory = (lifecycle: Lifecycle) => readonly Router[];
 
 function createApp(served: HttpServed, { responses, streams, lifecycle, routes, log }: AppDeps): express.Express {
@@ -136,7 +136,7 @@ export async function openHttpServer(
   const logBound = createBoundLog(log, clock);
   const onCut = (request: IncomingMessage) => logCut(logBound, request);
   const responses = createResponseLimiter(bounds.unreadBytes, onCut);
-  // Clients live in real time, even if the agent's clock is accelerated.
+  // Client timeouts use real time, even if the agent's clock is accelerated.
   const { monotonic, sleep } = systemClock;
   const timing = { clock: { now: clock.now, monotonic, sleep }, readWithin: bounds.responseWithin };
   const streams = createStreams({ watch: served.watch, ...timing, onCut });
@@ -183,10 +183,10 @@ export async function openHttpServer(
     get url(): string {
       return ports.main.url;
     },
-    /** Applies new settings; of the bounds, only `maxConnections`. If it rejects, the old settings stay. */
+    /** Applies new settings (of the bounds, only `maxConnections`). If it rejects, the old settings remain in effect. */
     async apply(next: ServerSettings): Promise<void> {
       const before = { ...state, ports };
-      // Access control detects changed content itself.
+      // Access control itself detects changes in the content of its files.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
       ports = await openPorts(next, before, openPort(access));
       state = { settings: next, hosts: new Set(next.allowedHosts), access };

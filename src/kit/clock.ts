@@ -62,7 +62,7 @@ export async function withDeadline<T>(
   if (parent.aborted) onAbort();
   parent.addEventListener('abort', onAbort, { once: true });
   const onTimeout = () => controller.abort(new DOMException(`no response within ${ms} ms`, 'TimeoutError'));
-  // A deadline may have passed. Node.js warns about negative delays.
+  // The deadline may already have passed, and Node.js warns about negative delays.
   const handle = setTimeout(onTimeout, Math.min(Math.max(0, ms), MAX_TIMER));
   try {
     return await work(controller.signal);
@@ -72,7 +72,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Rejects with the signal's reason as soon as it is aborted, abandoning the work. */
+/** Awaits `work`. Rejects with the signal's reason as soon as the signal is aborted, without waiting for the work. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);

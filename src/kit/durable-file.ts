@@ -36,7 +36,7 @@ function writeAll(handle: number, bytes: Buffer, position: number): void {
 
 const ROOT = 0;
 
-/** Whether another user owns the file, in a folder that others may write to. */
+/** Whether the file is owned by another user and is in a folder that others may write to. */
 export function mayBePlanted(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return false;
@@ -118,7 +118,7 @@ export function reserveFile(path: string, size: number) {
     throw error;
   }
   return {
-    /** Appends bytes. They survive a killed process, but a power cut only after `complete`. */
+    /** Appends bytes. They survive if the process is killed, but survive a power cut only after `complete`. */
     append(bytes: Buffer): void {
       writeAll(handle, bytes, length);
       length += bytes.length;

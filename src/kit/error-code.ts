@@ -1,4 +1,4 @@
-/** Returns the code or class of an error. Its message may contain an address, which may be secret. */
+/** Returns the code or class of an error, because its message may contain a secret address. */
 export function errorCode(error: unknown): string {
   const { code, name } = error as { readonly code?: unknown; readonly name?: string };
   return typeof code === 'string' ? code : (name ?? 'error');

@@ -6,7 +6,7 @@ export interface LogLine {
 /** Log lines of one step of a round. */
 export interface LogBatch {
   readonly lines: readonly LogLine[];
-  /** Number of lines above the limit. */
+  /** Number of lines omitted because they exceed the limit. */
   readonly omitted: number;
 }
 

@@ -9,7 +9,7 @@ import {
   type ListPage,
 } from '../upstream/api.ts';
 
-/** Compares the rows of a list with the filters that the service applied. */
+/** Compares the rows of a list with the filters that the service was asked to apply. */
 export interface Proof<Row> {
   /** Throws FilterContradiction if a row does not match. */
   add(page: Pick<ListPage<Row>, 'rows' | 'rejected'>): void;

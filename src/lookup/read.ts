@@ -2,11 +2,11 @@ import type { Reader } from '../upstream/api.ts';
 import type { List } from './lists.ts';
 
 export interface Quality {
-  /** Whether all rows have the filtered fields, and match. */
+  /** Whether every row is readable, has the filtered fields and matches. */
   readonly isProven: boolean;
   /** Number of unreadable rows. */
   readonly rejected: number;
-  /** Whether older rows came first: the service ignores the order. */
+  /** Whether older rows came first, which means that the service ignored the requested order. */
   readonly isOldestFirst: boolean;
 }
 
@@ -61,7 +61,7 @@ export interface Newest<Row> extends Quality {
 }
 
 /**
- * Reads the newest `limit` rows of a list; for this, reads all pages if the service ignores the requested order. Throws
+ * Reads the newest `limit` rows of a list. If the service ignores the requested order, it reads all pages for this. Throws
  * UpstreamError, and FilterContradiction if rows contradict a filter.
  */
 export async function readNewest<Row>(

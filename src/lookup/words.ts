@@ -29,7 +29,7 @@ const response = (status: number) => (status === 0 ? 'no response' : `status ${s
 const part = <T>(value: Optional<T>, toText: (value: T) => string): string[] =>
   value === undefined || value === null ? [] : [toText(value)];
 
-/** Returns the time since the first step, and the details of a step: attempt, status, duration and next delivery. */
+/** Describes a step: the time since the first step, and its attempt, status, duration and next delivery. */
 export function describeStep(
   { time, attempt, responseStatus, tookSeconds, nextDeliveryAt }: Step,
   [first]: readonly Step[],

@@ -12,7 +12,7 @@ export interface Fragment {
 }
 
 /**
- * Renders fragments in order, with the content that they have at the first step, so that every header has its samples.
+ * Renders fragments in order, with the content that they have at the first step: otherwise, a header could lack its samples.
  * Unchanged chunks are not rendered again. Yields after each rendered part.
  */
 export type Body = ReturnType<typeof createBody>;
@@ -23,14 +23,14 @@ export type Body = ReturnType<typeof createBody>;
  */
 const LONG = 4096;
 
-/** Fragments per chunk. A changed short fragment deflates the short texts of its chunk again: at most 256 KiB. */
+/** Fragments per chunk. If a short fragment changes, all short texts of its chunk are deflated again: at most 256 KiB. */
 const CHUNK_SIZE = 64;
 
 export function createFragment(): Fragment {
   return { content: '', version: 0 };
 }
 
-/** Limits between two yields: items converted to text, and characters deflated. Both take a few milliseconds. */
+/** Maximum items converted to text, and characters deflated, between two yields. Each takes a few milliseconds. */
 const [ITEMS_TOGETHER, TOGETHER] = [500, 128 * 1024];
 
 /** Converts items to content. Yields after each deflated block. */

@@ -95,7 +95,7 @@ function bucketBytes({ labels, value, exemplar }: Sample): string {
 /** Maximum number of empty buckets in a gap that is filled. A wider gap takes less space if a new span starts after it. */
 const SMALL_GAP = 2;
 
-/** Returns the runs of buckets, and the difference between each bucket's count and that of the previous bucket. */
+/** Encodes the spans of native buckets, and the difference between each bucket's count and that of the previous bucket. */
 function spansOf({ first, counts }: NativeHistogram): { spans: string; deltas: string } {
   const spans: { offset: number; length: number }[] = [];
   let [deltas, before, empty] = ['', 0, first];
@@ -148,7 +148,7 @@ function parts(family: Family): readonly Part[] {
   return family.type === 'histogram' ? [{ key: family.name + NATIVE, family }, all] : [all];
 }
 
-/** Encodes `metric` fields. A histogram is written at its `_count`, which comes last. */
+/** Encodes `metric` fields. A histogram is encoded when its last sample is reached, the `_count`. */
 function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
   const isNative = key.endsWith(NATIVE);
   const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);

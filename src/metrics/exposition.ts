@@ -22,7 +22,7 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   protobuf: 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
 };
 
-/** Maximum duration of a slice (ms). */
+/** Maximum duration of a slice of rendering (ms). */
 const MAX_SLICE = 20;
 
 interface RenderOptions {
@@ -95,7 +95,7 @@ export function createExposition(
         if (done) return value;
       }
     },
-    /** Like `render`, but yields to the event loop between slices. A change in between may affect only some of the families. */
+    /** Like `render`, but yields to the event loop between slices. If samples change meanwhile, some families may be older. */
     async renderInSlices(options: RenderOptions): Promise<Buffer> {
       const steps = of(options.format).work(options);
       const turns = createYielder(MAX_SLICE);

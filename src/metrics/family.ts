@@ -148,7 +148,7 @@ export function histogramSamples<L extends string>(
 /** Formats a bucket's upper bound like Prometheus 3 and client_golang: `300.0`, `0.25`, `1e+06`, `+Inf`. */
 export function formatLe(bound: number): string {
   if (!Number.isFinite(bound)) return formatValue(bound);
-  // Go's strconv.FormatFloat(bound, 'g', -1, 64) writes exponents below -4 and from 6, with at least two digits.
+  // Go's strconv.FormatFloat(bound, 'g', -1, 64) uses `e` for exponents below -4 and from 6, with at least two exponent digits.
   const size = Math.abs(bound);
   if (size === 0 || (size >= 1e-4 && size < 1e6)) return Number.isInteger(bound) ? `${bound}.0` : String(bound);
   const [digits = '', exponent = ''] = bound.toExponential().split('e');

@@ -23,7 +23,7 @@ export interface Growth {
   readonly many: number;
 }
 
-/** Growth of the dead-letter queue, immediate and hourly. A queue of a few dozen normally doubles within a day and shrinks again. */
+/** Limits for immediate and hourly DLQ growth. A queue of a few dozen normally doubles within a day and shrinks again. */
 export const DLQ_AT_ONCE: Growth = { share: 0.2, fewest: 20, many: 50 };
 export const DLQ_BY_THE_HOUR: readonly Growth[] = [
   { share: 1, fewest: 4, many: 100 },
@@ -55,5 +55,5 @@ export const BLIND_FOR = 120;
 /** Age at which a cancel without a known outcome is reported (s). */
 export const UNRESOLVED = 1800;
 
-/** Maximum time without a replica holding an account (s). A takeover completes a lease time and a few rounds after the holder stops. */
+/** Maximum time that an account has no holder (s). A takeover takes a lease time and a few rounds. */
 export const UNCOLLECTED = 120;

@@ -32,8 +32,8 @@ export interface AccountHistory {
     readonly families: readonly string[];
   }): Promise<RecordedSeries>;
   /**
-   * Returns the values of one series in the last `over` milliseconds, and the previous one if it is at most two sampling intervals
-   * older, oldest first. Reads from memory, which contains at least the last 75 minutes.
+   * Returns the values of one series in the last `over` milliseconds, oldest first, preceded by the previous value if it is at
+   * most two sampling intervals older. Reads from memory, which contains at least the last 75 minutes.
    */
   recent(series: string, over: number): readonly Point[];
 }

@@ -42,7 +42,7 @@ export interface JournalTarget
   readonly episode: string;
 }
 
-/** Rule, mode and policy that request an action. Grace and approval of one requester do not apply to another. */
+/** Rule, mode and policy that request an action. A grace period or approval of one requester does not apply to another. */
 export interface Requester {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
@@ -58,7 +58,7 @@ export type JournalStep =
       readonly policy: string;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
-      /** End of the grace period or of the time for approval. */
+      /** End of the grace period, or deadline for the approval. */
       readonly until: number;
     }
   | { readonly step: 'cleared'; readonly reason: string }

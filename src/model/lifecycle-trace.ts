@@ -43,7 +43,7 @@ export interface LifecycleTrace {
   readonly partial: readonly PartialReason[];
 }
 
-/** One account's traces that wait for export. Their rows are in the store; the queue counts them. */
+/** Counts one account's traces that wait for export. The traces themselves are in the store. */
 export interface TraceQueue {
   /** Sets the number of rows in the store at startup. */
   restore(count: number): void;

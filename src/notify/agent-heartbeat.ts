@@ -60,7 +60,7 @@ interface Report {
   readonly fault?: string | undefined;
 }
 
-/** Reports of all replicas, read by the replica that sends the heartbeat. */
+/** Creates the reports of this replica's accounts, and reads those of other replicas for the heartbeat. */
 function createReports(
   { accounts, configured, store, clock }: AgentHeartbeatDeps,
   holding: NonNullable<AgentHeartbeatDeps['holding']>,

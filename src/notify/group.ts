@@ -11,7 +11,7 @@ export interface Grouping {
 /** A group's notification, without its alerts. */
 export interface Group {
   readonly labels: Labels;
-  /** Identifies the notification; the same for each attempt. */
+  /** Identity of the notification, the same for each attempt. */
   readonly key: string;
   /** Number of alerts that are omitted because of the limits on one notification. */
   readonly left: number;

@@ -138,7 +138,7 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
       });
       return [...changes, ...repeats];
     },
-    /** `last`: undefined if all alerts of the group are resolved. */
+    /** Records the last notification of a group. `last`: undefined if all its alerts are resolved. */
     setLastNotification(id: string, last: LastNotification | undefined): void {
       if (last === undefined) lastNotifications.delete(id);
       else lastNotifications.set(id, last);

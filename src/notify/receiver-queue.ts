@@ -53,7 +53,7 @@ export interface QueueDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
-  /** Returns changes to commit with the removal of an accepted or rejected request. */
+  /** Returns changes to commit with the removal of an accepted or rejected request's row. */
   readonly onSent: (request: OutboxEntry, isRefused: boolean) => readonly Change[];
   /** Checked before each request. Requests of accounts held by other replicas wait. */
   readonly holds: Ownership;

@@ -17,5 +17,5 @@ export const pushOptions = z.strictObject({
     .prefault({}),
 });
 
-/** Times are in milliseconds. */
+/** Durations are in milliseconds. */
 export type PushOptions = z.output<typeof pushOptions>;

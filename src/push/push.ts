@@ -32,7 +32,7 @@ export interface PushDeps {
   readonly config: { readonly push: PushOptions };
   readonly env: Env;
   readonly process: Pick<ProcessMetrics, 'refresh'>;
-  /** Identifies this agent among others, even after a restart. */
+  /** Identity of this agent among others, which is stable across restarts. */
   readonly instance: string;
   /** Counters that outlive a reload. */
   readonly meter: PushMeter;

@@ -60,7 +60,7 @@ function createPackets(origin: Origin) {
   };
 }
 
-/** Returns the series' key. Empty and missing labels yield the same key. Lone surrogates become U+FFFD, as in the request. */
+/** Returns a series key. Empty and missing labels yield the same key. Lone surrogates become U+FFFD, as in the request. */
 const keyOf = ({ labels }: Family, sample: Sample) =>
   JSON.stringify(labels.map(label => sample.labels[label]?.toWellFormed() || null));
 

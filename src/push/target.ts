@@ -57,6 +57,6 @@ export function targetOf(
   };
 }
 
-/** Whether metrics are pushed: enabled, and not switched off by OpenTelemetry's variables. */
+/** Whether metrics are pushed: enabled, and not disabled by OpenTelemetry's variables. */
 export const isPushed = ({ enabled }: { readonly enabled: boolean }, env: Env): boolean =>
   enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true' && ['', 'otlp'].includes(env.OTEL_METRICS_EXPORTER ?? '');

@@ -37,7 +37,7 @@ function openMessage(
   return `${state}${kept} To recover, take the token from the service's own console and put it into ${setup.token.name}. Or, while the management login still works, remove ${setup.intentFile} and run this command again: that resets the token again.`;
 }
 
-/** Finishes an interrupted reset and returns lines for the operator. If `isOver` is false, a new reset can start. */
+/** Settles an interrupted reset and returns lines for the operator. `isOver`: false if the token was never reset. */
 export async function settleReset(
   intent: Intent,
   setup: RotationSetup,

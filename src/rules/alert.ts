@@ -9,7 +9,7 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
-  /** Whether the alert has been silenced since it started firing, so that no notification was sent. */
+  /** Whether the alert has been silenced since it started firing, so no notification was sent. */
   readonly isHeldBack?: true | undefined;
   /** Reason for the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
@@ -48,8 +48,8 @@ export function versionOf(alert: Alert): string {
 }
 
 /**
- * Marks silenced alerts in `next`. A firing alert is sent once no silence matches it. Its resolution is sent only if its start
- * was.
+ * Marks silenced alerts in `next`. A firing alert is sent once no silence matches it. A resolution is sent only if the firing
+ * notice was sent.
  */
 export function withSilences(next: Evaluated, before: Evaluated, silences: Silences): Evaluated {
   const mark = (fingerprint: string, { isHeldBack: _, silencedBy: __, ...alert }: Alert): Alert => {

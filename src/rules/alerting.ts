@@ -126,7 +126,7 @@ export class Alerting {
     return this.#sending.prepare(config);
   }
 
-  /** Switches senders, silences and heartbeat to a configuration. Call `evaluate` to switch the rules of accounts. */
+  /** Applies a configuration to senders, silences and heartbeat. Call `evaluate` to apply it to the rules of accounts. */
   async use(config: AlertingSettings, receivers: Receivers): Promise<void> {
     this.#config = config;
     this.#silences = createSilences(config.alerts.silences, this.#deps.clock.now);

@@ -57,8 +57,8 @@ function evaluateRatio(
 }
 
 /**
- * Evaluates a condition for one account. The result is unknown if data or history is missing. If rows are unreadable, it is
- * unknown unless the condition is certain.
+ * Evaluates a condition for one account. The result is unknown if data or history is missing. If rows are unreadable, only
+ * series for which the condition certainly holds are known.
  */
 export function evaluateCondition(condition: AlertCondition, evidence: AlertEvidence): ConditionResult {
   const result = evaluateComplete(condition, evidence);

@@ -75,7 +75,7 @@ export function createHistory(over: number, isCounter = false) {
         restoredUntil = at;
       }
     },
-    /** Returns the first value of each series in the window that ends at `at`; undefined without data for its start. */
+    /** Returns the first value of each series in the window that ends at `at`; undefined if its start has no data. */
     firsts(at: number): ReadonlyMap<string, FirstValue> | undefined {
       // Find the last point at or before the start: usually the first one.
       let from = -1;

@@ -1,7 +1,7 @@
 /**
  * State of one alert; inactive alerts have no state. Durations are measured on the monotonic clock between two evaluations with
- * the same result. Time with an unknown result or without an agent does not count. All values are in ms, `startsAt` and `endsAt`
- * since the Unix epoch.
+ * the same result. Time with an unknown result or without a running agent does not count. All values are in ms, `startsAt` and
+ * `endsAt` since the Unix epoch.
  */
 export type AlertState =
   | {

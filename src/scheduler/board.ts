@@ -191,7 +191,7 @@ function statusOf(account: string, collectors: readonly CollectorStatus[]): Acco
   return { account, up: collectors.every(isUp), collectors };
 }
 
-/** Returns `status`, with rounds of `before` that have not run since. The interval and `stale` are always current. */
+/** Returns `status`, in which rounds that have not run yet keep their state from `before`, except for interval and `stale`. */
 export function withEarlierRounds(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
   if (!before) return status;
   const last = new Map(

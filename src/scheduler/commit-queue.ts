@@ -15,7 +15,7 @@ interface CommitQueueDeps {
   readonly log: Log;
 }
 
-/** Maximum size of the queue before a step (characters): for most accounts, the rows of a few hours. */
+/** Queue size (characters) above which a step must commit before it folds: for most accounts, a few hours of rows. */
 const MAX_WAITING = 16 * 1024 * 1024;
 /** Cost of a row in addition to its text (characters). */
 const ROW_WEIGHT = 200;
@@ -95,7 +95,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       isSuspended = false;
     },
     clear,
-    /** Reads the committed rows, by the collector's own keys. Rejects with StoreError. */
+    /** Returns the committed rows by key, without the collector's prefix. Rejects with StoreError. */
     async committed(): Promise<ReadonlyMap<string, string>> {
       const known = await store.scan(account, prefix);
       return new Map([...known].map(([key, value]) => [key.slice(prefix.length), value]));

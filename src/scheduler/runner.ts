@@ -23,8 +23,8 @@ export interface RoundStep<Memory, Walk> {
 /** Result of one step, ready to be folded into memory. */
 export interface Observation<Facts, Memory, Walk> {
   /**
-   * Folds the data into `memory`, which it may change in place, without IO. Another round may have changed memory since the step
-   * started. Calls never overlap.
+   * Folds the data into `memory` without IO, possibly in place. Another round may have changed memory since the step started.
+   * Calls never overlap.
    */
   fold(memory: Memory): Folded<Facts, Memory>;
   /** Whether rows were unreadable. The round succeeds and counts as incomplete. */
@@ -39,7 +39,7 @@ export interface Observation<Facts, Memory, Walk> {
 
 export interface Folded<Facts, Memory> {
   readonly memory: Memory;
-  /** Immutable facts so far. Before the last step they may be undefined, and only their counters and histograms are shown. */
+  /** Immutable facts so far. May be undefined before the last step; until then, only counters and histograms are shown. */
   readonly facts: Facts | undefined;
   /** Rows to commit before counters and histograms are shown. Keys lack the collector's prefix. */
   readonly changes: readonly Change[];

@@ -97,7 +97,7 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
-/** `brief` omits quantiles, which neither the checks nor the overview need. */
+/** `brief` omits quantiles, which are needed neither for checks nor for the overview. */
 type Detail = 'whole' | 'brief';
 
 /** Builds an account's view at `now` (ms since the Unix epoch) and runs its checks. */

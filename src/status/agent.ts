@@ -39,7 +39,7 @@ interface AgentDeps {
   readonly agentLog: AgentLog;
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
   readonly notifications: () => readonly NotificationCount[];
-  /** Returns the start of a database outage (ms since the Unix epoch). */
+  /** Returns when the current database outage began (ms since the Unix epoch); undefined if there is none. */
   readonly databaseAway: (() => number | undefined) | undefined;
   readonly pushTrouble: () => AgentInput['pushTrouble'];
 }

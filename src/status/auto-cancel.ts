@@ -24,7 +24,7 @@ export interface AutoCancelViewDeps {
 
 const MAX_CANDIDATES = 200;
 const MAX_LINES = 100;
-/** Shown period of the journal (ms). */
+/** Age up to which journal lines are shown (ms). */
 const JOURNAL_OVER = 7 * 24 * 3_600_000;
 
 type One = AutoCancel['accounts'][number];
@@ -43,7 +43,7 @@ function candidateOf({ paused: _, firstSeenAt, lastSeenAt, findings, ...found }:
 /** Numbers of stuck and other callbacks that the view may still list. */
 type Capacity = Record<'stuck' | 'others', number>;
 
-/** Lists tracked callbacks of an account and counts all of them. Yields to the event loop. */
+/** Lists an account's tracked callbacks up to `capacity` and counts all of them. Yields to the event loop. */
 async function candidatesOf(account: One, capacity: Capacity, turns: Yielder) {
   const found: Readonly<Record<keyof Capacity, Candidate[]>> = { stuck: [], others: [] };
   let tracked = 0;
@@ -105,7 +105,7 @@ function rulesOf(
   accounts: readonly AccountSnapshot[],
   now: number,
 ): AutoCancelView['rules'] {
-  // An expired rule must stay expired if the clock was set back.
+  // An expired rule must stay expired even if the clock is set back.
   const latest = accounts.reduce((last, { journalAt }) => Math.max(last, journalAt), now);
   const isAsked = (name: string) =>
     accounts.some(each => rulesFor(autoCancel, each.account).some(r => r.name === name));

@@ -120,7 +120,7 @@ interface Entry {
   readonly abandoned: AbortController;
 }
 
-/** Runs the look-ups of each account sequentially. Identical ones share a result, which is then reused for `CACHED_FOR`. */
+/** Runs the look-ups of each account sequentially. Identical look-ups share a result, which is reused for `CACHED_FOR`. */
 function createQueue(clock: LookupDeps['clock']) {
   const results = new BoundedMap<string, Entry>(MAX_CACHED);
   const queues = new Map<string, { readonly serially: Serially; waiting: number }>();

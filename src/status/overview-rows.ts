@@ -39,7 +39,7 @@ export type KeptRows = WeakMap<object, Kept>;
 
 /**
  * Maximum age of a row whose samples have not changed (ms). Its ages and its changes over the last hour also depend on the
- * time.
+ * current time.
  */
 const RENEW = 15_000;
 

@@ -3,7 +3,7 @@ import type { Problem } from './api/parts.ts';
 
 type Named = Pick<Problem, 'kind' | 'subject'>;
 
-/** Starts of problems (ms since the Unix epoch) by `keyOf`, for the store. */
+/** Start times of problems (ms since the Unix epoch) by `keyOf`, as stored. */
 export interface StoredProblems {
   readonly at: number;
   readonly since: Readonly<Record<string, number>>;
@@ -66,7 +66,7 @@ export function createAgentLog() {
       // Keep one point that is at least as old as the window.
       while ((before[1]?.at ?? at) <= at - WINDOW) before.shift();
     },
-    /** Returns notification counts of the last 15 minutes, or since the process started. */
+    /** Returns notification counts of the last 15 minutes; if the process started later, since its start. */
     lately(notifications: readonly NotificationCount[], at: number): readonly NotificationCount[] {
       const first = before.findLast(point => point.at <= at - WINDOW)?.values;
       return notifications.map(each => ({ ...each, count: each.count - (first?.get(seriesOf(each)) ?? 0) }));

@@ -24,7 +24,7 @@ export function problemsOf(
 export const unheldProblems = (unheld: UnheldAccount, account: string): Problem[] =>
   problemsOf(runChecks(REPLICA_CHECKS, unheld), account, { now: unheld.now, firstSeen: () => undefined });
 
-/** Sorts the worst first, then the oldest. */
+/** Compares two problems for sorting: worst severity first, then oldest first. */
 export function byWeight(one: Problem, other: Problem): number {
   const weight = ({ severity }: Problem) => CHECK_SEVERITIES.indexOf(severity);
   const since = (problem: Problem) => problem.since ?? '9999';

@@ -188,7 +188,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
           const lines = [...(await ofOwn(since, most, only)), ...(await newestLines(journals, since, most))];
           return lines.sort((a, b) => a.at - b.at).slice(-most);
         },
-      /** Returns a function that reads a journal, or nothing while the database is unavailable: pages still work then. */
+      /** Wraps a function that reads a journal. While the database is unavailable, it returns no lines, so pages still work. */
       ifThere:
         (journal: AutoCancel['journal']): AutoCancel['journal'] =>
         (...which) =>

@@ -40,7 +40,7 @@ export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Rou
 export interface DataStatus {
   readonly enabled: boolean;
   readonly data: DataState;
-  /** Start of the read that keeps the shown data current (ms since the Unix epoch); undefined without shown data. */
+  /** Time as of which the shown data is current (ms since the Unix epoch); undefined if no data is shown. */
   readonly at: number | undefined;
   readonly failedFilters: readonly FailedFilter[];
 }

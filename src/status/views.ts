@@ -19,7 +19,7 @@ export interface ViewsDeps {
   readonly settings: readonly StatusSettings[];
   readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
   readonly sources: readonly Source[];
-  /** Returns the alerts of one account, or all alerts including those about the agent. */
+  /** Returns the alerts of one account; without a name, all alerts, including those about the agent. */
   readonly alerts: (account?: string) => readonly ShownAlert[];
   readonly agentProblems: () => readonly Problem[];
   readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;

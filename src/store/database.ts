@@ -22,7 +22,7 @@ import { checkSchema, createSchema, requireSchema } from './schema.ts';
 export interface Database {
   readonly file: string;
   readonly db: DatabaseSync;
-  /** Throws StoreError `replaced` if another file is now at the path, so that writes would be lost. */
+  /** Throws StoreError `replaced` if another file is now at the path: writes would be lost. */
   assertInPlace(): void;
   /** Frees all resources. The last connection to close copies the WAL into the file. */
   close(): void;
@@ -32,8 +32,8 @@ export interface Database {
 const BUSY_TIMEOUT_MS = 500;
 
 /**
- * Size of the largest file that is fully checked at startup (bytes), which takes 70 ms. In larger files, damage is found when
- * rows are read.
+ * Size of the largest file that is fully checked at startup (bytes). The check of such a file takes 70 ms. In larger files,
+ * damage is found when rows are read.
  */
 const MAX_CHECKED_BYTES = 64 * 2 ** 20;
 
@@ -172,7 +172,7 @@ export function attachDatabase(path: string): Database {
 
 /**
  * Writes a consistent copy of the database at `path` to the new file `target` (mode 0600, synced), even while an agent
- * uses it. Returns its size in bytes. Throws an Error if `target` exists or cannot be written. If the process is
+ * uses it. Returns the copy's size in bytes. Throws an Error if `target` exists or cannot be written. If the process is
  * killed, `….unfinished` remains.
  */
 export function backupDatabase(path: string, target: string): number {

@@ -56,7 +56,7 @@ export class StoreError extends Error {
 
 export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
 
-/** Whether a failed commit certainly wrote nothing. After other errors its changes may be written, even later. */
+/** Whether a failed commit certainly wrote nothing. After other errors, its changes may have been written or may still be. */
 export const isUndone = (error: unknown): boolean =>
   error instanceof StoreError && !['away', 'slow', 'io'].includes(error.reason);
 

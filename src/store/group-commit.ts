@@ -50,7 +50,7 @@ export function createGroupCommit<T, R>(
 
   async function writeGroup(group: readonly Waiting<T, R>[]): Promise<void> {
     const written = write(group.map(({ item }) => item)).finally(() => {
-      // Set before any caller continues and adds its next item. Items beyond the limit are not delayed.
+      // Set this before a caller continues and adds its next item. Items that did not fit in the group are not delayed.
       endedAt = waiting.length > 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
     });
     try {

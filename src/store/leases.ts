@@ -220,7 +220,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   async function release(accounts: readonly string[]): Promise<void> {
     const given = new Set(accounts);
     const known = held().filter(([account]) => given.has(account));
-    // Mark them first, because the statement may take effect at any time if its response is lost.
+    // Mark the leases as lost first, because the statement may take effect at any time if its response is lost.
     for (const [, lease] of known) lease.lost = true;
     if (known.length > 0) await query(sql.release, self.id, ...pairs(known));
     for (const account of given) own.delete(account);

@@ -41,7 +41,7 @@ export async function openStore(options: Which, { env = {}, replica }: StoreDeps
   return openPostgresStore(settingsOf(options), { env, leasesOf, leaseTimeout: leaseTime / 3 });
 }
 
-/** Opens an agent's store from another process. Rejects with StoreError, also for a store in memory. */
+/** Opens an agent's store from another process. Rejects with StoreError, for example if the store is in memory. */
 export async function attachStore(options: Which, { env = {} }: StoreDeps = {}): Promise<Store> {
   const { kind, path } = options;
   if (kind === 'memory') throw new StoreError('unshared', 'the store of kind memory');

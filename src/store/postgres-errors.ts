@@ -36,7 +36,7 @@ const REASON_BY_CLASS: Readonly<Record<string, StoreReason>> = {
 /** Codes of certificate errors from OpenSSL and Node.js. */
 const TLS = /CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|EPROTO|HOSTNAME_MISMATCH/;
 
-/** Reasons of pg's messages that have no code (pg 8, lib/client.js, lib/connection.js; pg-pool). */
+/** Reasons by message, for pg's errors that have no code (pg 8, lib/client.js, lib/connection.js; pg-pool). */
 const REASON_BY_MESSAGE: readonly (readonly [RegExp, StoreReason, string])[] = [
   [/read timeout/, 'slow', 'no response'],
   [/timeout/, 'away', 'no connection in time'],

@@ -58,7 +58,7 @@ export async function createPostgresSchema(database: PostgresDatabase): Promise<
     await query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`delivery-watch ${schema}`]);
     const { version, exists } = await readSchema(database, query);
     if (version === VERSION) return;
-    // Only if missing: a role that owns its schema may lack the privilege to create one.
+    // Create the schema only if it is missing: its owner may lack the privilege to create schemas.
     if (!exists) await query(`CREATE SCHEMA ${schema}`);
     await query(
       `CREATE TABLE ${schema}.schema_version (program text NOT NULL, version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`,

@@ -37,7 +37,7 @@ export function assignAccounts(
   return new Map(shares.flatMap(({ id, share }) => share.map(account => [account, id] as const)));
 }
 
-/** Moves an account from the most to the least loaded member, newly assigned ones first. Returns false if no move helps. */
+/** Moves an account (newly assigned ones first) from the most to the least loaded member. Returns false if no move helps. */
 function moveOne(shares: readonly (Member & { readonly share: string[] })[]): boolean {
   const ranked = shares.toSorted((a, b) => a.share.length - b.share.length);
   for (const from of ranked.toReversed()) {

@@ -55,8 +55,8 @@ export interface Sharing {
 }
 
 /**
- * Unlisted accounts are unchanged. Lost accounts are listed at each renewal until released; excess ones too, unless a slow or
- * failing database cut the renewal short.
+ * Unlisted accounts are unchanged. Lost and excess accounts are listed at each renewal until released. Excess accounts are
+ * missing if a slow or failing database cut the renewal short.
  */
 export interface RenewalResult {
   /** Accounts that this replica now holds and may open. */

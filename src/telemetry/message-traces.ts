@@ -82,8 +82,8 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
 }
 
 /**
- * Prepares tracing, or returns `before` if its settings are equal. The traces take effect when `activate` is called. Rejects
- * with an Error if the protocol is not supported.
+ * Prepares tracing, or returns `before` if its settings are equal. The new settings take effect when `activate` is called.
+ * Rejects with an Error if the protocol is not supported.
  */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
   const { config, env, spans, tracer, log, holding, queues } = deps;

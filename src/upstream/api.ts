@@ -50,7 +50,7 @@ export interface Reader {
   eventPages(query: EventQuery, signal: AbortSignal, isDetailed?: boolean): AsyncIterator<ListPage<DeliveryEvent>>;
   /** Passes each key to `take`. Returns the number of unreadable rows. */
   flowControl(signal: AbortSignal, take: (entry: FlowControlEntry) => void): Promise<number>;
-  /** Returns one key; undefined if the service has no such key or does not support single keys. */
+  /** Returns one key; undefined if the service has no such key or does not support requests for single keys. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
@@ -96,7 +96,7 @@ class PageSize {
 
   /**
    * Reads one page; returns it with the number of requested rows. If a page is too large, it is requested again with half the
-   * rows; if the request is rejected, with `SMALL_PAGE` rows.
+   * rows. If the request is rejected, it is repeated with `SMALL_PAGE` rows.
    */
   async read(get: (rows: number) => Promise<unknown>): Promise<{ readonly body: unknown; readonly requested: number }> {
     let accepted = this.#max;

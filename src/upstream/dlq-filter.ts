@@ -60,7 +60,7 @@ function compareTime(parameter: Time, bound: number): Compare {
   };
 }
 
-/** Compares an entry with a value or with several values separated by commas, which the service accepts. */
+/** Compares an entry with a value. Like the service, accepts several values separated by commas. */
 function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): Compare {
   const normal = NORMAL[parameter] ?? ((text: string) => text);
   const wanted = new Set([wantedText, ...wantedText.split(',')].flatMap(text => [text, normal(text.trim())]));

@@ -16,7 +16,7 @@ const EXPLAINING: ReadonlySet<string> = new Set(
 /** Matches a JSON string, possibly truncated, and the string that follows as its value or as the first item of its list. */
 const JSON_STRING = /"((?:[^"\\]|\\.)*)"?(?:\s*:\s*\[?\s*"((?:[^"\\]|\\.)*)"?)?/gs;
 const WORD = /[\w\x80-\uffff-]+/g;
-/** Apostrophes inside words are not quotation marks. */
+/** Quoted text. Apostrophes inside words are not quotation marks. */
 const QUOTATION = /"[^"]*"|`[^`]*`|(?<![\w\x80-\uffff-])'(?:[^']|'(?=[\w\x80-\uffff-]))*'/g;
 /** Control characters that do not occur in text. */
 const BINARY = /[\0-\x08\x0e-\x1a]/;

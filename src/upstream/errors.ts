@@ -19,7 +19,7 @@ export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
 /** Reason why a request failed. `refused`: the agent did not send it, or the service rejected it as invalid. */
 export type Reason = Exclude<RequestOutcome, 'ok'>;
 
-/** Every error of this module. The message contains no token, header value or body, except `serviceError`. */
+/** Error that this module throws. The message contains no token, header value or body, except `serviceError`. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly reason: Reason;
@@ -71,7 +71,7 @@ export function reasonOfStatus(status: number): Reason | undefined {
   return status < 500 ? 'refused' : 'server';
 }
 
-/** Wait after a 429 that specifies none, or if the specified reset of the burst limit is in the past (ms). */
+/** Wait after a 429 that specifies no wait or a reset time in the past (ms). */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');

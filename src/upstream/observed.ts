@@ -18,7 +18,7 @@ export interface Observing {
   readonly tracer: Tracer;
 }
 
-/** Traces one request. It is counted and timed when `work` reports its outcome, at most once. */
+/** Traces one request. Counts and times it when `work` reports its outcome, which `work` must do at most once. */
 export function observeRequest<T>(
   { clock, meter, tracer }: Observing,
   request: { endpoint: Endpoint; method: string; base: string; template: string; query?: URLSearchParams },
@@ -41,7 +41,7 @@ export function observeRequest<T>(
   return tracer.span(`${method} ${template}`, attributes, observed, 'client');
 }
 
-/** Counts, times and traces requests. Aborted ones are only traced. */
+/** Counts, times and traces requests. Aborted requests are only traced. */
 export const withObservation =
   (observing: Observing, addresses: Addresses) =>
   (call: Call): Call =>

@@ -142,7 +142,7 @@ const retentionOptions = z.strictObject({
     .describe('Retention of the event log, which limits `backfill` and `rules backtest`.'),
 });
 
-/** Limits by configuration key. The keys are the limits' label values in camel case. */
+/** Account limits by configuration key. Each key is the limit's label value in camel case. */
 const LIMITS: ReadonlyMap<string, AccountLimit> = new Map(
   ACCOUNT_LIMITS.map(limit => [limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), limit]),
 );

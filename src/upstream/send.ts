@@ -17,7 +17,7 @@ export interface SendDeps {
   readonly timeout: number;
   readonly clock: Pick<Clock, 'now'>;
   readonly serviceClock?: ServiceClock | undefined;
-  /** Called with the bytes of bodies as they arrive, even if the request fails. */
+  /** Called with the size of each body chunk as it arrives (bytes), even if the request fails. */
   readonly onBytes?: (endpoint: Endpoint, bytes: number) => void;
   /** Secrets to redact from the service's error texts. If undefined, error texts are not read. */
   readonly secrets?: (() => readonly string[]) | undefined;

@@ -32,7 +32,7 @@ export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>) {
       startPeriod();
       current = Math.max(current ?? 0, skew);
     },
-    /** Returns the largest clock skew of the last minutes (ms); undefined if no response had a readable `Date`. */
+    /** Returns the largest clock skew of the last 5 to 10 minutes (ms); undefined if no response had a readable `Date`. */
     skew(): number | undefined {
       startPeriod();
       return current === undefined ? previous : Math.max(current, previous ?? 0);

@@ -125,7 +125,7 @@ it('saves an account before releasing its lease, and closes lost accounts before
   expect(of('a').slice(-2)).toEqual(['one committed a', 'one released a']);
 });
 
-it('closes a lost account immediately while another account is being opened', async () => {
+it('stops the requests and commits of a lost account immediately, even while another account is being opened', async () => {
   const scene = await setUp(['a', 'b', 'c']);
   const { clock, database, supervisor, openings, inFlight, hold, running, requests, commits, handOvers } = scene;
   for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');

@@ -88,7 +88,7 @@ it('does not start auto-cancel if the agent is stopped while auto-cancel is bein
   expect(clock.sleepers).toBe(0);
 });
 
-it('resumes auto-cancel of an account that could not be saved when a reload reverts its configuration change', async () => {
+it('resumes auto-cancel when a reload reverts the configuration change of an account that could not be saved', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(() => pausedByAlerts(false), true);
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   broken.isFull = true;

@@ -80,7 +80,7 @@ it('keeps the connections of an account that could not be saved until the accoun
   await eventually(() => expect(isClosed()).toBe(true));
 });
 
-it('shows an account that failed to open while a reload retries it, and resolves its alerts when it is removed', async () => {
+it('keeps showing an account that failed to open while a reload retries opening it, and resolves its alerts when it is removed', async () => {
   const clock = createManualClock();
   const inner = createMemoryStore();
   const shown: unknown[] = [];

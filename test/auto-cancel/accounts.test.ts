@@ -94,7 +94,7 @@ ${more}`;
     afterThisTest(() => accounts.close());
     return accounts;
   }
-  /** Switches to a configuration as the supervisor does: accounts with an unchanged policy stay open. */
+  /** Applies a configuration as the supervisor does: accounts with an unchanged policy stay open. */
   async function reload({ accounts, opened: before }: Agent, config: Config): Promise<Agent> {
     const isKept = ({ own: { account }, policy }: OpenAutoCancel) =>
       config.accounts.some(({ name }) => name === account) && policyFor(config, account) === policy;
@@ -110,10 +110,7 @@ ${more}`;
     }
     return { accounts, opened };
   }
-  /**
-   * Starts an agent, or switches a running one to another configuration. `more`: additional keys of the auto-cancel
-   * section.
-   */
+  /** Starts an agent, or applies another configuration to a running one. `more`: additional keys of the auto-cancel section. */
   async function start(names: readonly string[], before?: Agent, more = '') {
     const config = configOf(names, { more });
     const accounts = before?.accounts ?? create(config);

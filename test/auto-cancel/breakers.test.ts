@@ -13,7 +13,7 @@ const NOW = Date.UTC(2026, 5, 1);
 const accountReason = (moment: AccountContext) =>
   ACCOUNT_STAGES.map(stage => stage.check(moment)).find(reason => reason !== undefined);
 
-/** Returns a walk with `count` callbacks in the syntax of the scene. */
+/** Returns a walk of `count` callbacks in the scene's notation. */
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
 

@@ -52,7 +52,7 @@ describe('decisions', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('a rule plans cancels instead of sending them from the moment it expires', async () => {
+  it('from the moment it expires, a rule plans cancels instead of sending them', async () => {
     const expires = '2026-06-01T01:00:00Z';
     const scene = await warmScene({ rules: [rule('jobs', { expires })] });
     await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);

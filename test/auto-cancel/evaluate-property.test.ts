@@ -132,7 +132,7 @@ it('removing evidence never makes a callback stuck', () => {
   expect(becameUnknown).toBeGreaterThan(10);
 });
 
-it('the retry window is the sum of all waits and attempts', () => {
+it('the retry window is the sum of all retry delays and attempt timeouts', () => {
   const naive = (retries: number, timeout: number) => {
     let sum = (retries + 1) * timeout;
     for (let n = 1; n <= retries; n++) sum += Math.min(86_400, Math.exp(2.5 * n)) * 1000;

@@ -165,7 +165,7 @@ describe('blind cancels', () => {
     expect(await scene.walk('a#3')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it.each(['429', 'unsent'])('a blind cancel with the response %s may be repeated', async answer => {
+  it.each(['429', 'unsent'])('a blind cancel with the result %s may be repeated', async answer => {
     const scene = await blind(answer);
     expect(await scene.walk('a#2')).toMatch(/^intent a jobs 1\n/);
   });
@@ -180,7 +180,7 @@ describe('blind cancels', () => {
   });
 });
 
-it('a process that is paused after writing an intent does not send the cancel more than 30 s later', async () => {
+it('a process that is paused for more than 30 s after writing an intent does not send the cancel', async () => {
   const scene = await warmScene();
   // A paused process runs no timer, so the request's deadline cannot abort it.
   scene.onTurn = () => scene.clock.sleep(31 * SECOND);
@@ -348,7 +348,7 @@ describe('open cancels', () => {
     expect(await scene.wait(1)).toBe('ended a superseded read_success');
   });
 
-  it('a cancel that was given up is explained by its outcome while its callback is still listed', async () => {
+  it('while a callback is listed, its explanation shows that its cancel was given up', async () => {
     const scene = await warmScene();
     scene.answers = ['400'];
     await scene.walk('a');

@@ -209,7 +209,7 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
   const quiet = quietTimes(incidents, drawTroubles(seed, days).steps, end);
   const mustBeCancelled = ({ isStuck, isMeant, runs, leavesAt }: Callback) => {
     const since = runs.at(-1)?.from ?? 0;
-    // Cancels that become due during the freeze happen after it.
+    // Cancels that become due during the freeze are sent after it.
     return (
       isStuck &&
       isMeant &&

@@ -85,7 +85,7 @@ describe('approvals', () => {
     expect(await orders()).toEqual([]);
   });
 
-  it('an approval is rejected with a journal line if the rules have changed since the request', async () => {
+  it('an approval is rejected and journaled if the rules have changed since it was requested', async () => {
     const { hold, give, approve, waits, setPolicy, lines } = setUp();
     await waits('a', 'action-a', '1-0');
     const agent = await hold(['a']);
@@ -94,7 +94,7 @@ describe('approvals', () => {
     expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
   });
 
-  it('an approval is rejected if another rule has requested approval since', async () => {
+  it('an approval is rejected if another rule has requested approval since the order was placed', async () => {
     const { hold, store, clock, operator, approve, waits, lines } = setUp();
     await waits('a', 'action-a', '1-0');
     const found = await orderApproval(approve('action-a'), operator());
@@ -158,7 +158,7 @@ describe('breaker resets', () => {
     ]);
   });
 
-  it('a breaker reset is rejected if the breaker has opened again since', async () => {
+  it('a breaker reset is rejected if the breaker has opened again since the order was placed', async () => {
     const { hold, store, clock, operator, opens } = setUp();
     await opens('a');
     const [reset] = await orderReset(RESET, operator());
@@ -203,7 +203,7 @@ describe('orders', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('an order is executed only once even if its commit fails after storing its line', async () => {
+  it('an order is executed only once even if its commit reports an error after storing the journal line', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     const agent = await hold(['a']);

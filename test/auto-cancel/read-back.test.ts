@@ -143,7 +143,7 @@ describe('open cancels', () => {
     expect(await scene.walk('a#2')).toContain('intent a jobs 1');
   });
 
-  it('an open cancel is given up after a restart without its rule', async () => {
+  it('an open cancel is given up if its rule is missing after a restart', async () => {
     const { scene } = await answered('500');
     await scene.restart({ rules: [] });
     await scene.walk('a');
@@ -247,7 +247,7 @@ describe('blind cancels', () => {
     expect([errors, races]).toEqual([[], []]);
   });
 
-  it('a blind cancel is never sent again if the process died before the response', async () => {
+  it('a blind cancel is never sent again if the process died before the response was stored', async () => {
     const scene = await createScene(BLIND);
     await scene.warm();
     scene.states.set('a', undefined);

@@ -14,7 +14,7 @@ async function warmScene() {
   return scene;
 }
 
-/** Pauses the newest process right before it sends a request. `wake` resumes it; `run` is the result of its run. */
+/** Pauses the newest process right before it sends a request. `wake` resumes it; `run` resolves when its run ends. */
 async function stopBeforeRequest(scene: Awaited<ReturnType<typeof warmScene>>) {
   const reached = Promise.withResolvers<void>();
   const woken = Promise.withResolvers<void>();

@@ -17,7 +17,7 @@ describe('grace periods', () => {
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('grace restarts if the callback was healthy in between', async () => {
+  it('grace restarts if a walk finds the callback healthy before grace ends', async () => {
     const scene = await warmScene(GRACE);
     await scene.walk('a b');
     expect(await scene.walk('a:in_progress_for')).toBe(
@@ -38,7 +38,7 @@ describe('grace periods', () => {
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('grace also delays plans', async () => {
+  it('grace also applies to rules in plan mode', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     await scene.wait(HOUR);
@@ -114,7 +114,7 @@ describe('approvals', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('an approval is discarded if the callback was healthy in between', async () => {
+  it('an approval is discarded if a later walk finds the callback healthy', async () => {
     const scene = await awaitingApproval();
     await approve(scene, 'a');
     expect(await scene.walk('a:in_progress_for b')).toContain('cleared a in_progress_for');

@@ -35,13 +35,13 @@ describe('allow and deny windows', () => {
     expect(at({ allow: [night], deny: [] }, '2027-03-28T05:00:00Z')).toBe('window_closed');
   });
 
-  it('windows that start in a skipped hour open right after it', () => {
+  it('a window whose start falls into a skipped hour opens right after that hour', () => {
     const skipped = { cron: '30 2 * * *', for: HOUR / 2, tz: 'Europe/Amsterdam' };
     expect(at({ allow: [skipped], deny: [] }, '2027-03-28T00:59:59Z')).toBe('window_closed');
     expect(at({ allow: [skipped], deny: [] }, '2027-03-28T01:00:00Z')).toBe('open');
   });
 
-  it('windows are open if any of them is open, even if a window overlaps its next occurrence', () => {
+  it('windows count as open while any allow window is open, including one that overlaps its next occurrence', () => {
     const long = { cron: '*/10 * * * *', for: 2 * HOUR, tz: 'UTC' };
     expect(at({ allow: [OFFICE, long], deny: [] }, '2027-03-28T12:34:56Z')).toBe('open');
   });

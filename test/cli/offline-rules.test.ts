@@ -70,7 +70,7 @@ describe('examples', () => {
 });
 
 describe('rule cases', () => {
-  it('a case evaluates each expectation at its time, in any order', () => {
+  it('a case evaluates each expectation at its own time, regardless of the order in which expectations are listed', () => {
     const at = (time: string, verdict: string, reason?: string) =>
       `{ at: ${time}, dlqId: 1-0, rule: r, verdict: ${verdict}${reason ? `, reason: ${reason}` : ''} }`;
     const lines = [

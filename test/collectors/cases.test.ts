@@ -19,7 +19,7 @@ interface Case {
   readonly options: object;
   /** Round that runs. Default: the collector's first round. */
   readonly round?: string;
-  /** Rows committed before this process. */
+  /** Rows that an earlier process committed. */
   readonly stored?: Readonly<Record<string, string>>;
   /** The account's record, as stored by a token reset. */
   readonly recorded?: object;

@@ -7,7 +7,7 @@ import {
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Creates a collector, and a service with changeable responses. */
+/** Creates a collector, and a service whose responses are set in `state`. */
 async function setUp(options: object) {
   const state = {
     /** Waitlist sizes in the list and in responses for single keys. */
@@ -89,7 +89,7 @@ describe('watched keys', () => {
     expect(fold(watch)).toEqual({ a: 6 });
   });
 
-  it('shows a known watched key as idle when it is missing, and leaves unknown keys to the list', async () => {
+  it('shows a missing watched key as idle if the key was seen before, and omits it otherwise', async () => {
     const { state, round } = await setUp({ watch: ['a', 'unheard of'] });
     state.list = { a: 5, b: 1 };
     state.single = { a: 5 };

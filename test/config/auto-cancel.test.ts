@@ -161,7 +161,7 @@ it('reads the action token only if auto-cancel may act, and shows it neither in 
   expect(load(acting('enforce'), there).warnings).toEqual([]);
 });
 
-it('reads no secrets without an environment', () => {
+it('reads no secrets if no environment is passed', () => {
   expect(parseConfig(ACCOUNT, 'x.yaml').warnings).toEqual([]);
   expect(() => parseConfig(ACCOUNT, 'x.yaml', {})).toThrow('the environment variable TOKEN is not set');
 });

@@ -50,7 +50,7 @@ describe('doubtful configurations', () => {
     [`alerts: { ${NOTIFIERS} }\nautoCancel: { mode: plan, ${CANCEL} }`, []],
     [`alerts: { ${NOTIFIERS} }\nautoCancel: { ${CANCEL} }`, [OFF]],
     ['autoCancel: { mode: off, rules: [] }', []],
-  ])('warns of settings without effect: %s', (text, expected) => {
+  ])('warns about exactly the settings that have no effect: %s', (text, expected) => {
     const account = 'accounts: [{ name: a, baseUrl: "https://a.example.com", token: { env: TOKEN } }]';
     const { warnings } = parseConfig(`${account}\n${text}\n`, 'x.yaml', ENV);
     expect(warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual(expected);

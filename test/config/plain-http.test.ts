@@ -57,7 +57,7 @@ describe('http to another host', () => {
     baseUrl => expect(warningsOf(account({ baseUrl }))).toHaveLength(1),
   );
 
-  it('http for traces without headers causes no warning', () =>
+  it('an http endpoint for traces causes no warning if no headers are configured', () =>
     expect(warningsOf({ ...account({}), tracing: { enabled: true, endpoint: 'http://otlp.example:4318' } })).toEqual(
       [],
     ));

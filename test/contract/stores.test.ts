@@ -77,13 +77,13 @@ it.each(readdirSync(FOLDER))('an agent continues with the recorded store of %s',
     expect(accepted).toEqual(expect.arrayContaining([...queued, expect.stringMatching('^/pager ')]));
     expect(clock.now()).toBeGreaterThan(recorded.recordedAt + MINUTE);
   });
-  // A restored alert keeps its start. A new start would cause another notification.
+  // A restored alert keeps its start time. A new one would cause another notification.
   const alertOf = (notification: string) => notification.split(' ', 2).join(' ');
   const notified = new Set(Object.keys(recorded.notified).map(alertOf));
   expect(accepted.filter(each => notified.has(alertOf(each)))).toEqual([]);
   const visible = await readVisible(core);
   const { counters, budget, ...same } = recorded.visible;
-  // The service has no new rows. Only the schedule continues to miss starts.
+  // The service has no new rows. Only missed starts of the schedule are still counted.
   const changed = Object.entries(counters).filter(([name, value]) => visible.counters[name] !== value);
   expect(changed.filter(([name]) => !name.startsWith('delivery_schedule_missed_total'))).toEqual([]);
   for (const [name, value] of changed) expect(visible.counters[name]).toBeGreaterThan(value);

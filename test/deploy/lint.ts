@@ -15,7 +15,7 @@ import { parseListen } from '../../src/http/options.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Whether a selector matches labels. An empty one never does, although it would match everything in Kubernetes. */
+/** Whether a selector matches labels. Here, an empty selector matches nothing, although it matches everything in Kubernetes. */
 const matches = (selector: Labels | undefined, labels: Labels | undefined) =>
   Object.keys(selector ?? {}).length > 0 &&
   Object.entries(selector ?? {}).every(([name, value]) => labels?.[name] === value);

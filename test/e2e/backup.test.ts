@@ -65,7 +65,7 @@ describe('store backup', () => {
     return { folder, backup };
   };
 
-  it('store backup copies the store of an agent during commits and leaves no other files', async () => {
+  it('store backup copies the store while an agent commits to it, and leaves no other files', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder, backup } = configured({ path });
     const agent = await openSqliteStore({ path });

@@ -61,7 +61,7 @@ describe('bundle', () => {
     }
   });
 
-  it('the bundle loads no modules that the configuration does not need and uses little memory', async () => {
+  it('the bundle uses little memory and loads no modules that the configuration does not need', async () => {
     const account = { name: 'production', baseUrl: 'http://127.0.0.1:1', token: { env: 'TOKEN' } };
     const config = { server: { listen: '127.0.0.1:0' }, accounts: [account] };
     const own = newFolder();

@@ -167,7 +167,7 @@ it('no output of the agent contains a secret', async () => {
   expect(agent.process.stderr()).toContain('collection failed');
   expect(agent.process.stderr() + agent.process.stdout()).not.toContain(CANARY);
 
-  // The first requests get rows, later ones errors.
+  // The first requests get rows, and later ones get errors.
   calls = 0;
   for (const command of [
     ['list', 'dlq', '--wide', '--config', file],

@@ -46,7 +46,7 @@ describe('files in deploy/', () => {
     },
   );
 
-  it('deploy/prometheus.yml scrapes like the examples in the README, with and without service discovery', () => {
+  it('deploy/prometheus.yml defines the same scrape jobs as the README, with and without service discovery', () => {
     const text = readFileSync('deploy/prometheus.yml', 'utf8');
     const commentedOut = [...text.matchAll(/^ {2}# ((?:- | {2}).*)$/gm)].map(([, line]) => line);
     const ways = [scrapeJobs(text), scrapeJobs(['scrape_configs:', ...commentedOut].join('\n'))];
@@ -57,7 +57,7 @@ describe('files in deploy/', () => {
   });
 
   it.skipIf(!requireProgram('amtool'))(
-    'deploy/alertmanager.yml is accepted by amtool and pages critical alerts',
+    'deploy/alertmanager.yml is accepted by amtool and pages for critical alerts',
     () => {
       const file = 'deploy/alertmanager.yml';
       const { status, output } = run('amtool', 'check-config', file);

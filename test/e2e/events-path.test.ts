@@ -14,7 +14,7 @@ async function setUp(eventPaths: 'both' | 'events' | 'logs', paths: object = {})
       collect: {
         flowControl: { enabled: false },
         dlq: { enabled: false },
-        // `lateSweep` does not exceed the overlap, so only the tail round reads.
+        // `lateSweep` does not exceed the overlap, so only the tail round reads the log.
         events: { every: '100ms', overlap: '60s', lateSweep: '60s' },
       },
     },

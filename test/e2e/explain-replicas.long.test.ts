@@ -58,7 +58,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     return { replicas, env, authorization, name: new URL(database).pathname.slice(1) };
   }
 
-  /** Returns the number of database commits in a period, including reads. */
+  /** Returns the number of transactions committed in a database within `ms`, including read-only ones. */
   async function commitsIn(server: Postgres, name: string, ms: number): Promise<number> {
     const count = async () => {
       const [row] = await server.query(`SELECT xact_commit AS n FROM pg_stat_database WHERE datname = '${name}'`);

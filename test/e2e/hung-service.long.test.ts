@@ -125,7 +125,7 @@ describe('unresponsive services', () => {
       const { stale, account } = await readOutputs(agent);
       expect(stale).toBeGreaterThan(0);
       expect(account.problems).not.toEqual([]);
-      // The last success, also of the walk, was at most one interval before the service broke.
+      // The last success, including that of the walk, was at most one interval before the service broke.
       const since = Date.parse(account.problems[0].since);
       expect(since).toBeGreaterThan(hitAt - 5000);
       expect(since).toBeLessThanOrEqual(hitAt + 200);

@@ -38,7 +38,7 @@ interface ImageConfig {
   readonly Volumes: object;
 }
 
-/** A user other than that of the image, as a cluster may assign. */
+/** User id that differs from the image's user, as a cluster may assign. */
 const UID = 4711;
 const ELF = Buffer.from('\x7fELF');
 /** Entries of process.versions that are not libraries. */
@@ -83,7 +83,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
 
   /**
    * Runs a command of the image as a container engine would: as process 1 of a new PID namespace, as another,
-   * unprivileged user, on a read-only root with a writable store.
+   * unprivileged user, on a read-only root filesystem with a writable store.
    */
   function start(args: readonly string[]) {
     const script = `
@@ -163,7 +163,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
     );
   });
 
-  it('the image runs as another user who cannot write to the root', async () => {
+  it('the image runs as another user, who cannot write to the root filesystem', async () => {
     const script = `try { fs.writeFileSync('main.js', '') } catch (error) { console.log(process.getuid(), error.code) }`;
     const node = start(['node', '-e', script]);
     expect([await node.ended, node.output()]).toEqual([0, `${UID} EROFS\n`]);
@@ -179,7 +179,7 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
     expect(image).toMatchObject({ User: '1000:1000', WorkingDir: '/app', Volumes: { '/app/data': {} } });
   });
 
-  it('the image runs as another user on a read-only root, responds, reports its health and exits with 0 on SIGTERM', async () => {
+  it('the image runs as another user on a read-only root filesystem, responds, reports its health and exits with 0 on SIGTERM', async () => {
     const emulator = await emulateEmpty();
     const [port, probes] = [await freePort(), await freePort()];
     const config = {

@@ -32,7 +32,7 @@ async function startScene(options: Pick<Parameters<typeof startPrometheus>[0], '
     scrapeConfigs: jobs.map(job => ({ ...job, static_configs: [{ targets: [new URL(url).host] }] })),
   });
   afterThisTest(() => prometheus.stop());
-  // Counting starts with the first read, and increases need an earlier scrape.
+  // Counting starts with the first read, and `increase` needs a scrape that precedes the events.
   await eventually(async () =>
     expect(await prometheus.query('delivery_collector_success{round="tail"} == 1')).toHaveLength(jobs.length),
   );

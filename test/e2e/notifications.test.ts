@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { faster, type Labels, shipped, startReceivers } from '../support/shipped-alertmanager.ts';
 
-/** Labels set by the rules, by alert. */
+/** Labels that each alert's rule sets, by alert name. */
 const ruleLabels = new Map<string, Labels>(
   alerts.map(({ name, severity, collector }) => [name, { severity, ...(collector && { collector }) }]),
 );
@@ -156,7 +156,8 @@ describe('notifications about incidents', () => {
       };
       // Each incident has a different job label, so labels of two incidents are never equal.
       await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
-      // Alertmanager waits before it notifies about a group. Two groups that are posted later are notified about last.
+      // Alertmanager delays a group's notifications. Once those of two groups posted later have arrived, no earlier one is
+      // pending.
       await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
       for (const job of ['a later group', 'the last group']) {
         await post([{ alertname: 'Last', severity: 'critical', job }]);

@@ -120,7 +120,7 @@ describe('npm package', () => {
     expect(await once(demo, 'exit')).toEqual([0, null]);
   });
 
-  it('the package checks a configuration, serves it and prints its rules', async () => {
+  it('the packaged program checks a configuration, starts an agent with it and prints its rules', async () => {
     const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
     writeFileSync(
       join(folder, 'config.yaml'),

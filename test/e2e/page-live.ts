@@ -10,7 +10,7 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Returns an overview of three accounts that `q` filters; the last account may have a problem. */
+/** Returns an overview of three accounts, filtered by `q`. The last account has a problem if `hasProblem` is set. */
 function scene(hasProblem: boolean, q: string): Overview {
   const [worst = null] = TROUBLED.problems;
   const last = hasProblem ? row('c', { state: 'critical', worst, deadLetters: 77 }) : row('c');

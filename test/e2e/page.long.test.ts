@@ -22,7 +22,7 @@ const MINUTE = 60_000;
 const TOKEN = 'page-token-canary';
 const HOSTILE = `<script>document.title='pwned'</script>"'><img src=x onerror=alert(1)>\u202e\u0000${'w'.repeat(200)}`;
 
-/** Starts an agent on a manual clock, so that the contents of a page can be compared. */
+/** Prepares an emulator and an agent on a manual clock, so that pages do not change while their contents are compared. */
 async function setScene(account: object = {}, config: object = {}, names: readonly string[] = ['acme']) {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: TOKEN, dialect: { flowControlFields: 'all' } });
@@ -132,7 +132,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
   afterAll(() => browser.close());
   const open = (url: string, options?: VisitOptions) => visit(browser, url, options);
 
-  it('pages show the same values as API and exposition, and pass accessibility, layout and injection checks', async () => {
+  it('pages show the same values as the API and the exposition, and pass accessibility, layout and injection checks', async () => {
     const scene = await setScene(RICH.account, RICH.config);
     scene.fill();
     const { url } = await scene.start();
@@ -252,7 +252,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       await page.getByRole('link', { name: messageId }).first().click();
       await heading.filter({ hasText: 'Message' }).waitFor();
 
-      // The service fails: the pages show the reason and the data of the last round.
+      // The service rejects the token: the pages show the reason and the data of the last round.
       scene.emulator.faults.add({ kind: 'status', status: 401 });
       await scene.clock.advance(10_001);
       const failed = await open(entries, { width });
@@ -265,7 +265,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     },
   );
 
-  it('pages of look-ups work without JavaScript', async () => {
+  it('look-up pages work without JavaScript', async () => {
     const scene = await setScene();
     scene.fill();
     const { url } = await scene.start();
@@ -358,7 +358,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(visited.complaints).toEqual([]);
   });
 
-  it('pages confirm a command, send it as the user and show it in the journal', async () => {
+  it('pages ask for confirmation of a command, send it as the user and show it in the journal', async () => {
     const folder = newFolder();
     const webConfigFile = join(folder, 'web.yaml');
     writeFileSync(webConfigFile, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
@@ -373,7 +373,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     const { page } = visited;
     const dialog = page.getByRole('dialog');
     const answer = page.locator('#command-answer');
-    /** Advances the clock until the agent has executed a command. */
+    /** Advances the clock, so that the agent executes commands, until `look` succeeds. */
     const until = (look: () => Promise<void>) =>
       eventually(async () => {
         await scene.clock.advance(1000);

@@ -69,7 +69,7 @@ describe('signals, outages and reloads', () => {
     expect(performance.now() - start).toBeLessThan(LONG_BEFORE);
   });
 
-  it('serve reloads its configuration on SIGHUP, or reports errors with their position and keeps running', async () => {
+  it('on SIGHUP, serve reloads its configuration or, if it is invalid, reports errors with their positions and keeps running', async () => {
     const service = await serve((_request, response) => json(response, []));
     const config = { accounts: [account(service.url)], collect: onlyFlowControl('1s') };
     const { process: agent, url, configFile: file, value } = await startAgent(config);
@@ -106,7 +106,7 @@ describe('signals, outages and reloads', () => {
   it.each([
     ['serve', 2, null],
     ['doctor', null, 'SIGHUP'],
-  ])('SIGHUP while %s is loading ends it with status %s and signal %s', (command, status, signal) => {
+  ])('%s exits with status %s and signal %s if it receives SIGHUP while it is loading', (command, status, signal) => {
     const hook = `import { registerHooks } from 'node:module';
       registerHooks({
         resolve(name, context, next) {
@@ -306,7 +306,7 @@ describe('command usage', () => {
     expect(await runCli(['emulate', '--scenario', 'peace', '--port', '0'])).toMatchObject(unknownScenario);
   });
 
-  it('check-config exits with 0 and a summary, or with 2 and every error', async () => {
+  it('check-config prints a summary and exits with 0, or prints every error and exits with 2', async () => {
     const good = await runCli(['check-config', 'config.example.yaml'], { DELIVERY_TOKEN: 'x' });
     expect(good).toEqual({ code: 0, stdout: 'config.example.yaml is valid: 1 account (production)\n', stderr: '' });
     const bad = await runCli(['check-config', 'test/config/bad/unknown-key.yaml'], { TOKEN: 'x' });

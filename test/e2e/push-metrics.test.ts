@@ -8,7 +8,7 @@ import { asVictoriaMetrics, freePort, startPrometheus } from '../support/prometh
 
 const program = findVictoriaMetrics();
 
-/** Metrics about the agent itself, which change every second. */
+/** Metrics that change even while the emulator's clock is frozen. */
 const MOVING = /^(process_|nodejs_|delivery_watch_|delivery_collector_|delivery_event_log_|delivery_events_recent)/;
 /** Series added by a scraper or for a pushed resource. */
 const ADDED = /^(up$|scrape_|target_info)/;

@@ -32,7 +32,7 @@ function copyPackage() {
   };
 }
 
-it('.ci/release-files writes the package, the SBOMs of package and image, checksums and the notes of the version', () => {
+it('.ci/release-files writes the package, the SBOMs of package and image, checksums and the version’s release notes', () => {
   const { folder, replace, create } = copyPackage();
   replace('CHANGELOG.md', /^## .*$/m, '## 9.9.9 (2030-01-01)\n\nLater.\n\n$&');
   const { status, stderr } = create(`v${version}`);

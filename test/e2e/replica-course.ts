@@ -15,7 +15,7 @@ const TRAFFIC = 1;
 
 export interface CourseOptions extends SceneOptions {
   readonly replicas: number;
-  /** Time without disturbances (ms), and duration of one batch of traffic (ms). */
+  /** `quiet`: time without disturbances (ms); `traffic`: duration of one batch of traffic (ms). */
   readonly quiet: number;
   readonly traffic: number;
 }
@@ -29,7 +29,7 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
   const watch = watchReplicas(scene);
   const held = () => allHeld(scene, watch);
   await held();
-  // Counting starts with the first read of each account and its queue.
+  // Wait until each account has been read: counting starts with the first read.
   await eventually(async () => {
     const texts = await Promise.all(scene.running().map(({ agent }) => agent.get('/metrics')));
     const read = texts.flatMap(text =>

@@ -94,7 +94,7 @@ function checkGaps(
   { quiet, from, to, stalls }: { quiet: Course['quiet']; from: number; to: number; stalls: StallMeter },
 ) {
   const length = (gap: { from: number; to: number }) => gap.to - gap.from;
-  // The normal interval on this machine, including jitter and other work of the replicas.
+  // The usual interval between polls on this machine, including jitter and other work of the replicas.
   const [usual] = gapsOf(polls, scene.names, quiet.from, quiet.to);
   const interval = Math.max(scene.every, usual ? length(usual) : 0);
   const gaps = gapsOf(polls, scene.names, from, to);

@@ -59,7 +59,7 @@ export function watchReplicas(scene: Scene) {
       scrapes += 1;
       counters.saw(name, shown.counters, known);
     } catch (error) {
-      // The replica was killed or is starting.
+      // Ignore the error if the replica was killed or is starting.
       if (scene.running().includes(replica)) throw error;
     } finally {
       scraping.delete(name);

@@ -113,7 +113,7 @@ describe('failed resets', () => {
     expect([rotation.resets(), rotation.token()]).toEqual([2, rotation.emulator.token]);
   });
 
-  it('rotate-token leaves a reset open while the service is unavailable, and settles it afterwards', async () => {
+  it('rotate-token leaves a reset unfinished while the service is unavailable, and settles it afterwards', async () => {
     const rotation = await startRotation();
     rotation.emulator.faults.replace([
       { endpoint: 'POST /svc/user/rotatetoken', kind: 'status', status: 502 },

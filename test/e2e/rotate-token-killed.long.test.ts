@@ -3,7 +3,7 @@ import { count, killAtEvery } from './killed-rotation.ts';
 
 it('a rotation killed at any file operation keeps the credentials on disk, and the next run finishes it', async () => {
   const found = await killAtEvery(1);
-  // The only point from which no later run can recover.
+  // There is only one point from which no later run can recover.
   expect(count(found, 'lost')).toBe(1);
   expect(count(found, 'not sent')).toBeGreaterThan(20);
   expect(count(found, 'answered')).toBeGreaterThan(12);

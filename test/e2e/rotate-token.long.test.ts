@@ -67,7 +67,7 @@ describe('rotate-token', () => {
     expect(mode(rotation.records()[0] ?? '')).toBe('600');
   });
 
-  it('rotate-token --check reports the token, its age and whether it works, without a reset', async () => {
+  it('rotate-token --check reports the token, its age and whether it works, without resetting it', async () => {
     const rotation = await startRotation();
     const before = await rotation.run(['--check']);
     expect(before.code).toBe(0);

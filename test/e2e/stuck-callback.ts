@@ -33,7 +33,7 @@ export interface Scene {
   /** Whether the agent follows the event log. */
   readonly events?: boolean;
   readonly hooks?: FrontHooks;
-  /** Token used for actions; default the full one. */
+  /** Token used for actions; default `full`. */
   readonly actionToken?: 'full' | 'read-only' | 'void';
   /** Speed of the agent's clock relative to real time; default 10. */
   readonly speed?: number;

@@ -39,7 +39,7 @@ describe('unit settings', () => {
     expect(UNIT).not.toMatch(/CacheDirectory|NODE_COMPILE_CACHE/);
   });
 
-  it('delivery-watch.service starts the installed command, reloads by SIGHUP and permits V8 to compile code', () => {
+  it('delivery-watch.service starts the installed command, reloads it with SIGHUP and permits V8 to compile code', () => {
     const { bin } = JSON.parse(readFileSync('package.json', 'utf8'));
     expect(Object.keys(bin)).toEqual(['delivery-watch']);
     expect(UNIT).toMatch(/^ExecStart=\/usr\/bin\/delivery-watch serve --config /m);

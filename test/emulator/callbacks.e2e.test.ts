@@ -301,7 +301,7 @@ describe('callbacks in the workload', () => {
     };
     for (const each of [healthy, stuck]) each.clock.advance(2 * HOUR);
     expect(left(healthy, before)).toBeGreaterThan(0);
-    // The longest retries take 30.7 hours plus the time of their attempts.
+    // The longest series of retries takes 30.7 hours plus the duration of its attempts.
     for (const each of [healthy, stuck]) each.clock.advance(34 * HOUR);
     expect(left(healthy, before)).toBe(0);
     expect(left(stuck, stuckBefore)).toBeGreaterThan(3);
@@ -316,7 +316,7 @@ describe('callbacks in the workload', () => {
     expect(state.countCallbacks().CALLBACK_INPROGRESS).toBeGreaterThan(5);
   });
 
-  test('callbacks of the workload wait for the documented time before each retry; only the workflow log contains the time of the next attempt', async () => {
+  test('callbacks of the workload wait for the documented delay before each retry; only the workflow log contains the time of the next attempt', async () => {
     const emulated = await emulator();
     const waits = new Set<number>();
     const seen = new Map<string, number>();

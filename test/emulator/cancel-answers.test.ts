@@ -82,7 +82,7 @@ test('a cancel may be rejected with 429, with and without Retry-After', async ()
 });
 
 describe('list of cancel requests', () => {
-  test('the list of cancel requests contains each result, in order of arrival', async () => {
+  test('the list of cancel requests contains every request in order of arrival, and the result of each processed request', async () => {
     const emulated = await emptyEmulator();
     const [stuck, failed] = [
       emulated.state.addFailedRun(),

@@ -77,7 +77,7 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl')).body).toEqual(expected);
   });
 
-  test('the size of a waitlist is available in both spellings, in the list and for a single key', async () => {
+  test('the spelling of the waitlist size is configurable, in the list and for a single key', async () => {
     const emulated = await withOption({ flowControlListSize: 'waitlistSize', flowControlKeySize: 'waitListSize' });
     emulated.state.setWaitlist('k', 3);
     expect((await ask(emulated, '/v2/flowControl')).body.flowControls).toEqual([

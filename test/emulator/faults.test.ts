@@ -163,7 +163,7 @@ describe('effects of disrupted requests', () => {
 });
 
 describe('scope of a fault', () => {
-  test('a fault affects requests to one endpoint, a limited number of times', async () => {
+  test('a fault affects only requests to its endpoint, and only the configured number of times', async () => {
     const emulated = await emptyEmulator({ faults: [{ endpoint: 'GET /v2/dlq', kind: 'status', times: 2 }] });
     const statuses = [];
     for (const path of ['/v2/events', '/v2/dlq', '/v2/dlq', '/v2/dlq', '/v2/flowControl'])

@@ -57,7 +57,9 @@ beforeAll(async () => {
 
 afterAll(() => emulated.close());
 
-/** Returns distinct values, spread over the rows: all of them, or between `most` and twice as many. */
+/**
+ * Returns distinct values, spread over the rows: all if there are at most `most`, otherwise between `most` and twice as many.
+ */
 function valuesOf<R>(rows: readonly R[], read: (row: R) => readonly string[], most = 12): string[] {
   const values = [...new Set(rows.flatMap(row => [...read(row)]))];
   const step = Math.max(1, Math.floor(values.length / most));

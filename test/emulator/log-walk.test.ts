@@ -71,7 +71,7 @@ async function pagesOf(emulated: Emulator, parameters: Parameters, between?: () 
 
 const bodies = (rows: readonly Row[]) => new Set(rows.map(row => row.body));
 
-test('a walk ends and returns exactly the listed events; after the longest delay, it returns all events', async () => {
+test('a walk ends and returns exactly the listed events; after the longest delay, it also returns all delayed events', async () => {
   const property = fc.asyncProperty(
     dialect,
     request,

@@ -24,7 +24,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
     for (const life of ['cad', 'caerad', 'caeraeraeraef', 'cqx', 'caerqx']) expect([...lives]).toContain(life);
   });
 
-  test('messages wait for the documented times before their retries, and are retried at most maxRetries times', () => {
+  test('messages wait for the documented delay before each retry, and are retried at most maxRetries times', () => {
     for (const rows of byMessage.values()) {
       const retries = rows.filter(row => row.state === 'retry');
       const waits = retries.map(row => Number(row.nextDeliveryTime) - Number(row.time));
@@ -98,7 +98,7 @@ describe('dead-letter queue', () => {
     expect(left.has(added)).toBe(true);
   });
 
-  test('dead letters increase at a growing rate in the scenario dlq-growth, and do not increase in a healthy service', () => {
+  test('the number of dead letters grows ever faster in the scenario dlq-growth and remains steady in the scenario neglected', () => {
     const sizes = (scenario: string) => {
       const { clock, state } = frozen({ scenario });
       return [0, 1, 1].map(hours => {

@@ -65,7 +65,7 @@ test('flow-control-pileup: waitlists grow during two busy hours and drain during
   // With a single seed, bursts may fall in the quiet hours.
   const sums = [1, 2, 3, 4].flatMap(seed => waiting({ scenario: 'flow-control-pileup', seed }));
   const total = (rest: number) => sums.filter((_, index) => index % 16 === rest).reduce((sum, each) => sum + each, 0);
-  // Index 7 is the end of the busy hours, index 15 that of the quiet ones.
+  // Index 7 is the end of the busy hours, index 15 the end of the quiet hours.
   expect(total(7)).toBeGreaterThan(3 * total(15));
   expect(Math.max(...sums)).toBeGreaterThan(2 * Math.max(...waiting({})));
 });

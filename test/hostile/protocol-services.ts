@@ -102,7 +102,7 @@ export const protocolServices: readonly HostileService[] = [
       }),
   },
   {
-    // The client cannot detect that the response came before the request. Each connection serves only one response.
+    // The client cannot detect that the response came before the request. Each connection carries only one response.
     name: 'responds-before-the-request',
     outcome: 'ok',
     start: () => listenTcp(socket => void socket.write(packet('{"messages":[],"events":[],"flowControls":[]}'))),

@@ -40,7 +40,7 @@ const wait = (headers: () => Readonly<Record<string, string>>, name: string, mor
 
 const inASecond = () => Date.now() + 1000;
 
-/** Uses `answer` for the DLQ, and correct responses for the other lists. */
+/** Returns an answer that uses `answer` for the DLQ and sends correct responses for the other lists. */
 const onlyFor =
   (answer: Answer): Answer =>
   (listRequest, response, request) =>

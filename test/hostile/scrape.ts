@@ -25,7 +25,7 @@ export interface ScrapeKind {
   readonly gzip: boolean;
 }
 
-/** Formats and encodings that scrapers request. */
+/** Combinations of format and encoding that scrapers request. */
 export const KINDS: readonly ScrapeKind[] = [
   { format: 'text', gzip: false },
   { format: 'openmetrics', gzip: true },
@@ -43,7 +43,7 @@ const agent = new Agent({ keepAlive: true });
 /** Response timeout (ms). */
 const RESPONSE_TIMEOUT_MS = atThisLoad(120_000);
 
-/** Sends a GET request. Decompresses gzip strictly, including its checksum and length. */
+/** Sends a GET request. Decompresses gzip bodies and verifies their checksum and length. */
 export function read(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Reading> {
   const start = performance.now();
   return new Promise((resolve, reject) => {

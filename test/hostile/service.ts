@@ -46,11 +46,11 @@ export type Ending = RequestOutcome | 'unending';
 export interface HostileService {
   /** Also the name of the account. */
   readonly name: string;
-  /** Result of the rounds of each list. */
+  /** Expected result of each list's rounds. */
   readonly outcome: Ending | Readonly<Record<List, Ending>>;
   /**
    * Lists for which requests must be counted with the list's outcome. `each` (default): every list. `any`: at least one list,
-   * because its outcome prevents requests for the others. `none`: no list, because single requests may count as successful.
+   * because its outcome prevents requests for the others. `none`: no list, because individual requests may count as successful.
    */
   readonly counted?: 'each' | 'any' | 'none';
   /** Values that /metrics must contain for the account. */
@@ -67,10 +67,10 @@ export interface HostileService {
 /** Returns the same value for every list. */
 export const every = <T>(value: T): Readonly<Record<List, T>> => ({ dlq: value, events: value, flow_control: value });
 
-/** Returns `ending` for the paged lists. The list of flow-control keys has no pages and ends with `ok`. */
+/** Returns `ending` for the paged lists, and `ok` for the list of flow-control keys, which has no pages. */
 export const paged = <T>(ending: T) => ({ dlq: ending, events: ending, flow_control: 'ok' }) as const;
 
-/** Returns the result of the rounds of each list. */
+/** Returns the expected result of each list's rounds. */
 export const endingsOf = ({ outcome }: Pick<HostileService, 'outcome'>): Readonly<Record<List, Ending>> =>
   typeof outcome === 'string' ? every(outcome) : outcome;
 

@@ -106,7 +106,7 @@ const longCursors =
     });
   };
 
-/** Excessive numbers or sizes of rows, pages and keys. */
+/** Services with excessive numbers or sizes of rows, pages and keys. */
 export const sizeServices: readonly HostileService[] = [
   {
     name: 'pages-of-33-mib',

@@ -29,7 +29,7 @@ export function rssOf(pid: number): number {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const inMib = (bytes: number) => `${Math.round(bytes / MIB)} MiB`;
 
-/** Returns the quantile `share` (0 to 1) of the values by nearest rank. */
+/** Returns the `share` quantile (0 to 1) of the values, by the nearest-rank method. */
 export function rank(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
@@ -39,8 +39,8 @@ export function rank(values: readonly number[], share: number): number {
 const TOLERATED_GROWTH = 0.15;
 
 /**
- * Returns the relative growth of the mean between the two halves of the values, or undefined if there are too few. Excludes the
- * first third of `values`, in which bounded caches fill up.
+ * Excludes the first third of `values`, in which bounded caches fill up. Returns the relative growth of the mean between the
+ * two halves of the rest, or undefined if too few values remain.
  */
 export function growth(values: readonly number[]): number | undefined {
   const settled = values.slice(Math.ceil(values.length / 3));

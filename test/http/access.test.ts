@@ -198,7 +198,7 @@ describe('client certificates', () => {
     else await expect(response).rejects.toThrow();
   });
 
-  it('replacing the client CA ends existing connections and TLS sessions', async () => {
+  it('replacing the client CA closes existing connections and invalidates TLS sessions', async () => {
     const { server, put, later } = await serve(CLIENTS);
     const port = Number(new URL(server.url).port);
     const open = (session?: Buffer) =>
@@ -236,7 +236,7 @@ describe('client certificates', () => {
     await expect(third.catch(() => 'closed')).resolves.toBe('closed');
   });
 
-  it('replacing the client CA ends handshakes in progress', async () => {
+  it('replacing the client CA aborts TLS handshakes in progress', async () => {
     const { server, put, later, status } = await serve(CLIENTS);
     const slow = connect(Number(new URL(server.url).port), '127.0.0.1');
     afterThisTest(async () => void slow.destroy());
@@ -304,7 +304,7 @@ describe('unusable web-config files', () => {
     },
   );
 
-  it('startup fails with the position of the error if the web-config file is invalid', async () => {
+  it('startup fails if the web-config file is invalid, and the error states the position of the problem', async () => {
     await expect(serve({ http_server_config: { http2: true } })).rejects.toThrow(
       /web\.yaml:1:32: http_server_config\.http2: /,
     );

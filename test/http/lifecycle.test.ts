@@ -46,7 +46,7 @@ describe('POST routes', () => {
     expect((await ask('/nowhere', POST)).status).toBe(404);
   });
 
-  it('POST routes reload the configuration, or return its errors with their positions', async () => {
+  it('the reload route reloads the configuration, or returns its errors with their positions', async () => {
     const good = await serve(USERS, {}, ON);
     expect(await good.ask(RELOAD, POST)).toMatchObject({ status: 200, text: '{"changed":["accounts"]}' });
     const faults = [{ file: 'config.yaml', line: 1, column: 2, message: 'must be text' }];

@@ -223,7 +223,7 @@ describe('routes', () => {
     expect(log.lines).toMatchObject([{ level: 'error', fields: { path: '/metrics', error: 'inner detail' } }]);
   });
 
-  it('startup fails with the address in the error if the port is in use', async () => {
+  it('startup fails with an error that contains the address if the port is in use', async () => {
     const { server } = await serve();
     const port = Number(new URL(server.url).port);
     await expect(

@@ -25,7 +25,7 @@ describe('occurrences', () => {
       '06-02T01:00',
     ]));
 
-  it('a local time skipped by daylight saving is not an occurrence', () => {
+  it('a local time skipped by the change to daylight saving time is not an occurrence', () => {
     expect(list('30 2 * * *', '2026-03-27T12:00:00Z', 3)).toEqual(['03-28T01:30', '03-30T00:30', '03-31T00:30']);
     expect(list('15 * * * *', '2026-03-29T00:00:00Z', 3)).toEqual(['03-29T00:15', '03-29T01:15', '03-29T02:15']);
   });

@@ -79,7 +79,7 @@ describe('clock', () => {
 });
 
 describe('closing', () => {
-  it('closing closes parts in reverse order, continues after a failure, and reports every failure', async () => {
+  it('parts are closed in reverse order, even after a failure, and every failure is reported', async () => {
     const closed: string[] = [];
     const closing = createClosing();
     closing.add('first', () => closed.push('first'));

@@ -19,7 +19,7 @@ it('a task yields to the event loop after 5 ms', async () => {
   expect(await workAfter(300)).toBe(5);
 });
 
-it('a task with a higher limit runs as long as other tasks ran before it, up to that limit', async () => {
+it('a task with a higher limit runs for as long as other tasks ran before it, at least 5 ms and at most that limit', async () => {
   expect(await workAfter(1, 20)).toBe(5);
   expect(await workAfter(12, 20)).toBe(12);
   expect(await workAfter(300, 20)).toBe(20);

@@ -29,7 +29,7 @@ const ENTRY: DlqEntry = {
 
 const jsonOf = (value: object) => JSON.parse(JSON.stringify(value));
 
-it('dlqList converts a dead letter to JSON without secrets or unreported fields', () => {
+it('dlqList converts a dead letter to JSON without secrets, and omits missing fields', () => {
   expect(jsonOf(dlqList({}, { of: () => 'a1b2' }).json(ENTRY))).toEqual({
     dlqId: '1763650000000-7',
     messageId: 'msg_1',

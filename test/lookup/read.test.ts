@@ -31,7 +31,7 @@ function listOf(times: readonly number[], pageSize: number, onlyEven = false) {
 
 const newestFirst = (times: readonly number[]) => times.toSorted((a, b) => b - a);
 
-it('readNewest finds the newest matching rows, whether or not the service obeys the requested order', async () => {
+it('readNewest finds the newest matching rows, even if the service ignores the requested order', async () => {
   await fc.assert(
     fc.asyncProperty(
       // All times differ, because rows with the same time may be listed in any order.
@@ -47,7 +47,7 @@ it('readNewest finds the newest matching rows, whether or not the service obeys 
         const wanted = sorted.filter(list.isWanted);
         expect(found.rows).toEqual(wanted.slice(0, limit));
         expect(found.mayMissNewer).toBe(false);
-        // `hasMore` may be true although no unread page contains a wanted row.
+        // `hasMore` may be true although no unread page contains a matching row.
         if (onlyEven) expect(found.hasMore || wanted.length <= limit).toBe(true);
         else expect(found.hasMore).toBe(times.length > limit);
       },
@@ -63,7 +63,7 @@ it('readNewest reads no more pages than necessary', async () => {
   expect(pagesRead()).toBe(2);
 });
 
-it('readNewest stops at maxPages and reports that newer rows may be missing if the service ignores the order', async () => {
+it('if the service ignores the order, readNewest stops at maxPages and reports that newer rows may be missing', async () => {
   const times = Array.from({ length: 100 }, (_, index) => index);
   const { list, pagesRead } = listOf(times, 10);
   const found = await readNewest(list, NO_READER, { limit: 5, maxPages: 3, signal });

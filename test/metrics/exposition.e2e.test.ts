@@ -41,7 +41,7 @@ const bounds = [0.25, 300, 1_000_000, Infinity];
 const source = createFakeSource(
   [keys, seen, wait, plan],
   {
-    // The same label value twice: Prometheus rejects a scrape with duplicate series.
+    // The value `lone` occurs twice, but must be exposed once: Prometheus rejects a scrape with duplicate series.
     delivery_keys: [...hostile, lone, lone].map((key, index) => ({ labels: { key }, value: index })),
     delivery_seen_total: [{ labels: {}, value: 1e21 }],
     delivery_wait_seconds: [

@@ -36,7 +36,7 @@ const anyWait = fc.oneof(
 );
 
 describe('native buckets', () => {
-  test('each value lies within the bounds of its native bucket, which differ by about 9 % if at most 160 buckets are used', () => {
+  test('each value lies within the bounds of its native bucket; these bounds differ by about 9 % if 160 buckets suffice', () => {
     fc.assert(
       fc.property(fc.array(anyWait, { maxLength: 60 }), values => {
         const found = decoded(values);

@@ -103,7 +103,7 @@ describe('protobuf messages', () => {
     ]);
   });
 
-  test('messages of histograms without values have native buckets', () => {
+  test('messages of histograms without observations have native buckets', () => {
     const found = decoded(waits, histogramSamples({}, [1], createHistogram([1])));
     expect(found?.metric[0]?.histogram).toMatchObject({ schema: 3, zeroThreshold: 2 ** -128, zeroCount: 0 });
   });
@@ -186,7 +186,7 @@ describe('protobuf messages', () => {
   });
 });
 
-/** Returns the values in text format by series, with `le` as a number. */
+/** Returns the values of the text format, keyed by series. `le` is normalized to a number. */
 function textSeries(sources: readonly Source[]): [string, number][] {
   return parseExposition(render(sources, 'text').toString(), 'text').flatMap(({ samples }) =>
     samples.map(({ name, labels, value }): [string, number] => {

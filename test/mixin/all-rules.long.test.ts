@@ -76,8 +76,8 @@ const account =
   target =>
     shows(input, target(), darkness);
 /**
- * Another replica takes over the account after two hours. `before`: series of the previous holder; `holds`: its leader
- * gauge.
+ * Returns the series of a takeover by another replica after two hours. `before`: series of the previous holder; `holds`: its
+ * leader gauge.
  */
 const moved =
   (before: (input: Input, at: number) => Input, holds: Values): Situation['replicas'] =>

@@ -58,7 +58,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     }
   });
 
-  it('a dashboard selects job, instance and account (target-job, target-instance)', () => {
+  it('the queries of a dashboard select job, instance and account (target-job, target-instance)', () => {
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, matchers } of parsePromql(expr).selectors) {
         expect(matchers.job, expr).toMatch(/^=~"\.\+\|?"$/);

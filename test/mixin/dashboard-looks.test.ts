@@ -65,7 +65,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     }
   });
 
-  it('stat and table panels use instant queries, graphs use range queries', () => {
+  it('stat and table panels use instant queries, and graphs use range queries', () => {
     for (const { title, type, targets } of panels) {
       const showsLast = ['stat', 'table'].includes(type);
       for (const { instant, range, format, exemplar = false } of targets) {
@@ -186,7 +186,7 @@ describe('colours', () => {
     );
   });
 
-  it('delivered is green and failed is red on every panel', () => {
+  it('delivered is green, failed is red and cancelled is gray on every panel', () => {
     for (const each of withLegend('{{outcome}}')) {
       expect([colourOf(each, 'delivered'), colourOf(each, 'failed'), colourOf(each, 'cancelled')]).toEqual([
         'green',

@@ -28,7 +28,7 @@ function faultsOf(expr: string): string[] {
         .filter(label => !knownSeries.get(name)?.includes(label))
         .map(label => `${name} has no label ${label}`),
     ),
-    // Rules also group agent-wide series by account, although these series have no such label.
+    // Rules also group agent-wide series by account, although these series lack this label.
     ...groupedBy
       .filter(label => label !== 'account' && !labels.has(label))
       .map(label => `nothing in ${expr} has the label ${label}`),
@@ -112,7 +112,7 @@ describe('rules', () => {
 describe('runbooks', () => {
   const titles = new Set(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard).map(({ title }) => title)));
 
-  it('each alert has a runbook, and each runbook an alert', () => {
+  it('each alert has a runbook, and each runbook belongs to an alert', () => {
     const files = globSync('docs/runbooks/*.md').map(file => basename(file, '.md'));
     expect(files.sort()).toEqual(alerts.map(({ name }) => name).sort());
   });

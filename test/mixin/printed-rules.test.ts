@@ -108,7 +108,7 @@ describe('printed rules', () => {
     expect(blind?.annotations?.runbook_url).toBe('https://dw.example.com/runbooks/DeliveryBlind.md');
   });
 
-  it('rules print omits links without a configured address', async () => {
+  it('rules print omits links if no addresses are configured', async () => {
     const { stdout } = await runCli(['rules', 'print']);
     expect(stdout).not.toMatch(/_url:|example\.com/);
   });

@@ -255,7 +255,7 @@ export function replica(input: Input, target: string | Target = 'one:10922'): In
 }
 
 const firing = (alert: string) => `count(ALERTS{alertname="${alert}", alertstate="firing"})`;
-/** Expects that the alert fires exactly once at that minute. */
+/** Expects that exactly one instance of the alert is firing at `minute`. */
 export const fires = (alert: string, minute: number): Query => ({
   expr: firing(alert),
   minute,
@@ -272,7 +272,7 @@ export const isQuietFrom = (alert: string, from: number, to: number): Query => (
 /** Expects that the alert has not fired up to `minute`. */
 export const neverFired = (alert: string, minute: number): Query => isQuietFrom(alert, -1, minute);
 
-/** Expects that the alert fires exactly once in this namespace and in no other. */
+/** Expects that exactly one instance of the alert is firing in this namespace, and none in any other. */
 export const firesIn = (alert: string, namespace: string, minute: number): Query => ({
   expr: `count by (namespace) (ALERTS{alertname="${alert}", alertstate="firing"})`,
   minute,

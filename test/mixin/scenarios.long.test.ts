@@ -13,7 +13,7 @@ const DEMO_LIKE = {
   ],
 };
 
-/** Eight hours, because alerts on fast burns need windows of six hours. */
+/** Eight hours, because fast-burn alerts use six-hour windows. */
 const HOURS: Longer = { minutes: 8 * 60, step: 4 };
 
 /** Scenarios that need more than three hours. */

@@ -56,7 +56,7 @@ export interface Process extends Asking {
   readonly isClosed: boolean;
   /** Number of received responses other than 401. */
   accepted: number;
-  /** Returns the remaining lease time, in which no other process can hold the account (ms). */
+  /** Returns the remaining lease time (ms), during which no other process can hold the account. */
   leaseLeft(): number;
   scrape(): string;
   /** Returns the start of the last complete round, by the process's own clock (ms since the Unix epoch). */
@@ -76,7 +76,7 @@ export interface Host {
   readonly isUp: boolean;
   /** Replaces the configuration. If it rejects, the previous configuration stays active. */
   reload(config: Config): Promise<void>;
-  /** Stops the process like SIGTERM. */
+  /** Stops the process as SIGTERM does. */
   close(): Promise<void>;
 }
 

@@ -82,7 +82,7 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   const own = [...record.ended, ...reading].filter(
     ({ process: of, collector }) => sessions.has(of) && collector === 'dlq',
   );
-  // If a filter fails, the rest that a round has read remains available, and the next successful round exposes it.
+  // If a filter fails, the round's other data remains available, and the next successful round exposes it.
   const isTakenUp = ({ round, parts, endedAt = Number.POSITIVE_INFINITY }: Round) =>
     round === 'new' &&
     parts.get(selection)?.hasEnd &&
@@ -111,9 +111,7 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   );
 }
 
-/**
- * Returns whether an entry is listed and meets a condition during a whole period (`always`), and at any time in it (`ever`).
- */
+/** Returns whether an entry is listed and meets a condition throughout a period (`always`), and at some time in it (`ever`). */
 function through(
   entry: Entry,
   from: number,

@@ -14,7 +14,7 @@ export type Place = (typeof PLACES)[number];
 export interface Meddling<What> {
   /** Place that triggers `what`. */
   readonly place: Place;
-  /** Number of times that the place is first reached without triggering `what`. */
+  /** Number of times that reaching the place does not trigger `what`, before it does. */
   readonly skip: number;
   /** Delay of `what` after the place is reached (ms). */
   readonly soon: number;

@@ -1,5 +1,5 @@
 /**
- * Responses that processes have received, by round. Oracles use only these responses as evidence. Times in milliseconds
+ * Responses that processes have received, by round. Oracles use only these responses as evidence. Times are in milliseconds
  * since the world's start.
  */
 import type { Actor, Process, RoundActor } from './agent.ts';
@@ -9,7 +9,7 @@ import type { Answered, ShownEntry, Witness } from './witness.ts';
 
 /** A part of a round: the queue, a filter, workflow runs or the log. */
 export interface Part {
-  /** Whether the request covers the complete list: it has no start time. */
+  /** Whether the request covers the complete list: the round is full, or the request has no start time. */
   readonly isWhole: boolean;
   isBroken: boolean;
   isPartial: boolean;

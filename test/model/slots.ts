@@ -115,7 +115,7 @@ export function createSlots({
     try {
       await startHost(configOf(slot.settings), `${slot.name}-${slot.starts}`, machine, hooks);
     } catch (error) {
-      // A store that rejects commits may prevent the start. The machine then starts the agent again.
+      // A store that rejects commits may prevent the agent from starting. The machine then starts it again.
       if (!String(error).includes('StoreError')) found(`failed to start: ${(error as Error).stack}`);
       tally.add('starts that failed');
       slot.downFor = MINUTE;

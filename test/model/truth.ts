@@ -126,7 +126,7 @@ export function happened({ of, time }: LoggedEvent): boolean {
   return of === undefined || time < endOf(of);
 }
 
-/** Adds a message of ordinary traffic. `late`: delay of its events in the log. */
+/** Adds the events of an ordinary message. `late`: delay until the log lists them (ms). */
 export function traffic(truth: Truth, late: number, now: number): void {
   const number = truth.events.length;
   const messageId = `t_${number}`;

@@ -28,7 +28,7 @@ async function createScene(by: readonly string[] = grouping.by) {
     ...scene,
     hook,
     firing,
-    /** Posts the start of an alert, as its account's evaluation would. */
+    /** Posts the firing notice of an alert, as its account's evaluation would. */
     async begin(x: string, more: Partial<Notice> = {}) {
       const one = notice(x, { startsAt: clock.now(), ...more });
       firing.set(x, one);
@@ -73,7 +73,7 @@ describe('groups', () => {
     expect(await scene.rows()).toBe(0);
   });
 
-  it('a rejected notification of a group is repeated after the repeat interval, a restart or a change of the receiver', async () => {
+  it('a rejected group notification is retried after the repeat interval, after a restart and when the receiver changes', async () => {
     const scene = await createScene();
     scene.hook.answer = () => REFUSED;
     await scene.begin('1');
@@ -120,7 +120,7 @@ describe('groups', () => {
     expect(scene.hook.notices[2]?.annotations).toEqual({ summary: 'now 5' });
   });
 
-  it('each combination of values of the grouping labels has its own group; without labels there is one group', async () => {
+  it('each combination of grouping-label values has its own group; without grouping labels, there is one group', async () => {
     const change = (account: string, x: string) => notice(x, { labels: { alertname: 'A', account, x } });
     const [byAccount, all, every] = [await createScene(), await createScene([]), await createScene(['...'])];
     for (const scene of [byAccount, all, every]) {
@@ -132,7 +132,7 @@ describe('groups', () => {
     expect(every.hook.sent).toEqual(['firing 1', 'firing 2', 'firing 3']);
   });
 
-  it('a group is repeated only while an alert fires; the interval starts at the last notification, even after restarts', async () => {
+  it('a group is repeated only while an alert fires; the repeat interval starts at the last notification, even after restarts', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.deliver(WAIT);
@@ -347,7 +347,7 @@ it('every start and end of an alert is sent at least once, even if the process d
       const received = accepted.flatMap(({ notices }) => notices);
       for (const { status, labels, startsAt } of posted) {
         const matching = received.filter(each => each.labels.x === labels.x && each.startsAt === startsAt);
-        // The start may be sent together with the end.
+        // A resolved notification may report both the start and the end.
         expect(matching.some(each => each.status === status || each.status === 'resolved')).toBe(true);
       }
       for (const { key, content } of accepted) {

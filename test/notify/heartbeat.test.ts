@@ -60,7 +60,7 @@ describe('heartbeat of a single agent', () => {
     expect(scene.log.lines.map(({ message }) => message)).toEqual(['the heartbeat pauses: the agent is unhealthy']);
   });
 
-  it('a heartbeat that cannot be sent is counted, and is logged once without the address', async () => {
+  it('every heartbeat that cannot be sent is counted, but only the first is logged, without the URL', async () => {
     const scene = createScene();
     scene.get = () => Promise.reject(Object.assign(new Error(`connect ${CANARY}`), { code: 'ECONNREFUSED' }));
     await scene.beat();
@@ -206,7 +206,7 @@ describe('heartbeats with replicas', () => {
     expect([requests(), why()]).toEqual([['one unhealthy'], ['the token of b is rejected']]);
   });
 
-  it('the heartbeat reports a failure if an account has not been reported for longer than a takeover takes', async () => {
+  it('the heartbeat reports a failure if no replica has reported an account for longer than a takeover takes', async () => {
     const { join, requests, why, clock } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
     await two();

@@ -265,7 +265,7 @@ describe('alert end times', () => {
 });
 
 describe("after the agent's clock was set back", () => {
-  it('Alertmanager gets the current time instead of starts and ends in the future', async () => {
+  it('Alertmanager gets the current time instead of a future start time and instead of a future end time of a resolved alert', async () => {
     const bodies: { startsAt: string; endsAt: string }[][] = [];
     const post = async (_url: string, { body }: { readonly body: string }) => {
       bodies.push(JSON.parse(body));
@@ -377,7 +377,7 @@ describe('webhooks', () => {
     expect(await endsAt({ ...firing, lasts: 900_000 })).toBe('2026-06-01T12:14:00.000Z');
   });
 
-  it('webhook requests have a timestamp and a signature of timestamp and body', async () => {
+  it('webhook requests have a timestamp and a signature over the timestamp and the body', async () => {
     const { headers, text } = await deliver(firing, async () => new Secret('hook-secret'));
     const timestamp = String(headers['x-delivery-watch-timestamp']);
     expect(timestamp).toBe(String(NOW / 1000));

@@ -29,7 +29,7 @@ describe('outbox', () => {
     expect(scene.counts).toEqual({ 'hook sent': 2 });
   });
 
-  it('the outbox sends unsent notifications of each account after a restart, in the same order', async () => {
+  it('the outbox sends the unsent notifications of each account in their original order after a restart', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -124,7 +124,7 @@ describe('outbox', () => {
     expect(await scene.rows()).toBe(1);
     await scene.deliver(24 * HOUR - SECOND);
     expect(await scene.rows()).toBe(1);
-    // A restart does not reset the time limit of a day.
+    // A restart does not reset the one-day limit.
     await scene.restart();
     await scene.deliver(SECOND);
     expect(await scene.rows()).toBe(0);
@@ -186,7 +186,7 @@ describe('outbox', () => {
     expect(await scene.rows()).toBe(1);
   });
 
-  it('the outbox drops the queue of a removed notifier and logs it', async () => {
+  it('the outbox drops the queue of a removed notifier and logs a warning', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
@@ -277,7 +277,7 @@ describe('replaced receivers', () => {
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
   });
 
-  it('the replacement of a receiver retries a rejected notice immediately', async () => {
+  it('a rejected notice is retried immediately when its receiver is replaced', async () => {
     const [old, next] = [createReceiver('changes'), createReceiver('changes')];
     old.answer = () => REFUSED;
     const scene = await createOutboxScene([old]);

@@ -61,7 +61,7 @@ describe('events', () => {
     ['info', 'info'],
     ['page', 'error'],
     [undefined, 'error'],
-  ])('an event maps the label severity %s to %s', (severity, expected) => {
+  ])('the severity label %s becomes the event severity %s', (severity, expected) => {
     const { severity: _, ...others } = labels;
     const given = severity === undefined ? others : { ...others, severity };
     expect(payloadOf({ ...firing, labels: given })?.severity).toBe(expected);

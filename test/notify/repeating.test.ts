@@ -73,7 +73,7 @@ describe('repeated notices', () => {
       expect.objectContaining({ level: 'error', fields: expect.objectContaining({ labels: notice('bad').labels }) }),
     ]);
     expect(await deliver(MINUTE, ...all)).toEqual(['firing 1, firing 2']);
-    // The end of a dropped alert is a new notice, so it is sent.
+    // The resolved notice of a dropped alert is a new notice, so it is sent.
     expect(await deliver(0, resolved('bad'))).toEqual(['resolved bad']);
   });
 

@@ -48,7 +48,8 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     start,
     alertsOf: (account: string) => parts.find(({ alerts }) => alerts.account === account)?.alerts,
     /**
-     * Evaluates these active series after `ms` and delivers. Returns the notifications that were sent, such as `firing a/k1`.
+     * Advances the clock by `ms`, evaluates these active series and delivers. Returns the notifications that were sent, such as
+     * `firing a/k1`.
      */
     async run(next: Partial<typeof holding> = {}, ms = SECOND) {
       Object.assign(holding, next);
@@ -99,7 +100,7 @@ describe('silences', () => {
     expect(await scene.run({ a: keys('1') })).toEqual(['firing a/1']);
   });
 
-  it('a silence does not suppress the end of an alert that was sent before the silence started', async () => {
+  it('a silence does not suppress the resolved notification of an alert whose firing notification was sent before it', async () => {
     const late = { ...maintenance, from: START + MINUTE };
     const scene = await createScene([rule('Big')], [late]);
     expect(await scene.run({ a: keys('1', '2') })).toEqual(['firing a/1', 'firing a/2']);
@@ -110,7 +111,7 @@ describe('silences', () => {
     // Notifiers that repeat alerts call `notices` even before the first evaluation.
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     expect(await scene.run({ a: keys('2') })).toEqual(['resolved a/1']);
-    // The notice of the firing alert was sent before the silence.
+    // The firing notification of alert 2 was sent before the silence, so it is not sent again.
     expect(await scene.run({}, HOUR)).toEqual([]);
     expect(
       scene

@@ -72,7 +72,7 @@ it('after a reload, queued points are pushed to the new receiver', async () => {
   expect(text).not.toContain('delivery_watch_push_');
 });
 
-it('a family excluded by a reload is no longer pushed, and its series end once', async () => {
+it('a family excluded by a reload is no longer pushed, and its series are marked as ended only once', async () => {
   const { receiver, points, timesOf } = await startReceiver(200);
   const push = { enabled: true, every: '1s', endpoint: receiver.url };
   const { agent, write } = await start(push);

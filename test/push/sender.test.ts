@@ -140,7 +140,7 @@ describe('push targets', () => {
     });
   });
 
-  it('the push target is overridden by environment variables; those for metrics take precedence', () => {
+  it('the push target is overridden by environment variables; metrics-specific variables take precedence', () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://there:4318',
       OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-tenant=a%20b, bad',

@@ -216,7 +216,7 @@ describe('pushed snapshots', () => {
   });
 });
 
-it('a large snapshot is split into requests below 1 MiB, yields to the event loop and is queued up to a size limit', async () => {
+it('a large snapshot is split into requests below 1 MiB and queued up to a size limit, and taking it yields to the event loop', async () => {
   const place = (index: number) => `https://host-${index}.example/${'x'.repeat(40)}`;
   const samples = Array.from({ length: 100_000 }, (_, index) => ({ labels: { place: place(index) }, value: index }));
   const source = sourceOf('a', [families.size], () => ({ x_size_bytes: samples }));

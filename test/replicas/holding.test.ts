@@ -251,7 +251,7 @@ it('withLeaseCheck rejects a commit for a lost account and reports the account a
   expect((await database.rows.scan('a', 'k')).get('k')).toBe('1');
 });
 
-it('a replica sends only renewals to the database while it is unavailable', async () => {
+it('while the database is unavailable, a replica sends it only renewals', async () => {
   const { clock, database, join } = setUp('a');
   const one = join('one');
   const store = withLeaseCheck(one.store, one.holding);

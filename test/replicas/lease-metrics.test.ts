@@ -64,7 +64,7 @@ it('lease metrics before the first renewal contain the held accounts, but neithe
   ]);
 });
 
-it('delivery_watch_leader becomes 0 as soon as the account is no longer held, without a renewal', () => {
+it('delivery_watch_leader becomes 0 as soon as the account is no longer held, without waiting for a renewal', () => {
   let isHeld = true;
   const meter = createLeaseMeter(
     () => undefined,

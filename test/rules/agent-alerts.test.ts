@@ -122,7 +122,7 @@ describe('alerts about the agent', () => {
     expect(shown()).toEqual(['DeliveryPushFailing firing']);
   });
 
-  it('a replica with neither its database nor a lease sends alerts about the agent with the label replica', async () => {
+  it('a replica that has neither its database nor a lease adds the label replica to alerts about the agent', async () => {
     const { run } = await setUpLoneReplica();
     const [sent, ...others] = await run({ databaseAway: 0 }, 4 * MINUTE);
     expect(others).toEqual([]);

@@ -195,7 +195,7 @@ it('a reload continues the evaluation loop of an account if its interval is unch
   expect(alerting.alerts()).toMatchObject([{ state: 'resolved' }]);
 });
 
-it('a reload resolves alerts of removed rules and accounts and sends notifications', async () => {
+it('a reload resolves alerts of removed rules and accounts, and their resolved notifications are sent', async () => {
   const { sizes, use, clock } = await setUp();
   const hook = { hook: '/hook' };
   for (const name of ['a', 'b']) sizes.set(name, 1);

@@ -98,7 +98,7 @@ describe('account evaluation', () => {
     expect(scene.hook.notices[0]?.annotations).toEqual({ summary: '1 in acme of a!' });
   });
 
-  it('the evaluation restores alerts after a restart without duplicate notifications and resolves ended alerts', async () => {
+  it('after a restart, the evaluation restores alerts without duplicate notifications and resolves those whose condition no longer holds', async () => {
     const scene = await createScene(rule('Big', { for: 3 * SECOND }));
     for (let second = 0; second < 4; second += 1) await scene.run('a=1');
     const [before] = scene.alerts().notices();
@@ -217,7 +217,7 @@ describe('account evaluation', () => {
     expect([phaseCounts(scene.all()), scene.beyondCap('Big')]).toEqual([{ firing: 100 }, 0]);
   });
 
-  it('existing alerts take precedence under the limit, regardless of their position in the list of series', async () => {
+  it('existing alerts take precedence when a rule exceeds the alert limit, regardless of their position in the list of series', async () => {
     const scene = await createScene(rule('Big'));
     await scene.run(() => keys(100));
     await scene.run(() => [...keys(50, 500), ...keys(100)]);

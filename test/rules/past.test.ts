@@ -94,7 +94,7 @@ function setUp(first: readonly object[]) {
         for (const body of alerting.evaluations) await body(never);
         return `${[...alerting.states('a').values()].join() || 'not'} ${alerting.alerts().map(({ state, value }) => `${state} ${value}`)}`.trim();
       },
-      /** Records a sample and commits it, like a save of the account. */
+      /** Records a sample and commits it, as a save of the account does. */
       async sample() {
         await history.sample(selection());
         const changes = history.unsaved();
@@ -113,7 +113,7 @@ function setUp(first: readonly object[]) {
     log,
     time,
     pass,
-    /** Runs the agent for some minutes and returns its last result. */
+    /** Runs the agent for `minutes` and returns its last result. */
     async run(minutes: number, each: () => void = () => undefined) {
       let last = '';
       for (let minute = 0; minute < minutes; minute += 1) {

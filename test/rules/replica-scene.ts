@@ -26,11 +26,11 @@ export interface SentNotice {
 }
 
 export interface TestReplica {
-  /** Runs one renewal, one evaluation and one pass of the sender. Returns early if the replica stops. */
+  /** Runs one lease renewal, one evaluation and one pass of the sender. Returns early if the replica stops. */
   tick(): Promise<void>;
-  /** Stops at the step with this number. There is a step before and after each commit and after each request. */
+  /** Makes the replica stop when it reaches this step number. There is a step before and after each commit and each request. */
   stopAt(step: number): void;
-  /** Continues after the stop. Resolves when the interrupted tick has ended. */
+  /** Resumes the stopped replica. Resolves when the interrupted tick has ended. */
   wake(): Promise<void>;
   readonly isStopped: boolean;
   /** Number of steps so far. */

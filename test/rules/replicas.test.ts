@@ -77,7 +77,7 @@ describe('alerts across takeovers', () => {
         const wasSent = sent.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
         expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);
         for (const { key, text } of sent) expect(once.find(each => each.key === key)?.text, where).toBe(text);
-        // One start and one end, in this order.
+        // The alert starts once and then resolves once.
         const begins = new Set(sent.map(({ text }) => JSON.parse(text)[0][1]));
         expect(begins.size, where).toBe(1);
         expect(once.at(0)?.status, where).toBe('firing');
@@ -101,7 +101,7 @@ describe('alerts across takeovers', () => {
   );
 
   it.each([2, 3, 5])(
-    'each notice of an alert is sent exactly once if the account moves back and forth every %i ticks',
+    'each notice of an alert is sent exactly once if the account moves between two replicas every %i ticks',
     async every => {
       const scene = createReplicaScene();
       const replicas = [scene.join('one'), scene.join('two')];

@@ -99,7 +99,7 @@ it('an alert fires once its condition has held for `for` and resolves once it ha
       for (const { holds, after, clockStep, isRestarted } of steps) {
         if (isRestarted) {
           if (state) state = JSON.parse(JSON.stringify(withoutClock(state))) as AlertState;
-          // Another process has another monotonic clock.
+          // A new process has a new monotonic clock.
           monotonic = 0;
           last = 'restart';
         }

@@ -125,7 +125,7 @@ describe('board', () => {
     ]);
   });
 
-  it('the board applies the markAfter of a round only if it is shorter than the configured one', () => {
+  it('the board applies the markAfter of a round only if it is lower than the configured one', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const rounds = { sooner: { every: MINUTE, markAfter: 2 }, later: { every: MINUTE, markAfter: 9 } };

@@ -44,7 +44,7 @@ describe('loop', () => {
     [0.5, 950],
     [0.999, 900.1],
   ])(
-    'a loop starts its body up to 10 %% of the interval early: with the random number %d after %d ms',
+    'a loop starts its body up to 10 %% of the interval early: with the random number %d, it starts after %d ms',
     async (random, after) => {
       const { clock, stop, starts, loop } = setUp({ every: 1000, random });
       await clock.advance(1100);

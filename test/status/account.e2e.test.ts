@@ -77,7 +77,7 @@ async function expectSame(scene: ViewScene): Promise<AccountView> {
 const isRead = ({ deadLetters, events, flowControl }: AccountView) =>
   expect([deadLetters.data, events.data, flowControl.data]).toEqual(['fresh', 'fresh', 'fresh']);
 
-it('the account view shows only the configuration and stored state before the first read', async () => {
+it('before the first read, the account view shows only the configuration and stored state', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   const { state, up, deadLetters, events, flowControl, schedules, region, labels } = await expectSame(scene);
   expect({ state, up, region, labels }).toEqual({
@@ -141,7 +141,7 @@ it('the account view shows zeros instead of missing values for an empty account'
   expect(events).toMatchObject({ inFlight: 0, oldestInFlight: null });
 });
 
-it('the account view shows stale and then withdrawn data, and keeps counters', async () => {
+it('the account view shows data as stale and then as withdrawn, and keeps counters', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();
@@ -215,7 +215,7 @@ it('the account view shows the new configuration after a reload, and keeps the d
   expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
 
-it('the account view shows the previous data of a changed account until its first complete round, like /metrics', async () => {
+it('like /metrics, the account view shows the previous data of a changed account until its first complete round', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();

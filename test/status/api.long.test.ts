@@ -36,7 +36,7 @@ const [APPROVE, PAUSE, RESUME] = ['approve', 'pause', 'resume'].map(verb => `/ap
 ];
 const FAMILIES = ['delivery_dlq_messages', 'delivery_messages_finished_total'].map(name => `family=${name}`).join('&');
 
-/** Factor by which the agent's clock runs faster. */
+/** Factor by which the agent's clock runs faster than real time. */
 const SPEED = 20;
 
 /** Starts an agent with a faster clock, an account that has data of every kind and an account with a rejected token. */

@@ -167,7 +167,7 @@ it.each([
   if (status === 429) expect(error.retryAfter).toBe(90);
 });
 
-it('look-ups read times without an offset as UTC', async () => {
+it('look-ups interpret times without an offset as UTC', async () => {
   vi.stubEnv('TZ', 'America/New_York');
   const service = await serve((_request, response) => json(response, { events: [] }));
   const { lookups } = lookupsOf(service.url);
@@ -207,7 +207,7 @@ it('a look-up ends at the deadline if the service does not respond, and the next
   expect(next.status).toBe('fulfilled');
 });
 
-it('a look-up ends when all its clients have disconnected, and is skipped if it was queued', async () => {
+it('a running look-up ends when all its clients have disconnected, and a queued one is skipped', async () => {
   let calls = 0;
   let closed = 0;
   const service = await serve((_request, response) => {

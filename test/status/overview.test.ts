@@ -142,7 +142,7 @@ describe('overview', () => {
 });
 
 /**
- * Creates accounts, each with a number that can be changed. Counts the computations of each row, which take `takes`
+ * Creates accounts, each with a number that can be changed. Counts how often each row is computed. A computation takes `takes`
  * milliseconds.
  */
 function scene(count: number, takes = 0) {

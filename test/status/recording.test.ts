@@ -181,7 +181,7 @@ it('sampling records problems after each successful sample, and logs a failed sa
   expect(log.lines.map(({ message }) => message)).toEqual(['bug']);
 });
 
-it('historyLimits limits each account to an equal share', () => {
+it('historyLimits gives each account an equal share of the size limit', () => {
   const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
   const { config } = parseConfig(JSON.stringify({ accounts }), 'x.yaml');
   expect(historyLimits(config.store.history, config.accounts.length)).toEqual({

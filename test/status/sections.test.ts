@@ -193,7 +193,7 @@ describe('waitlists', () => {
 });
 
 describe('dead-letter numbers', () => {
-  it('dead letters are counted by common values, the largest count first and the remainder last', () => {
+  it('dead letters are counted per value and sorted by count, with the remainder last', () => {
     const byHost = new Map(Object.entries({ b: 5, __other__: 20, a: 5 }));
     const facts = dlqFacts({
       selections: new Map([['all', selection({ messages: 30, oldestEntered: 1_767_268_800_123 })]]),

@@ -40,7 +40,7 @@ async function startKnown(config: object = {}): Promise<TwoReplicas> {
 }
 
 describe('accounts owned by another replica', () => {
-  it('accounts of another replica are shown with the holder, its numbers and their time', async () => {
+  it('an account of another replica is shown with its holder, the numbers of the holder and when they were reported', async () => {
     const { one, two, clock, until } = await startKnown();
     const [own, reported] = await until(async () => {
       const own = await rowOf(one, 'alpha');

@@ -143,7 +143,7 @@ describe('status rows', () => {
     },
   );
 
-  it('a status row of a newer version keeps its readable parts and counts the others', () => {
+  it('decoding a status row of a newer version keeps its readable parts and still counts unreadable problems', () => {
     const newer = JSON.parse(encodeStatus(statusWith(2, [])));
     newer.problems[0].kind = 'of_a_later_version';
     newer.collectors[0].rounds[0].idle = 'of_a_later_version';

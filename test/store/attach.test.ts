@@ -45,7 +45,7 @@ describe('attached stores next to a running agent', () => {
     expect([...(await attached.scan('', '')).keys()].sort()).toEqual(['answer', 'theirs']);
   });
 
-  it('an attached store leaves the files of the agent unchanged when it is opened and closed repeatedly', async () => {
+  it('an attached store neither checkpoints nor replaces the files of the agent when it is opened, written and closed repeatedly', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('a', row('k'));
@@ -63,7 +63,7 @@ describe('attached stores next to a running agent', () => {
     expect((await agent.scan('a', '')).length).toBe(5);
   });
 
-  it('an attached store takes no process lock, so that an agent can start while it is open', async () => {
+  it('an attached store takes no process lock, so an agent can start while it is open', async () => {
     await makeStore(path);
     const attached = await openAttached();
     const agent = startRemote();
@@ -176,7 +176,7 @@ describe('refused attaching', () => {
       reason,
       message: expect.stringMatching(words),
     });
-    // SQLite may leave the WAL and the shared memory behind if it cannot write.
+    // SQLite may leave the WAL and shared-memory files behind if it cannot write.
     expect(contents().filter(([name]) => !/-(wal|shm)$/.test(String(name)))).toEqual(before);
   }
 
@@ -186,7 +186,7 @@ describe('refused attaching', () => {
     db.close();
   };
 
-  it('attaching refuses a store in memory', async () => {
+  it('attaching refuses an in-memory store', async () => {
     await expect(attachStore({ kind: 'memory', path })).rejects.toMatchObject({
       reason: 'unshared',
       message:

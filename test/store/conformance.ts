@@ -3,8 +3,8 @@ import type { Store } from '../../src/store/store.ts';
 
 export interface Conforming {
   /**
-   * Creates an empty location for rows. The returned function opens a store there, with write access to the accounts
-   * a, b, c and agent-wide rows.
+   * Creates an empty location for rows. The returned function opens a store there, with write access to accounts a, b and c and
+   * to agent-wide rows.
    */
   fresh(): Promise<() => Promise<Store>>;
   /** Whether rows survive closing and reopening. */

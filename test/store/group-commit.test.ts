@@ -58,7 +58,7 @@ describe('group commit', () => {
     expect(writes).toEqual([['a'], ['b', 'c'], ['d']]);
     await groupCommit.ended();
     expect(clock.sleepers).toBe(0);
-    // Once the spacing is over, items beyond the limit are not delayed.
+    // Once the spacing has elapsed, items that exceed a group's limit are written without further delay.
     await clock.advance(50);
     await Promise.all(['e', 'f', 'g'].map(item => groupCommit.add(item, 50)));
     expect(writes.slice(3)).toEqual([['e', 'f'], ['g']]);

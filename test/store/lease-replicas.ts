@@ -9,8 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
 /**
- * Lease time (ms). Tests skip it with `pass` instead of waiting. It is long, so that delays of a busy machine do not
- * matter.
+ * Lease time (ms). Tests skip it with `pass` instead of waiting. It is long, so that delays on a busy machine do not matter.
  */
 export const LEASE = 600_000;
 const SCHEMA = 'delivery_watch';
@@ -26,7 +25,7 @@ export interface TestReplica {
   readonly log: ReturnType<typeof createTestLog>;
   /** Failure to inject into a lease statement, after `after` other lease statements. */
   mishap: { kind: Mishap; after: number } | undefined;
-  /** Accounts that were gained and not released. */
+  /** Accounts that were gained and not yet released. */
   readonly open: Set<string>;
   /** Renews like an agent: opens gained accounts, closes lost ones and, unless `slow`, excess ones. */
   renew(accounts: readonly string[], slow?: boolean): Promise<void>;

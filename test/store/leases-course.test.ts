@@ -78,7 +78,7 @@ class Course {
     this.alive.push(await this.cluster.start(`replica-${this.started}`));
   }
 
-  /** Stops using a replica without releasing its accounts. */
+  /** Simulates a crash: stops using a replica without releasing its accounts. */
   private crash(): void {
     if (this.alive.length > 0) this.alive.splice(this.chance.between(0, this.alive.length - 1), 1);
   }

@@ -59,7 +59,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(one.replicas.remaining([...two.open][0] ?? '?')).toBe(0);
   });
 
-  it('only the holder writes account rows, and every process writes agent-wide rows', async () => {
+  it('only the holder can write account rows, and every process can write agent-wide rows', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     for (const account of ALL.slice(1)) {
       const [holder, other] = one.open.has(account) ? [one, two] : [two, one];
@@ -271,7 +271,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(two.open.has('a')).toBe(true);
     });
 
-    it('a takeover skips an account that moved since it was read', async () => {
+    it('a takeover skips an account whose epoch changed after it was read', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const epoch = BigInt(one.epochOf('a') ?? 0);
       await one.replicas.leave();
@@ -319,7 +319,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.epochOf('a')).toBe(before);
     });
 
-    it('a renewal that took longer than a lease does not extend leases', async () => {
+    it('a renewal that took longer than the lease time does not extend leases', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const end = await leaveOpen(lock);
       const renewal = one.renew(ALL);

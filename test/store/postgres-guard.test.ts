@@ -54,7 +54,7 @@ describe.skipIf(!postgresIsThere())('guarded commits in PostgreSQL', () => {
     },
   );
 
-  it('a guarded commit is never written after a change of its guard has returned, regardless of concurrent commits', async () => {
+  it('a guarded commit is never written after the commit that changed its guard has returned, regardless of concurrent commits', async () => {
     const { agent, operator } = await setUp();
     const chance = createChance();
     let [written, refused] = [0, 0];

@@ -153,7 +153,7 @@ describe('random sequences of joining and leaving replicas', () => {
     );
   });
 
-  it('no account stays free after any sequence of joins and leaves, even if configurations differ', () => {
+  it('no account stays without a holder after any sequence of joins and leaves, even if configurations differ', () => {
     const step = fc.record({ id: fc.constantFrom(...IDS), accounts: fc.option(fc.subarray(POOL)) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), fc.integer(), (steps, seed) => {

@@ -50,7 +50,7 @@ describe('sqlite file', () => {
     expect(files.map(file => modeOf(join(folder, 'one', 'two', file)))).toEqual(['600', '600', '600', '600']);
   });
 
-  it('the file is complete without its WAL once closed', async () => {
+  it('the file is complete without its WAL after the store is closed', async () => {
     const path = join(newFolder(), 'rows.db');
     const store = await open(path);
     await store.commit('a', [{ key: 'k', value: 'v' }]);
@@ -62,7 +62,7 @@ describe('sqlite file', () => {
     db.close();
   });
 
-  it('the file is complete once closed, even while another process reads it', async () => {
+  it('the file is complete after the store is closed, even while another connection reads it', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);

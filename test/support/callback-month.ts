@@ -45,7 +45,7 @@ export interface Callback {
 }
 
 const RETENTION = 14 * DAY;
-/** Maximum duration of an attempt under the service's plan. */
+/** Maximum duration of an attempt under the service's plan (ms). */
 const LONGEST_ATTEMPT = 15 * MINUTE;
 const WORKFLOWS = [
   { url: 'https://api.example.com/jobs/nightly', retries: 3 },

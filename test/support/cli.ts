@@ -7,9 +7,7 @@ export interface CliProcess {
   readonly pid: number;
   stdout(): string;
   stderr(): string;
-  /**
-   * Resolves with the match once standard output or standard error contains it; rejects if the process ends without it.
-   */
+  /** Resolves with the match once standard output or standard error matches; rejects if the process ends without a match. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
   /** Resolves with the URL from the agent's log once it listens. */
   listensAt(): Promise<string>;

@@ -1,4 +1,4 @@
-/** An event of a generated log. Times in milliseconds. */
+/** An event of a generated log. Times are in milliseconds. */
 export interface TrueEvent {
   readonly messageId: string;
   readonly state: string;

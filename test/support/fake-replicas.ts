@@ -11,7 +11,7 @@ export interface SharedStore {
    * default: the database's clock.
    */
   join(id: string, clock?: Pick<Clock, 'monotonic'>): Store & { readonly replicas: Replicas };
-  /** Access to the rows without fencing. */
+  /** Store of the same rows without fencing. */
   readonly rows: Store;
   /** Whether all requests of replicas fail. */
   isUnavailable: boolean;

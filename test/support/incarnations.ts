@@ -60,7 +60,7 @@ export class Witness {
     if (violation) this.#report(violation);
   }
 
-  /** Records work until it ends. */
+  /** Runs `work` and records it until it ends. */
   async during<T>(incarnation: Incarnation, kind: Work, work: () => Promise<T>): Promise<T> {
     const violation = kind === 'lingering request' ? undefined : this.#violation(incarnation, kind);
     const own = { kind };
@@ -87,7 +87,7 @@ export class Witness {
     for (const name of names) this.#lost.delete(name);
   }
 
-  /** Must be called after the supervisor was informed of the loss. */
+  /** Records lost leases. Call it after the supervisor has been informed of the loss. */
   async lost(names: readonly string[]): Promise<void> {
     for (const name of names) this.#lost.add(name);
     const affected = this.#incarnations.filter(each => names.includes(each.name) && !each.isReleased);

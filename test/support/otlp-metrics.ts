@@ -1,6 +1,6 @@
 import generated from 'otlp-decoder/build/src/generated/root.js';
 
-/** A received data point. Times in milliseconds since the Unix epoch. */
+/** A received data point. Times are in milliseconds since the Unix epoch. */
 export interface ReceivedPoint {
   readonly resource: Readonly<Record<string, string>>;
   readonly name: string;
@@ -11,7 +11,7 @@ export interface ReceivedPoint {
   readonly labels: Readonly<Record<string, string>>;
   readonly since: number | undefined;
   readonly time: number;
-  /** The value, or the count of a histogram. Undefined: the series has ended. */
+  /** The value, or the count of a histogram; undefined if the series has ended. */
   readonly value: number | undefined;
   readonly sum?: number;
   readonly counts?: readonly number[];

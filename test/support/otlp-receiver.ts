@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import generated from 'otlp-decoder/build/src/generated/root.js';
 
-/** A received span. Times in milliseconds since the Unix epoch. */
+/** A received span. Times are in milliseconds since the Unix epoch. */
 export interface ReceivedSpan {
   readonly resource: Readonly<Record<string, unknown>>;
   readonly scope: string;

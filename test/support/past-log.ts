@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 
 type State = NonNullable<EventSeed['state']>;
 
-/** An event of the log. Times in milliseconds since the Unix epoch. */
+/** An event of the log. Times are in milliseconds since the Unix epoch. */
 interface PastEvent {
   readonly messageId: string;
   readonly state: State;
@@ -72,7 +72,7 @@ function* pastEvents(count: number, start: number, end: number): Generator<PastE
 }
 
 /**
- * A time range of the log in which no agent ran, and the output of `backfill` for it. Times in milliseconds since the
+ * A time range of the log in which no agent ran, and the output of `backfill` for it. Times are in milliseconds since the
  * Unix epoch.
  */
 export interface PastLog {

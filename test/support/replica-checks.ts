@@ -1,4 +1,4 @@
-/** A request of a replica to the service for an account. Times in milliseconds of one monotonic clock. */
+/** A request of a replica to the service for an account. Times are in milliseconds of one shared monotonic clock. */
 export interface Poll {
   readonly replica: string;
   readonly account: string;
@@ -154,8 +154,8 @@ export interface CounterWatch {
 }
 
 /**
- * Checks that no series decreases, neither on a replica nor from one replica to the next. A replica that exposes a
- * series again must not be below the highest value before its scrape.
+ * Checks that no series decreases, neither on a replica nor from one replica to the next. A replica that exposes a series again
+ * must not report a value below the highest one before its scrape.
  */
 export function watchCounters(): CounterWatch {
   const highest = new Map<string, number>();

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 
-/** A request through the proxy. Times in milliseconds of this process's monotonic clock. */
+/** A request through the proxy. Times are in milliseconds of this process's monotonic clock. */
 export interface Passed {
   /** Name of the proxy and its client. */
   readonly by: string;

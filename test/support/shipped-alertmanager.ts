@@ -20,8 +20,8 @@ interface Config {
 export const shipped = (): Config => parse(readFileSync('deploy/alertmanager.yml', 'utf8'));
 
 /**
- * Returns the shipped configuration with all times divided by `factor` and each receiver replaced by a webhook whose
- * URL contains its name.
+ * Returns the shipped configuration with all wait times and intervals divided by `factor` and each receiver replaced by a
+ * webhook whose URL contains its name.
  */
 export function faster(factor: number, url: string): object {
   const { route, receivers, ...config } = shipped();

@@ -1,13 +1,13 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A network connection that can fail, between one client and one server. */
+/** A TCP proxy that simulates network failures between one client and one server. */
 export interface TcpLink {
   readonly port: number;
   /** Destroys all connections and refuses new ones. */
   cut(): void;
   /** Accepts connections and data but forwards nothing. */
   hang(): void;
-  /** Forwards buffered and new data. */
+  /** Accepts connections again; forwards buffered and new data. */
   restore(): void;
   close(): Promise<void>;
 }

@@ -2,8 +2,8 @@ import type { Random } from '../../src/emulator/random.ts';
 import type { TrueEvent } from './event-truth.ts';
 
 /**
- * Generates message life cycles, finished or not, that start within `span` milliseconds after `start`. Many events
- * share a millisecond. `prefix`: prefix of message ids.
+ * Generates complete and incomplete message life cycles that start within `span` milliseconds after `start`. Many events share
+ * a millisecond. `prefix`: prefix of message ids.
  */
 export function traffic(
   chance: Random,

@@ -8,18 +8,18 @@ import { loadedFrom } from './view-scene.ts';
 
 const SECOND = 1000;
 
-/** Two agents with one configuration and a shared in-memory store. Each holds one of the accounts alpha and beta. */
+/** Two agents with the same configuration and a shared in-memory store. One holds the account alpha, the other beta. */
 export interface TwoReplicas {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;
   readonly shared: SharedStore;
   readonly one: AgentCore;
   readonly two: AgentCore;
-  /** Advances time in steps of a few seconds until `attempt` does not throw. */
+  /** Advances time in steps of `step` seconds (default: 5) until `attempt` does not throw. */
   until<T>(attempt: () => Promise<T> | T, step?: number): Promise<T>;
 }
 
-/** Starts both agents; `one` acquires alpha, `two` acquires beta. `config`: overrides. */
+/** Starts both agents; `one` acquires alpha, `two` acquires beta. `config` overrides the default configuration. */
 export async function startTwoReplicas(config: object = {}): Promise<TwoReplicas> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });

@@ -8,7 +8,7 @@ type Labels = Readonly<Record<string, string>>;
 
 /** A sample of the exposition, or a sum of samples. */
 interface Place {
-  /** Path in the view: `*` matches any item of a list or key of an object. */
+  /** Path in the view: `*` matches any list item or object key. */
   readonly path: string;
   readonly name: string | ((items: readonly Item[]) => string);
   /** Labels in addition to `account`. Samples that differ only in other labels are summed. */
@@ -17,7 +17,7 @@ interface Place {
   readonly as?: 'time' | 'truth';
   /** Value in the view if the sample is missing. Default: null. */
   readonly otherwise?: 0;
-  /** A family that exists once the data has been read; a missing sample then means 0. */
+  /** Name of a family that exists once the data has been read. If it exists, a missing sample means 0. */
   readonly readBy?: string;
 }
 
@@ -178,7 +178,7 @@ const PLACES: readonly Place[] = [
 
 const isItem = (value: unknown): value is Item => typeof value === 'object' && value !== null;
 
-/** A value of the view and its samples. */
+/** A value of the view, and the name and labels of its samples. */
 export interface ShownNumber {
   /** Example: `flowControl.rows.0.waiting` */
   readonly path: string;

@@ -27,13 +27,13 @@ export interface ViewScene {
   start(): void;
   view(): AccountView;
   exposition(): Promise<ParsedFamily[]>;
-  /** Advances time in steps of a few seconds until `attempt` does not throw. */
+  /** Advances time in steps of `step` seconds (default: 0) until `attempt` does not throw. */
   until(attempt: (view: AccountView) => void, step?: number): Promise<void>;
 }
 
 export const NAME = 'acme';
 
-/** Creates the agent and the service. `account`, `config`: overrides. */
+/** Creates the agent and the emulated service. `account` and `config` override the default settings. */
 export async function createViewScene(account: object = {}, config: object = {}): Promise<ViewScene> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });

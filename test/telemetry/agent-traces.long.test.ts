@@ -190,7 +190,7 @@ describe('agent spans', () => {
     });
   });
 
-  it('failed spans have an error type from a fixed set and contain no text of the response', async () => {
+  it('failed spans have an error type from a fixed set and contain no text from the response', async () => {
     const receiver = await receive();
     const service = await serve((_request, response) => response.writeHead(403, { 'x-secret': HEADER }).end(HEADER));
     startTraced(service.url, 'token', { endpoint: receiver.url });

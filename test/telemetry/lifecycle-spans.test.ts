@@ -22,7 +22,7 @@ const traceOf = (events: readonly TracedEvent[], more: Partial<LifecycleTrace> =
   ...more,
 });
 
-/** Parses `state@milliseconds`, with optional `=status` and `>due`. */
+/** Parses events separated by spaces: `state@milliseconds`, with optional `=status` and `>due`. */
 const eventsOf = (text: string): TracedEvent[] =>
   text.split(' ').map(each => {
     const [, state = '', at, status, due] = /^(\w+)@(\d+)(?:=(\d+))?(?:>(\d+))?$/.exec(each) ?? [];

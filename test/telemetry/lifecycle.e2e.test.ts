@@ -49,7 +49,7 @@ async function setUp(traces: number, endpoint?: string) {
     random: () => 1,
   });
   afterThisTest(() => lifecycles.close());
-  /** Makes the store fail after `after` successful removals. */
+  /** Sets whether removals fail; if so, the first `after` removals still succeed. */
   const failStore = (isFailing: boolean, after = 0) => {
     [fails, removals] = [isFailing, after];
   };
@@ -58,7 +58,7 @@ async function setUp(traces: number, endpoint?: string) {
 }
 
 describe('outbox', () => {
-  it('traces in the outbox are sent in requests of 100 traces and then removed', async () => {
+  it('traces in the outbox are sent in requests of up to 100 traces and then removed', async () => {
     const { receiver, rows, counted, run } = await setUp(250);
     await run();
     expect(receiver.requests).toHaveLength(3);

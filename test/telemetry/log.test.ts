@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createLog } from '../../src/telemetry/log.ts';
 
-/** ESC, C1's CSI, DEL, a bidirectional override, a line separator, and an invisible tag above U+FFFF. */
+/** ESC, CSI (a C1 control), DEL, a bidirectional override, a line separator, and an invisible tag above U+FFFF. */
 const EVIL = 'a\u001b[2Jb\u009b31mc\u007fd\u202ee\u2028f\u{e0041}g';
 
 function lineOf(format: 'json' | 'text'): string {

@@ -5,7 +5,7 @@ import { parseResetResponse } from '../../src/upstream/account-record.ts';
 const read = (body: unknown) => parseResetResponse(Buffer.from(JSON.stringify(body)));
 
 describe('account record', () => {
-  it('the account record contains the credentials, redacted, and the limits in base units', () => {
+  it('the account record contains the redacted credentials, and the limits in base units', () => {
     const answer = read({
       token: 'token-canary',
       password: 'password-canary',

@@ -8,7 +8,7 @@ import { json, serve } from '../support/http-service.ts';
 const signal = () => new AbortController().signal;
 
 describe('bounds', () => {
-  it('the client does not parse a body with too many values or levels, and requests a smaller page instead', async () => {
+  it('the client does not parse a body with too many values or nesting levels, and requests a smaller page instead', async () => {
     const bombs = {
       100: `{"messages":[{"a":[${'{},'.repeat(3_000_000)}{}]}]}`,
       50: `{"messages":${'['.repeat(2_000_000)}`,

@@ -57,7 +57,7 @@ const ANSWER = { rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 };
 const KEYS = [{ flowControlKey: 'k', waitListSize: 3 }];
 
 describe('proxies', () => {
-  it('a proxy receives requests with user and password, except requests to excluded hosts', async () => {
+  it('a proxy receives all requests, with its user and password, except those to excluded hosts', async () => {
     const service = await serve((_request, response) => json(response, KEYS));
     const proxy = await startProxy();
     const address = new Secret(`http://user:pass@127.0.0.1:${proxy.port}`);

@@ -61,7 +61,7 @@ describe('error classes', () => {
     expect(classOfError('user 1 not found')).toMatchInlineSnapshot(`"c28xc2wcum0x"`);
   });
 
-  it('the error class does not depend on ids, numbers and quotations in a text', () => {
+  it('the error class does not depend on ids, numbers and quoted parts of a text', () => {
     const id = fc.oneof(
       fc.uuid(),
       fc.nat().map(String),

@@ -12,7 +12,7 @@ const pathsWith = (pattern: RegExp) =>
     .map(({ path }) => path)
     .sort();
 
-/** Ways to open a request: functions of undici, methods of its dispatchers, and built-in fetch. */
+/** Ways to send a request: functions of undici, methods of its dispatchers, and built-in fetch. */
 const REQUEST = /import \{[^}]*\b(?:request|fetch|stream|pipeline)\b[^}]*\} from 'undici'|\.dispatch\(|\bfetch\(/;
 const OWN_CLIENT = /from 'node:(?:net|tls|http2|https)'|\bhttps?\.(?:request|get)\(/;
 

@@ -84,7 +84,7 @@ describe('token files', () => {
     }
   });
 
-  it('an unreadable token file causes no request and is not counted as one', async () => {
+  it('no request is sent or counted if the token file is unreadable', async () => {
     const service = await serve((_request, response) => json(response, []));
     const { reader, counts } = createTestClient(service.url, { token: fileToken('/nonexistent/token') });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });

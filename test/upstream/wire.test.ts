@@ -203,7 +203,7 @@ describe('wire', () => {
     );
   });
 
-  it('a body with neither a list nor other content is an empty list', () => {
+  it('a body with neither a list nor other content is parsed as an empty list', () => {
     const empty = { rows: [], cursor: undefined };
     expect(toFlowControlPage({ flowControls: null })).toEqual(empty);
     expect(toFlowControlPage(null)).toEqual(empty);
@@ -247,7 +247,7 @@ describe('wire', () => {
     { events: null, message: 'maintenance' },
   ])('toPage rejects %j as a list of events', body => expect(toPage(body, 'events')).toBeUndefined());
 
-  it('an id is only accepted if it is nonempty text or a safe integer', () => {
+  it('an id is accepted only if it is nonempty text or a safe integer', () => {
     for (const invalid of ['', 2 ** 53, 1.5, null, undefined]) {
       expect(toDlqEntry({ dlqId: invalid })).toBeUndefined();
       expect(toDlqEntry({ dlqId: invalid, messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });

@@ -74,7 +74,7 @@ describe('one request per cancel', () => {
     },
   );
 
-  it('a cancel is not sent on a connection that ended while idle', async () => {
+  it('a cancel is not sent on a connection that was closed while idle', async () => {
     const closed = new EventEmitter();
     const { url, received } = await startRaw(socket => {
       socket.end(OK);

@@ -86,7 +86,7 @@ describe('rejected cancels', () => {
     },
   );
 
-  it('a cancel is limited by 429, and the whole account waits for Retry-After', async () => {
+  it('a cancel has the result "limited" after status 429, and the whole account waits for Retry-After', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({}, { kind: 'status', status: 429, retryAfter: 7 });
     const { cancel, seen, pauses } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 7000 });

@@ -17,7 +17,7 @@ export interface Picture {
   readonly width: number;
   /** Height to which the picture is cropped, from the top (pixels). */
   readonly height?: number;
-  /** Whether collapsed rows are drawn open. */
+  /** Whether collapsed rows are drawn expanded. */
   readonly all: boolean;
   /** Selected values of variables, such as `account=orders`. */
   readonly vars?: readonly string[];

@@ -20,9 +20,9 @@ const MINUTE = 60_000;
 const PAGE = 1000;
 const CHECKPOINT = 'events/checkpoint';
 
-/** Families about the agent's own reads, which the log cannot reconstruct. */
+/** Families about the agent's own reads, which cannot be reconstructed from the log. */
 const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates']);
-/** Families that the log can reconstruct, by key. */
+/** Families that can be reconstructed from the log, by key. */
 const WRITTEN: ReadonlyMap<string, Family> = new Map(
   Object.entries(events.families).filter(([key, { type }]) => type !== 'gauge' && !OF_READING.has(key)),
 );

@@ -23,8 +23,8 @@ interface Block {
 }
 
 /**
- * Stores points by time and returns them by series, as OpenMetrics requires. A temporary file holds the values, so memory
- * does not grow with time.
+ * Stores points by time and returns them by series, as OpenMetrics requires. A temporary file holds the values, so memory use
+ * does not grow with the range.
  */
 export type SeriesFile = ReturnType<typeof createSeriesFile>;
 

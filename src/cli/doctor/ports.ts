@@ -28,7 +28,7 @@ function tryPort(host: string, port: number): Promise<void> {
   });
 }
 
-/** Returns the hash of the agent's configuration; empty if a password is required; undefined without an agent or access. */
+/** Returns the agent's configuration hash; empty if a password is required; undefined if the port does not expose it. */
 async function hashAt({ dispatcher, url, hostHeader }: PortDeps, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { body, headers } = await request(`${url}/metrics/agent`, {

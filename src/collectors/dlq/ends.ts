@@ -80,7 +80,7 @@ export function createEnds() {
   let lastOfLongest = Number.POSITIVE_INFINITY;
   let lastOfNewest = Number.NEGATIVE_INFINITY;
   return {
-    /** Adds an entry. `enteredAt`: entry time, else the first sighting. */
+    /** Adds an entry. `enteredAt`: entry time, else the time of the first sighting. */
     add(entry: DlqEntry, enteredAt: number): void {
       if (enteredAt > lastOfLongest && enteredAt < lastOfNewest) return;
       const place = { enteredAt, id: idOf(entry.id) ?? '', entry, letter: undefined };

@@ -7,9 +7,7 @@ export type KindHistory = ReturnType<typeof createKindHistory>;
 
 /** Minimum absence after which a kind counts as returned (ms). */
 const RETURN_AFTER = 86_400_000;
-/**
- * Maximum number of stored kinds. Beyond it, the kinds that have been absent longest are evicted and would count as new again.
- */
+/** Maximum number of stored kinds. Beyond it, the kinds absent longest are evicted and count as new if they reappear. */
 const MAX_KNOWN = 10_000;
 /** Version of the grouping rule. Increment it when the ids of kinds change, or all kinds would count as new. */
 const RULE = 1;

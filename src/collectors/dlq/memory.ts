@@ -17,7 +17,7 @@ export interface DlqMemory {
   readonly filters: readonly Selection[];
   /** Filter fields found in any row since the process started. Only grows, so reads may add to it directly. */
   readonly reported: ReportedFields;
-  /** Time that the service compares with `fromDate`, if proven. */
+  /** Date field that the service compares with `fromDate`, if proven. */
   meaning: DateField | undefined;
   readonly callbacks: CallbackTracker;
   readonly kinds: KindHistory;

@@ -118,7 +118,7 @@ export function startReading(
   let unreadOfQueue = planned.filter(({ selection }) => !isFilter(selection)).length || undefined;
   const queuePages = () => [...read].find(([selection]) => !isFilter(selection))?.[1].pages ?? 0;
 
-  /** Throws if the queue is completely read and the filter has far more pages. */
+  /** Throws if the queue has been read completely and the filter has far more pages than the queue. */
   function compareWithQueue(filter: Selection): void {
     const limit = 2 * queuePages() + EXTRA_FILTER_PAGES;
     if (unreadOfQueue !== 0 || (read.get(filter)?.pages ?? 0) <= limit) return;

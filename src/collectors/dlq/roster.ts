@@ -51,7 +51,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     return { low, high, slot, place: table[slot] as number };
   }
 
-  /** Rebuilds the table, at most a quarter full. */
+  /** Rebuilds the table so that it is at most a quarter full. */
   function index(): void {
     let length = SMALLEST;
     while (size * 4 > length) length *= 2;
@@ -172,7 +172,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       for (const { marks, count } of chunks.values())
         for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
     },
-    /** Keeps the newcomers of up to `maxChunks` chunks and calls `onKept` for each of them. Returns the number of newcomers. */
+    /** Keeps the newcomers in up to `maxChunks` chunks and calls `onKept` for each newcomer. Returns how many were kept. */
     keepNewcomers(maxChunks: number, onKept?: (id: bigint) => void): number {
       let kept = 0;
       for (const number of [...fresh].slice(0, maxChunks)) {

@@ -6,11 +6,11 @@ export interface Task {
   readonly selection: Selection;
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-  /** Number of splits so far; undefined for a task planned from the last walk, which is not split. */
+  /** Number of splits so far; undefined for a task that was planned from the last walk and is never split. */
   readonly depth?: number | undefined;
 }
 
-/** The time of an entry that the service compares with `fromDate` and `toDate`. */
+/** Which time of an entry the service compares with `fromDate` and `toDate`. */
 export type DateField = 'entry' | 'creation';
 
 export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: DateField): number | undefined {
@@ -23,8 +23,8 @@ const MIN_PAGES = 16;
 const MAX_WINDOWS = 48;
 
 /**
- * Splits a selection into windows with equal numbers of entries in the last complete read. The newest window comes first, because
- * new entries make it the longest.
+ * Splits a selection into windows that had equal numbers of entries in the last complete read. The newest window comes first,
+ * because new entries make it the longest.
  */
 export function planWalk(selection: Selection): Task[] {
   const { times } = selection;

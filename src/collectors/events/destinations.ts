@@ -138,12 +138,12 @@ export function createDestinations(
     },
     of(destination: string, time: number): Counted {
       const counted = find(destination, time);
-      // The caller changes the tally.
+      // Invalidate the copy, because the caller changes the tally.
       counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;
     },
-    /** Deletes destinations that have no place and had no events for a month. Returns the keys of their rows. */
+    /** Deletes destinations that have no place and have had no events for a month. Returns the keys of their rows. */
     evict(now: number): string[] {
       const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT_FOR);
       for (const [name] of old) all.delete(name);

@@ -173,7 +173,7 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
 
 /**
  * Counts a gap if an attempt without a listed start ends soon after a silence. A silence alone is not a gap, and each silence
- * counts as at most one. `isExpected`: the log has listed the start.
+ * counts as at most one gap. `isExpected`: whether the log has listed the start.
  */
 function detectGap(
   memory: Memory,

@@ -23,7 +23,7 @@ export interface OpenMessage {
 
 /** Progress of reading the log. Times are in milliseconds since the Unix epoch. */
 export interface Checkpoint {
-  /** Start of the counters: earlier events are not counted. */
+  /** Time at which counting starts: earlier events are not counted. */
   floor: number;
   newest: number | undefined;
   /** Identities of all events from this time on are stored. Older events cannot be deduplicated, so the tail ignores them. */

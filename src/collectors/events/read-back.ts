@@ -8,7 +8,7 @@ import { noPeak, notePeak, peakOf } from './peak.ts';
 const SETTLE_EVERY = 60_000;
 /** Minimum time for which a peak lateness is retained (ms). */
 const LATENESS_WINDOW = 3_600_000;
-/** Margin (ms): each read repeats 1.25 times the peak lateness plus this margin. */
+/** Margin (ms): each read starts 1.25 times the peak lateness, plus this margin, before the newest event. */
 const MARGIN = 500;
 /** Minimum number of rows for which a part of the overlap is skipped, because skipping takes an additional request. */
 const FEW = 20;
@@ -54,8 +54,8 @@ function countKept({ chunks }: Memory, from: number, to: number): number {
 }
 
 /**
- * Plans which part of the overlap to read again: the newest part, whose length depends on the peak lateness; periodically also
- * events that have become older than the overlap; everything if the rest has few rows.
+ * Plans what to read again: the newest part of the overlap, as long as the peak lateness requires, and periodically also events
+ * that have become older than the overlap. If the part to skip has few rows, everything is read again.
  */
 export function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
   const { checkpoint, recent } = memory;

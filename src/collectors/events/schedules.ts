@@ -90,7 +90,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   return {
     /** Returns the ids of an event's schedules, if any. */
     of: createFinder(all, routes),
-    /** Starts new schedules at `now`. */
+    /** Starts tracking new schedules at `now`. */
     begin(now: number): void {
       for (const one of all) {
         one.state.since ??= now;

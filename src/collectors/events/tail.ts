@@ -27,7 +27,7 @@ export interface TailOptions extends Limits {
   readonly isSwept: boolean;
 }
 
-/** A read of the log up to a fixed time, range by range, the oldest first. */
+/** A read of the log up to a fixed time, one range at a time, oldest first. */
 export interface LogWalk {
   /** End of the read. Fixed, so that the read ends even while new events arrive. */
   readonly until: number;
@@ -37,11 +37,11 @@ export interface LogWalk {
   span: number;
 }
 
-/** A read of the log until now, which repeats the end of the previous one. */
+/** A read of the log up to the current time, which repeats the end of the previous read. */
 export interface TailWalk extends LogWalk {
   /** Time of the newest known event at the start of the read. */
   readonly newest: number | undefined;
-  /** In the first read of a process: counts recent events, including known ones. */
+  /** Counter of recent events, including known ones, for the first read of a process; undefined in later reads. */
   readonly refill: RecentEvents | undefined;
   /** Checkpoint of the previous read, until it has been used to detect missing events. */
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;

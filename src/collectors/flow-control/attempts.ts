@@ -33,7 +33,7 @@ const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'result' | 'end'>>> =
   cancelled: 'end',
 };
 const KIND_OF = EVENT_STATES.map(state => KINDS[state]);
-/** By state index: whether a message in this state waits for its next attempt or fails immediately. */
+/** By state index: whether a message in this state waits for its next attempt, unless it fails immediately. */
 const WAITS = EVENT_STATES.map(state => state === 'error' || state === 'retry');
 const NONE: RunningBounds = { max: 0, min: 0 };
 
@@ -67,7 +67,7 @@ export type Attempts = Readonly<Omit<AttemptLedger, 'open' | 'add' | 'settle' | 
 
 /** Tracks attempts by flow-control key. Accepts events in any order. Times: milliseconds since the Unix epoch. */
 export class AttemptLedger {
-  /** Time after which every attempt that starts is tracked. */
+  /** Start of tracking: every attempt that starts later is tracked. */
   since: number;
   newest = 0;
   /** Time up to which all events are listed, except those delayed by more than `lateBy`. */

@@ -83,7 +83,7 @@ export function createAudit(isForced: boolean, stored?: string) {
     while (reads[0] && now - reads[0].to > KEPT_FOR) reads.shift();
   }
 
-  /** Discards evidence up to the end of a silence, in which events may have been lost, unless no key changed during it. */
+  /** Discards evidence up to the end of a silence, which may hide lost events. Keeps it if reads show that no key changed. */
   function handleSilence({ now, attempts }: KeysRead): void {
     const { silence } = attempts ?? {};
     if (!silence || silence.to <= silentTo) return;

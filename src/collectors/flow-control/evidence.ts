@@ -20,7 +20,7 @@ export interface Evidence {
   readonly samples: KeySample[];
   /** Upper bound of running attempts without a logged start. Undefined before the first comparison. */
   unseen: number | undefined;
-  /** Time after which every attempt that starts is tracked. */
+  /** Start of tracking: every attempt that starts later is tracked. */
   knownFrom: number;
   /** Number of ends without a logged start at the last comparison. */
   unseenEnds: number;

@@ -242,7 +242,7 @@ function foldList(
   };
 }
 
-/** Folds individual reads of watched keys. Missing keys keep the list's values until any read has found its key. */
+/** Folds individual reads of watched keys. Until such a read finds a key, missing keys keep the list's values. */
 function foldIndividual(
   memory: Memory,
   read: readonly (readonly [key: string, entry: FlowControlEntry | undefined])[],

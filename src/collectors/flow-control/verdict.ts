@@ -17,7 +17,7 @@ export interface EvaluationContext {
   readonly now: number;
   /** Undefined if the log is not read, or its data is withdrawn. */
   readonly attempts: Attempts | undefined;
-  /** End of the settled part of the log, which reads can be compared with. */
+  /** Time up to which the log is settled, so that reads of keys can be compared with it. */
   readonly settledTo: number;
   /** Whether keys change although the log lists no new events. */
   readonly isLate: boolean;
@@ -30,7 +30,7 @@ const MIN_DURATION = 45_000;
 const MIN_READS = 3;
 /** Minimum share of the rate limit that a key must use to count as throttled by its rate. */
 const RATE_SHARE = 0.75;
-/** Maximum age of a comparison with the log (ms). */
+/** Maximum age of the settled part of the log, and of comparisons with it (ms). */
 const MAX_LAG = 420_000;
 
 const isRateUsedUp = ({ rateUsed, rateLimit }: KeySample) =>

@@ -4,7 +4,7 @@ import type { EmulatorState } from '../state.ts';
 import type { CancelCall, CancelResult } from '../tally.ts';
 import type { Handler } from './endpoint.ts';
 
-/** From the public documentation; the actual texts are unknown. */
+/** Error messages from the public documentation. The service's actual texts are unknown. */
 const CANCEL_ERRORS = {
   refused: 'No in-progress failure callback to cancel, or callback information is invalid',
   unknown: 'Failure callback not found or message not found',

@@ -15,7 +15,7 @@ import { endpointsOf, type Route } from './endpoint.ts';
 import { listEvents } from './events.ts';
 import { getFlowControlKey, globalParallelism, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
 
-/** Creates all emulated operations. The first match wins. */
+/** Creates the routes of all emulated operations. The first matching route wins. */
 export function createEndpoints(credentials: EmulatedCredentials): Route[] {
   return [
     ...endpointsOf('bearer', {

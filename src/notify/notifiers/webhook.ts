@@ -85,7 +85,7 @@ const BODIES: Readonly<Record<WebhookFormat, Format>> = {
   },
 };
 
-/** Signs time (s since the Unix epoch) and body. The time prevents replays of a recorded request. */
+/** Signs a timestamp (s since the Unix epoch) and a body. The timestamp prevents replays of a recorded request. */
 function signatureOf(secret: Secret, timestamp: number, body: string): string {
   return `sha256=${createHmac('sha256', secret.reveal()).update(`${timestamp}.${body}`).digest('hex')}`;
 }

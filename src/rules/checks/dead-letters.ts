@@ -21,14 +21,14 @@ function largestKind({ kinds: { largest }, messages: all }: DeadLetters): string
   return `; largest kind in the queue: ${status} from ${place} (${count(messages)}${all === null ? '' : ` of ${count(all)}`})`;
 }
 
-/** Returns the minimum of the points that are between `to` and `from` old (ms); undefined if there are none. */
+/** Returns the minimum of the points whose age is between `to` and `from` (ms); undefined if there are none. */
 function least(points: readonly { at: number; value: number }[], now: number, from: number, to: number) {
   const values = points.filter(({ at }) => at >= now - from && at <= now - to).map(({ value }) => value);
   return values.length === 0 ? undefined : Math.min(...values);
 }
 
 /**
- * Returns the growth of the queue and the time it took. Sudden growth is relative to the maximum between 10 and 30 minutes ago, or
+ * Returns the growth of the queue and its duration. Sudden growth is relative to the maximum between 10 and 30 minutes ago, or
  * to the first point of a shorter history. Removals appear only after the next complete walk, so the size is a sawtooth curve:
  * growth over an hour compares the minima of two 15-minute windows.
  */

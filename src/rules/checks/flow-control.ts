@@ -42,7 +42,7 @@ const MIN_TREND = 10 * MINUTE;
 const MIN_POINTS = 0.7;
 
 /**
- * Returns the growth of a waitlist in the recorded part of the last hour. False unless the minimum of its last third is well
+ * Returns the growth of a waitlist in the recorded part of the last hour; false unless the minimum of its last third is well
  * above the maximum of its first third.
  */
 function trend(

@@ -158,7 +158,7 @@ function risenFor(
   });
 }
 
-/** Often temporary reasons for the failure of a filter. */
+/** Reasons for the failure of a filter that are often temporary. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
 export const READING: readonly AccountCheck[] = [

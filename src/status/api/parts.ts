@@ -69,5 +69,5 @@ export const AlertView = z.object({
 });
 export type AlertView = z.output<typeof AlertView>;
 
-/** A change over a window. The window is shorter than requested if the history starts later. */
+/** A change over a window. The window is shorter than requested if the history starts within it. */
 export const ChangeView = z.object({ by: Num, overSeconds: Seconds });

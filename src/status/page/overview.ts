@@ -34,7 +34,7 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
 
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
-/** Returns the number of accounts that are down. An account is down before its data is stale enough for a problem. */
+/** Returns the number of accounts that are down. An account can be down before its data is stale enough to be a problem. */
 const downOf = ({ accounts: { total, up } }: Overview) => total - up;
 
 export function verdictOf(view: Overview): string {

@@ -50,7 +50,7 @@ export function addLookupPages(pages: Pages, served: Served): void {
       const before = served.account(name);
       if (!before) return pages.noAccount(request, response);
       if (!before.complete) return sendElsewhere(before, request, response);
-      // A look-up may take 10 s: other pages are rendered concurrently.
+      // A look-up may take 10 s. It runs outside `serially`, so other pages do not wait for it.
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
       const found = await find(request, gone.signal).catch(error => {

@@ -136,7 +136,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     const { hash, name } = request.params;
     const asset = assets.files.get(name);
     if (!asset) return response.status(404).type('text').send('not found\n');
-    // Pages of another replica or version also get this file, but must not cache it under their URL.
+    // Pages of another replica or version also get this file, but browsers must not cache it under the URL with their hash.
     const isSame = assets.folder === `assets/${hash}/`;
     response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
     response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });

@@ -17,8 +17,8 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
 });
 
 /**
- * Returns the target of an account at its current or last holder, so that scrapes fail while no replica holds it. No label of
- * its series names the replica, so the series continue after a handover.
+ * Returns the target of an account at its current or last holder. Scrapes of it fail while no replica holds the account. No
+ * label of its series names the replica, so the series continue after a handover.
  */
 const sharedTarget = (account: string, { id, url }: ReplicaAddress) =>
   targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });
@@ -41,7 +41,7 @@ export function statusRoutes(served: Served): Router {
       const { host } = request.headers;
       const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`));
       if (!url) return void response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
-      // The label keeps two discovered replicas from writing to the same series.
+      // If two replicas are discovered, this label keeps their series apart.
       response.json(accounts.map(account => targetOf(account, url, { replica: url.host })));
     })
     .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));

@@ -76,7 +76,7 @@ it('backfill writes a point for each minute, and starts the series of new destin
   emulator.state.addEvents([
     ...life('before', from - MINUTE, 'one'),
     ...life('first', from + 10 * SECOND, 'one'),
-    // Only 64 points fit into memory: the first point of this series is the last one of the first block.
+    // At most 64 points are buffered: the first point of this series is the last point of the first block.
     ...life('late', from + 63 * MINUTE + 10 * SECOND, 'two'),
     ...life('over', from + 70 * MINUTE - 2 * SECOND, 'two'),
   ]);
@@ -139,7 +139,7 @@ it('backfill rejects a range in which the agent was already counting events, and
   expect(refused.results.map(({ refusal }) => refusal)).toEqual([
     expect.stringContaining(`the agent has counted events since ${new Date(floor).toISOString()}`),
   ]);
-  // The range ends at the exact millisecond.
+  // The range ends at the exact millisecond at which counting started.
   expect((await fill({ from: floor - 2 * HOUR, to: undefined })).results).toMatchObject([{ written: { to: floor } }]);
 });
 

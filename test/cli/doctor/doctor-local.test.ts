@@ -112,7 +112,7 @@ it('doctor reports a port that another program uses', async () => {
 async function startWith(web?: object, more: object = {}) {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
-  // Choose the port first, because the file must contain it.
+  // Choose the port first, because the configuration must contain it.
   const free = createServer();
   await new Promise<void>(resolve => free.listen(0, '127.0.0.1', resolve));
   const address = free.address();

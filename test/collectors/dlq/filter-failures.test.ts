@@ -41,7 +41,7 @@ const rowsOf = (count: number, fields: (number: number) => object = () => ({})) 
 const LABELLED = { name: 'labelled', match: { label: 'x' } };
 const BY_URL = { name: 'by-url', match: { url: 'https://api.example.com/' } };
 
-/** Returns a handler that answers requests that contain `parameter` with `respond`. */
+/** Returns a handler that uses `respond` to answer requests that contain `parameter`. */
 const answering =
   (parameter: string, respond: (response: ServerResponse) => void): Answer =>
   (query, response) => {
@@ -235,7 +235,7 @@ it('fails the round if the queue itself cannot be read', async () => {
   expect(agent.status().failedFilters).toBeUndefined();
 });
 
-it('restarts a filter’s counters when its match changes, but not when its keys are reordered', async () => {
+it('resets a filter’s counters when its match changes, but not when the keys of the match are reordered', async () => {
   const rows = rowsOf(3, () => ({ label: 'x', queueName: 'q' }));
   const { url } = await service(rows);
   const store = createMemoryStore();
@@ -274,7 +274,7 @@ it('requests no date range that ends before it starts', async () => {
   expect(agent.shown('old')).toEqual({ messages: 150, proven: 1, entered: 0 });
 });
 
-it('hides a contradicted filter until a complete read succeeds, across errors and restarts', async () => {
+it('keeps a contradicted filter hidden across errors and restarts until a complete read succeeds', async () => {
   const rows = rowsOf(3, () => ({ label: 'x' }));
   let isDown = false;
   const { url } = await service(rows, {
@@ -303,7 +303,7 @@ it('hides a contradicted filter until a complete read succeeds, across errors an
   expect((await start()).shown('labelled')).toEqual({ entered: 0 });
 });
 
-it('stops reading a filter with an endless list, and shows the queue', async () => {
+it('stops reading a filter with an endless list, but still shows the queue', async () => {
   let pages = 0;
   const { url } = await service(rowsOf(3), {
     answer: answering('label', response => {

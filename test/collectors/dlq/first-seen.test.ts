@@ -6,7 +6,7 @@ import type { Reader } from '../../../src/upstream/api.ts';
 
 const START = 1_700_000_000_000;
 
-it('shows when entries without an entry time were first seen, in every walk and after a restart', async () => {
+it('uses the time of the first sighting as the entry time of an entry that lacks one, even in later walks and after a restart', async () => {
   let ids = ['a'];
   async function* dlqPages() {
     yield { rows: ids.map(id => ({ id, labels: [] }) as unknown as DlqEntry), rejected: 0, isLast: true };

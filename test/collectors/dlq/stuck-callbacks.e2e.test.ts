@@ -19,7 +19,7 @@ import { createTestLog, createTestTracer } from '../../support/silent.ts';
 const MINUTE = 60_000;
 const WALKS = 50;
 const EVERY = 90 * MINUTE;
-/** A callback is suspected to be stuck once it has been in progress for longer than this. */
+/** Time in progress after which a callback is suspected to be stuck (ms). */
 const LONG = stuckAfter(defaultRule);
 
 /** Creates an agent that can be killed. Only its store survives. */

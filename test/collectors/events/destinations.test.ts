@@ -106,7 +106,7 @@ describe('destination names', () => {
     },
   );
 
-  it('the name of a destination has at most 200 characters and stays distinct', () => {
+  it('names of destinations have at most 200 characters and stay distinct', () => {
     const read = destinationReader('topic', NO_ROUTES);
     const names = ['a', 'b'].map(end => read(event({ topic: `${'x'.repeat(5000)}${end}` })));
     expect(names.map(({ length }) => length)).toEqual([200, 200]);

@@ -7,7 +7,7 @@ import { counted, createAgent, createLog } from './fake-log.ts';
 import { eventsOf, life } from './lives.ts';
 
 const OVERLAP = 5000;
-/** After this time (ms) all open messages are overdue, and their ends can no longer be delayed in the log. */
+/** Time after which all open messages are overdue and their ends can no longer be delayed in the log (ms). */
 const ALL_LATE = 11 * 60_000;
 
 it('counts each event once and tracks each message lifecycle despite delays, duplicates, page boundaries and kills', {

@@ -98,7 +98,7 @@ it('counts no gap for a silence without missing events', async () => {
   expect(gaps()).toBe(0);
 });
 
-it('counts no gap for an empty response', async () => {
+it('counts no gap if a response is empty although the log has events', async () => {
   const { agent, clock, log, add, gaps } = await createRead();
   for (let number = 0; number < 20; number += 1) {
     add(`msg_${number}`, WHOLE, clock.now + 14 * SECOND);

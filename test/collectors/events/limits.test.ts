@@ -78,7 +78,7 @@ describe('event deduplication', () => {
     expect(agent.rowsOf('open').length).toBeLessThan(3);
   });
 
-  it('reads go back by the overlap from the newest known event', async () => {
+  it('each read starts one overlap before the newest known event', async () => {
     const service = createLog();
     const { clock, service: asks } = service;
     const agent = createAgent(service);
@@ -249,6 +249,6 @@ it('a read of 375 events in pages of ten needs fewer than 44 requests on average
   await agent.run(20);
   service.service.requests = 0;
   await agent.run(40);
-  // 75 seconds have 375 events in 38 pages, plus incomplete pages at the ends of ranges.
+  // Each read covers 75 seconds: 375 events in 38 pages, plus incomplete pages at the ends of ranges.
   expect(service.service.requests).toBeLessThan(40 * 44);
 });

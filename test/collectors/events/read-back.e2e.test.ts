@@ -27,7 +27,7 @@ async function createLearned(service: FakeLog, options: object = {}): Promise<Ag
 /** Returns a pseudo-random number below `most` that is constant for each event. */
 const drawn = (index: number, most: number) => (Math.imul(index + 1, 2_654_435_761) >>> 0) % most;
 
-/** Publishes a message every `apart` ms during a period. `lateOf` returns the delay (ms) of the event with an index. */
+/** Publishes a message every `apart` ms during a period. `lateOf` returns the delay (ms) of an event by its index. */
 function publish(service: FakeLog, from: number, to: number, apart: number, lateOf: (index: number) => number): void {
   let index = service.log.length;
   for (let time = from; time < to; time += apart) {

@@ -22,7 +22,7 @@ it('counts the events since a given time by state', () => {
   );
 });
 
-it('above its limit, the count of recent events stays exact in total and accurate to 0.2 % for a part of the time', () => {
+it('above its limit, the count of recent events is exact in total and accurate to 0.2 % for the second half', () => {
   const recent = createRecentEvents();
   const many = MAX_KEPT * 3;
   for (let time = 0; time < many; time += 1) recent.add(time % 9, time * 7);

@@ -83,6 +83,6 @@ it('a replay finds the start of a short log instead of reading the empty past', 
   expect(counts.findIndex(count => count > 0)).toBe(160 * 60 + 8);
   expect(counts.at(-1)).toBe(3000);
   expect(replay.found).toMatchObject({ events: 3000, oldest: begin });
-  // 30 pages are full. Without the search, the read takes 159 requests.
+  // 30 pages are full. Without the search, the read would take 159 requests.
   expect(log.service.requests).toBeLessThan(100);
 });

@@ -279,7 +279,7 @@ it('shows counters of all schedules, but no times of starts and ends, before the
   });
 });
 
-it('evaluates expected starts in the service’s time if the local clock is ahead', async () => {
+it('evaluates expected starts by the service’s clock if the local clock is ahead', async () => {
   const scene = await createScene();
   scene.agent.skew = 20 * MINUTE;
   scene.add('m0', { created: '12:05:00', delivered: '12:05:01' });
@@ -290,7 +290,7 @@ it('evaluates expected starts in the service’s time if the local clock is ahea
   expect(scene.counts()).toEqual([0, 0]);
 });
 
-it('counts no fulfilled start as missed or late after an outage with more expected starts than one step adds', async () => {
+it('counts no fulfilled start as missed or late after an outage that spans more expected starts than one step adds', async () => {
   const scene = await createScene({ ...HALF_HOURLY, cron: '* * * * *', grace: '30s', endsWithin: '1m' });
   const { service, agent } = scene;
   const start = service.clock.now;

@@ -103,7 +103,7 @@ describe('local clock', () => {
         await agent.run(8);
         if (number % 20 === 7) agent.kill();
       }
-      // An agent whose clock is behind reads each event later by the clock skew.
+      // An agent whose clock is behind reads each event with an additional delay equal to the clock skew.
       await agent.run(5 - Math.min(0, skew) / MINUTE, MINUTE);
       expect(lives(agent.shown())).toBe(50);
       expect(counted(agent.shown(), 'delivered')).toBe(50);
@@ -139,7 +139,7 @@ describe('local clock', () => {
     expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, overdue: 0 });
   });
 
-  it('an open message counts as overdue once even if the clock is changed', async () => {
+  it('an open message counts as overdue once even if the clock is temporarily set forward', async () => {
     const service = createLog();
     const { clock } = service;
     const agent = createAgent(service);

@@ -48,7 +48,7 @@ describe('selection of traced messages', () => {
     expect(agent.rowsOf('trace')).toHaveLength(1);
   });
 
-  it('the slowest messages are traced after enough deliveries', async () => {
+  it('the slowest messages are traced once enough deliveries have been counted', async () => {
     const { agent, add, clock, names } = await createTracing(0);
     for (let number = 0; number < 200; number += 1) add(`msg_${number}`, DELIVERED, clock.now + SECOND + number);
     await agent.run(2);
@@ -132,7 +132,7 @@ describe('trace content', () => {
     expect(agent.rowsOf('trace')).toEqual([]);
   });
 
-  it('a trace includes delayed events and is not created again for events after its end', async () => {
+  it('a trace includes delayed events and is not created again for events that are listed after its end', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     add('msg', ['error'], clock.now + 2 * SECOND, { late: 25 * SECOND });

@@ -93,7 +93,7 @@ describe('discarded evidence', () => {
     return [watched.knownFrom, watched.unseen];
   };
 
-  it('discards the evidence of a key when the log lists the end of an attempt without a start', () => {
+  it('discards the evidence of a key when the log lists the end of an attempt but not its start', () => {
     expect(knownFrom(ledgerOf([1n, 'active', 20 * SECOND], [1n, 'delivered', 50 * SECOND]))).toEqual([0, 0]);
     expect(knownFrom(ledgerOf([1n, 'delivered', 50 * SECOND]))).toEqual([55 * SECOND, undefined]);
   });

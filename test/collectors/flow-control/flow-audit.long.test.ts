@@ -82,7 +82,7 @@ test(`reports no ghost slots if waiting retries keep their slots, in ${4000 * SH
   expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
 });
 
-test(`reports no ghost slots if slots are kept only in short waits for retries, in ${4000 * SHARE} key hours`, {
+test(`reports no ghost slots if slots are kept only during short waits for retries, in ${4000 * SHARE} key hours`, {
   timeout: 1_800_000,
 }, async () => {
   const keyHours = await healthy(0.4 * SEEDS, 'kept-briefly', 'healthy, retries keep the slots of short waits');

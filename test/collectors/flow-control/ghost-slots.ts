@@ -5,7 +5,7 @@ import { type AuditedService, createAuditedService, keyed } from '../../support/
 
 const MINUTE = 60_000;
 
-/** Deviations from a run without failing attempts. */
+/** How attempts fail and are retried in a simulation. */
 export interface Failing {
   /** How the service treats the slot of a message that waits for a retry. */
   readonly retrySlot: Dialect['retrySlot'];
@@ -15,8 +15,8 @@ export interface Failing {
 }
 
 /**
- * Simulates a key that leaks slots some minutes after the start, and two healthy keys. Returns how long messages had
- * been waiting without interruption when the leak was detected (ms), or undefined if it was not detected.
+ * Simulates a key that leaks slots some minutes after the start, and two healthy keys. `waits`: how long (ms) messages had been
+ * waiting without interruption when the leak was detected; undefined if it was not detected.
  */
 export async function leakCourse(
   seed: number,

@@ -1,4 +1,4 @@
-/** Simulates hours of healthy flow-control keys with a faulty log. */
+/** Simulates hours of healthy flow-control keys with faults in the service, its log and the agent. */
 import type { Dialect } from '../../../src/emulator/dialect.ts';
 import { createRandom, type Random } from '../../../src/emulator/random.ts';
 import { type AuditedService, createAuditedService, keyed } from '../../support/audited-service.ts';

@@ -133,7 +133,7 @@ describe('unknown key state', () => {
   });
 });
 
-test('ghost slots that leaked before a restart are detected after it', async () => {
+test('slots that leaked before a restart are detected after it', async () => {
   const service = start();
   await service.advance(10 * MINUTE);
   service.state.flow.change('key', { leaksLeft: 1 });

@@ -28,8 +28,8 @@ export type Variant =
   | 'blind hour'
   // Like `blind hour`, but for a day, or for six hours if windows are short.
   | 'blind day'
-  // Replicas share a database and the account moves: after a release, after a kill, or while the holder runs without the
-  // database.
+  // Replicas share a database and the account moves: after its lease is released, after its holder is killed, or while the
+  // holder runs without the database.
   | 'handover'
   // One of two replicas is blind for as long as in `blind day` and then catches up; the other one sees everything.
   | 'behind replica';

@@ -21,7 +21,7 @@ describe('account page', () => {
     },
   );
 
-  it('the account page shows all numbers and times of the API', () => {
+  it('the account page shows all numbers and times that the API returns', () => {
     const view = distinct(account);
     expect(unshownFacts(page(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
   });
@@ -114,7 +114,7 @@ describe('account page', () => {
     expect(read(part(page(hostile), 'dead-letters'))).toContain('Oldest entered in 9 d');
   });
 
-  it('charts request only families that exist', () => {
+  it('charts request only families that the documentation lists', () => {
     const metrics = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
     const charts = [...page(account).matchAll(/data-chart="([^"]*)"/g)].map(([, text = '']) =>
       text.replaceAll('&quot;', '"'),
@@ -163,7 +163,7 @@ describe('account page with replicas', () => {
     ['Collected by watch-1:10922 : its state is unknown.', 'http://watch-1:10922/', null],
     ['No replica collects this account now: the shown data is from 40 s ago .', null, reportedAt],
     ['No replica collects this account now: its state is unknown.', null, null],
-  ])('the account page of an account held by another replica states: %s', (words, replica, asOf) => {
+  ])('the account page of an account that this replica does not hold states: %s', (words, replica, asOf) => {
     const text = shown({ replica, asOf });
     expect(read(text)).toContain(words);
     expect(foreignValues(text, { ...reduced, replica, asOf })).toEqual([]);

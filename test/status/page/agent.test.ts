@@ -18,7 +18,7 @@ describe('agent page', () => {
     },
   );
 
-  it('the agent page shows all numbers and times of the API, and the positions of errors', () => {
+  it('the agent page shows all numbers and times that the API returns, and the positions of errors', () => {
     for (const view of [distinct(agent), distinct(sharedAgent)]) {
       const missing = unshownFacts(page(view), view);
       expect(missing.filter(path => !/^now$|^lastReload\.faults/.test(path))).toEqual([]);
@@ -45,7 +45,7 @@ describe('agent page', () => {
     );
   });
 
-  it('the agent page lists the replicas, and has no such section without replicas', () => {
+  it('the agent page lists the replicas, and omits the section if there are none', () => {
     expect(page(agent)).not.toContain('id="replicas"');
     const text = read(part(page(sharedAgent), 'replicas'));
     expect(text).toMatch(

@@ -23,7 +23,7 @@ describe('auto-cancel page', () => {
     },
   );
 
-  it('the auto-cancel page shows all numbers and times of the API', () => {
+  it('the auto-cancel page shows all numbers and times that the API returns', () => {
     const view = distinct(autoCancel);
     expect(unshownFacts(page(view), view)).toEqual(['now']);
   });
@@ -83,7 +83,7 @@ describe('auto-cancel page', () => {
     [{}, 'server.lifecycle is false'],
     [{ lifecycle: true }, 'clients are not authenticated'],
   ])(
-    'the auto-cancel page has no buttons for access %j, and shows the reason and the CLI commands instead',
+    'given %j, the auto-cancel page has no buttons, and shows the reason and the CLI commands instead',
     (access, why) => {
       const text = page(autoCancel, access);
       expect(text).not.toMatch(/<button|<dialog/);

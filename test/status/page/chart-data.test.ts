@@ -13,7 +13,7 @@ const view = (times: number[], ...of: ReturnType<typeof series>[]) => ({
 });
 
 describe('gaps', () => {
-  it('gaps are steps much longer than their neighbors', () => {
+  it('a step much longer than its neighbors is a gap', () => {
     expect(gapsOf([0, 60, 120, 600, 660, 720])).toEqual([true, false, false, true, false, false]);
   });
   it('gaps are not detected in thinned history', () => {
@@ -85,7 +85,7 @@ describe('chart series', () => {
     expect(found.width).toBe(0);
   });
 
-  it('a drawn sum is the recorded sum of a family if there is one', () => {
+  it('the drawn total of a family is its recorded total if there is one', () => {
     const keys = view([0], series('w', {}, [100]), series('w', { key: 'a' }, [60]));
     const lines = [
       { family: 'w', name: 'all' },

@@ -10,7 +10,7 @@ export const context: PageContext = {
   caller: undefined,
 };
 
-/** Returns the visible text of a page: without markup, with undecoded entities. */
+/** Returns the text of a page without markup. Entities stay encoded. */
 export const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 
 /** Returns the content of the section with this id. */

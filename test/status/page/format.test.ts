@@ -44,7 +44,7 @@ describe('numbers', () => {
     [3e15, '3,000 TB'],
   ])('%d bytes are formatted as %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
 
-  it('numbers are combined with singular and plural nouns', () => {
+  it('a noun after a number is singular or plural, depending on the number', () => {
     expect(plural(1, 'problem')).toBe('1 problem');
     expect(plural(1200, 'entry', 'entries')).toBe('1,200 entries');
   });
@@ -76,7 +76,7 @@ describe('times', () => {
 });
 
 describe('page values', () => {
-  it('values on pages contain the exact values of the API', () => {
+  it('each value shown on a page has an attribute with the exact API value', () => {
     expect(count(12_345).text).toBe('<data value="12345">12,345</data>');
     expect(lasting(0.25).text).toBe('<data value="0.25">250 ms</data>');
     expect(ago('2026-11-22T06:51:12.000Z', NOW).text).toBe(
@@ -87,7 +87,7 @@ describe('page values', () => {
     );
   });
 
-  it('values on pages include the date of a time that is not today', () => {
+  it('times on pages include the date if it is not today', () => {
     expect(at('2026-11-22T09:58:00.000Z', NOW).text).toContain('>09:58 UTC</time>');
     expect(at('2026-11-21T09:58:00.000Z', NOW).text).toContain('>2026-11-21 09:58 UTC</time>');
   });

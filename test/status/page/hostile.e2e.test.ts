@@ -205,7 +205,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     expect(await page.locator('#command').evaluate(dialog => dialog.hasAttribute('open'))).toBe(true);
     expect(await about.textContent()).toContain('1763640-c3');
     expect(commands.map(command => 'action' in command && command.action)).toEqual(['action-2', 'action-1']);
-    // The browser logs the response 409 to its console.
+    // The browser logs the 409 response to its console.
     expect(complaints.filter(text => !text.includes('409'))).toEqual([]);
   });
 });

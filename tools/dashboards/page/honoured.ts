@@ -1,7 +1,7 @@
 import { isKnownProperty } from './grafana.ts';
 import { type Panel, warn } from './model.ts';
 
-/** Options, for all panel types, that the drawing supports or that are invisible in a picture. */
+/** Options of all panel types that the drawing supports or that are invisible in a picture. */
 const COMMON = [
   /^(id|type|title|description|transparent|pluginVersion|interval|maxDataPoints)$/,
   /^(gridPos|datasource|transformations)\b/,

@@ -3,8 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../../src/kit/clock.ts';
 
 /**
- * A clock that starts in the past and, until it reaches the system clock, skips the time while all tasks sleep. Work takes its real
- * duration, so measured durations are correct.
+ * A clock that starts in the past. Until it reaches the system clock, it skips the time while all tasks sleep. Work takes its
+ * real duration, so measured durations are correct.
  */
 export interface CatchUpClock extends Clock {
   /** A clock for servers. A request in flight whose handler sleeps on this clock does not prevent time from being skipped. */

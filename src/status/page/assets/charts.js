@@ -5,7 +5,7 @@ import { HEIGHT, HOUR, options, whenWords, words } from './chart-options.js';
 /** Draws each `<figure data-chart="{…}">` (see chart-data.js) inside an element with `data-history`, the URL of the history. */
 
 const REFRESH_MS = 60_000;
-/** Maximum number of samples per request: one in five minutes for 48 h. */
+/** Maximum number of samples per request: one every five minutes for 48 h. */
 const POINTS = 576;
 
 /** Creates an element. Ignores undefined attributes. */
