@@ -12,14 +12,14 @@ import { agentFamilies } from './queries.ts';
 /** Introductions to the tables of the collectors. */
 const COLLECTORS: Readonly<Record<string, string>> = {
   flow_control:
-    '[flow-control.md](flow-control.md) explains the states. Limits, usage and pauses are exposed if the service reports them. `__other__` is the sum of the keys beyond `collect.flowControl.maxSeries`. A key in `watch` has the value of its newest read.',
-  dlq: '[dead-letters.md](dead-letters.md) explains breakdowns, groups and filters. Numbers are from the last complete walk, plus entries listed since. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, or else from the first read that listed the message. A message that left is `expired` if it was queued for longer than `retention.dlq`, else `removed`; without a configured retention, `unknown`. Callback states are exposed if the service reports them. Counters of a filter restart at 0 when its `match` changes.',
+    '[flow-control.md](flow-control.md) explains the states. Limits, usage and pauses are exposed if the service reports them. `__other__` is the sum of the keys beyond `collect.flowControl.maxSeries`. The values of a key in `watch` come from its most recent read.',
+  dlq: '[dead-letters.md](dead-letters.md) explains breakdowns, groups and filters. Numbers are from the last complete walk, plus entries listed since. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, or otherwise is the time of the first read that listed the message. The reason of a message that left is `expired` if it was queued for longer than `retention.dlq`, otherwise `removed`; it is `unknown` if no retention is configured. Callback states are exposed if the service reports them. Counters of a filter restart at 0 when its `match` changes.',
   events:
-    '[event-log.md](event-log.md) explains the counters. Each event, message and attempt counts once. Computed numbers lag behind the newest event by `collect.events.overlap`, or by up to a minute more. Messages in flight, and all histograms except the duration of attempts, include only messages with a known creation time. A message is due at its creation, or at a later delivery time in its first event. `delivery_events_recent` is exact up to 100,000 events. The sweep finds late events among the last two million. Counters of a schedule omit starts for which the log may be incomplete, and restart at 0 when `match`, `cron` or `tz` changes.',
+    '[event-log.md](event-log.md) explains the counters. Each event, message and attempt is counted once. Computed numbers lag behind the newest event by `collect.events.overlap`, or by up to a minute more. Messages in flight, and all histograms except the duration of attempts, include only messages with a known creation time. A message is due when it is created, or at a later delivery time if its first event contains one. `delivery_events_recent` is exact up to 100,000 events. The late sweep covers at most the last two million events. Counters of a schedule omit starts for which the log may be incomplete, and restart at 0 when `match`, `cron` or `tz` changes.',
 };
 
 const OWN =
-  '`delivery_up` is 0 before the first attempts, and ignores rounds that have nothing to read yet. DLQ walks are stale after two intervals.';
+  '`delivery_up` is 0 before the first attempts, and ignores rounds that have nothing to read yet. Data of DLQ walks is stale after at most two intervals.';
 
 function metricsTable(families: readonly Family[]): string {
   const rows = families.map(({ name, type, labels, help }) => {

@@ -28,7 +28,7 @@ export const SETS: Readonly<Record<AlertSet, string>> = {
   schedules: 'If `schedules` are configured.',
   'flow-control': 'If messages have flow-control keys.',
   notifications: 'If the agent itself sends alerts or pushes metrics.',
-  extended: 'Off by default, for investigations or earlier warnings. Load `dashboards/rules/extended.yaml` as well.',
+  extended: 'Off by default, for investigations or earlier warning. Load `dashboards/rules/extended.yaml` as well.',
 };
 
 export const alerts: readonly AlertSpec[] = [

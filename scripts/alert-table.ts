@@ -4,7 +4,7 @@ import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../src/rules/ch
 
 type Reasons = Readonly<Record<string, string>>;
 
-const HOUR_ONLY = 'Evaluates only the last hour and its last minutes, so it does not detect slower burns.';
+const HOUR_ONLY = 'They evaluate only the last hour and its last 5 or 15 minutes, so they do not detect slower burns.';
 
 /** Differences between the conditions or durations of built-in alerts and those of the shipped alerts with the same name. */
 export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
@@ -36,13 +36,14 @@ export const NOT_SHIPPED: Reasons = {
 /** Reasons why shipped alerts have no built-in counterpart. */
 export const NOT_BUILT_IN: Reasons = {
   DeliveryAgentDown: 'An agent cannot report its own absence: use a [heartbeat](notifiers.md#heartbeat).',
-  DeliveryInstanceDown: 'As above. Other replicas report uncollected accounts.',
-  DeliveryAgentCrashLooping: 'A process only has its own start time.',
+  DeliveryInstanceDown: 'As for DeliveryAgentDown. Other replicas report uncollected accounts.',
+  DeliveryAgentCrashLooping: 'A process has only its own start time, not those of earlier processes.',
   DeliveryAccountHeldTwice: 'Only Prometheus has the samples of both replicas.',
   DeliveryDestinationFailing: 'The problem `dlq_growing` names the largest kind in the queue.',
-  DeliveryDlqFirstEntry: 'The page lists the newest dead letters.',
-  DeliveryDlqNewKind: 'The page lists the kinds of dead letters.',
-  DeliveryParallelismNearlyUsed: 'The page shows the usage of each key; nightly batches may use all parallelism.',
+  DeliveryDlqFirstEntry: 'The status page lists the newest dead letters.',
+  DeliveryDlqNewKind: 'The status page lists the kinds of dead letters.',
+  DeliveryParallelismNearlyUsed:
+    'The status page shows the usage of each key; nightly batches may use all parallelism.',
 };
 
 /** Returns `for` and `keepFiringFor` of a shipped alert (ms), with the same defaults as `mixin/rules.ts`. */

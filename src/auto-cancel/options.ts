@@ -188,10 +188,10 @@ export const autoCancelOptions = z.strictObject({
           percent: percent
             .default(30)
             .describe('Opens the breaker if more than this percentage of the matched callbacks are candidates.'),
-          minPopulation: count.default(10).describe('Minimum number of matched callbacks for `percent`.'),
+          minPopulation: count.default(10).describe('Minimum number of matched callbacks for `percent` to apply.'),
         })
         .prefault({})
-        .describe('Opens on too many candidates: a rule or the service is probably wrong.'),
+        .describe('Opens on too many candidates, which suggest an error in a rule or in the service.'),
       errors: z
         .strictObject({
           max: count.min(1).default(3).describe('Opens the breaker after this number of failed cancels.'),
@@ -203,17 +203,17 @@ export const autoCancelOptions = z.strictObject({
           percent: percent
             .default(50)
             .describe('Opens the breaker if at least this percentage of cancels came too late.'),
-          ofLast: count.min(1).max(1000).default(10).describe('Number of latest cancels that are counted.'),
+          ofLast: count.min(1).max(1000).default(10).describe('Number of most recent cancels that are evaluated.'),
         })
         .prefault({})
-        .describe('Opens on cancels that came too late: the callback had already ended.'),
+        .describe('Opens if too many cancels came too late: the callbacks had already ended.'),
     })
     .prefault({})
     .describe('Each breaker stops all cancels of the account until an operator resets it.'),
   pauseWhileAlerts: z
     .array(z.string())
     .default([])
-    .describe('Alerts that stop all cancels of an account while they fire there or their state is unknown.'),
+    .describe('Alerts that stop all cancels of an account while they fire for it or their state is unknown.'),
   idFrom: z
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
     .default('dlqId')
@@ -221,7 +221,7 @@ export const autoCancelOptions = z.strictObject({
   rules: autoCancelRules
     .default([])
     .describe(
-      'Rules that define stuck callbacks. If several match, the most cautious mode applies, then the first rule.',
+      'Rules that define stuck callbacks. If several match, the rule with the most cautious mode applies; of several such rules, the first.',
     ),
 });
 

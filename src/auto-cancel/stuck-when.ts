@@ -30,14 +30,14 @@ function roundedUp(ms: number): string {
 export const stuckWhen = z
   .strictObject({
     inProgressFor: Duration.optional().describe(
-      `With \`reported\`: minimum time that complete walks have found the callback in progress. Default: ${DEFAULT_IN_PROGRESS}. Must be at least the time that all assumed retries can take.`,
+      `With \`reported\`: minimum time during which complete walks have found the callback in progress. Default: ${DEFAULT_IN_PROGRESS}. Must be at least the time that all assumed retries can take.`,
     ),
     seenFor: Duration.optional().describe(
-      'Required with `blind`: minimum time that complete walks have listed the entry. Must be at least the time that all assumed retries can take.',
+      'Required with `blind`: minimum time during which complete walks have listed the entry. Must be at least the time that all assumed retries can take.',
     ),
     snapshots: z.int().min(1).optional().describe('Minimum number of complete walks that have found the callback.'),
     maxGap: Duration.optional().describe(
-      'Maximum time between two of these walks. The shortest `maxGap` of an account’s rules applies. Default: 30m, or three times `rescanEvery` if longer.',
+      'Maximum time between two consecutive walks that found the callback. The shortest `maxGap` of an account’s rules applies. Default: 30m, or three times `rescanEvery` if longer.',
     ),
     pastRetryWindow: z
       .number()

@@ -12,7 +12,7 @@ export const objectivesOptions = z.strictObject({
     .describe('Target share of ended messages that are delivered; the rest is the error budget.'),
   onTime: ratio.default(0.99).describe('Target share of messages that end within `onTimeWithin`.'),
   onTimeWithin: Duration.prefault('5m').describe(
-    'Maximum time from when a message is due to its end. A change is not retroactive.',
+    'Maximum time between a message’s due time and its end. A change is not retroactive.',
   ),
   window: Duration.prefault('30d').describe('Period to which `delivered` and `onTime` apply.'),
   dlqMaxAge: Duration.prefault('1d').describe('Age at which a dead letter counts as too old.'),

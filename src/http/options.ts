@@ -60,7 +60,7 @@ export const serverOptions = z.strictObject({
   probesListen: ListenAddress.nullable()
     .default(null)
     .describe(
-      '`host:port` of a second port for `/-/healthy` and `/-/ready` only, without TLS, authentication and Host check.',
+      '`host:port` of a second listener that serves only `/-/healthy` and `/-/ready`, without TLS, authentication or Host check.',
     ),
   externalUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
@@ -73,13 +73,13 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'URL of this replica for other replicas and Prometheus; `{ env: NAME }` if all share the file. Default: derived from `listen` and the host name.',
+      'URL of this replica for other replicas and Prometheus; use `{ env: NAME }` if all replicas share this file. Default: derived from `listen` and the host name.',
     ),
   publicReplicaUrl: replicaUrl
     .nullable()
     .default(null)
     .describe(
-      'URL of this replica for browsers; pages of other replicas link to it. `{ env: NAME }` if all share the file.',
+      'URL of this replica for browsers; pages of other replicas link to it. Use `{ env: NAME }` if all replicas share this file.',
     ),
   lifecycle: z
     .boolean()

@@ -9,7 +9,7 @@ const alerts = gauge(
 
 const notifications = counter(
   'delivery_watch_notifications_total',
-  'Notifications by outcome: groups for webhooks, alerts for Alertmanager, requests for the heartbeat. failed: retried; dropped: not retried.',
+  'Notifications by outcome. Counts groups for webhooks, alerts for Alertmanager and requests for the heartbeat. failed: retried; dropped: not retried.',
   ['notifier', 'outcome'],
 );
 

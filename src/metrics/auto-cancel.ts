@@ -26,7 +26,7 @@ export const autoCancelFamilies = {
   paused: gauge('delivery_auto_cancel_paused', 'Whether an operator has paused auto-cancel (1) or not (0).'),
   oldestUnresolved: gauge(
     'delivery_auto_cancel_oldest_unresolved_timestamp_seconds',
-    'Start of the oldest cancel with an unknown outcome. Absent without one.',
+    'Start of the oldest cancel whose outcome is unknown. Absent if there is none.',
     ['rule'],
   ),
   budgetRemaining: gauge(

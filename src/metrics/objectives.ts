@@ -22,7 +22,7 @@ export const objectiveFamilies = {
   ),
   onTimeTarget: gauge(
     'delivery_on_time_target_seconds',
-    'Configured time in which a message must end after it is due.',
+    'Configured maximum time between a message’s due time and its end.',
   ),
   window: gauge('delivery_objective_window_seconds', 'Configured period of the objectives.'),
   dlqMaxAge: gauge('delivery_dlq_max_age_seconds', 'Configured age at which a dead letter counts as too old.'),

@@ -10,7 +10,7 @@ export const ownFamilies = {
   ),
   success: gauge(
     'delivery_collector_success',
-    'Whether the last attempt of the round succeeded (1) or not (0). Absent before the first one.',
+    'Whether the last attempt of the round succeeded (1) or not (0). Absent before the first attempt.',
     ['collector', 'round'],
   ),
   duration: gauge('delivery_collector_duration_seconds', 'Duration of the last attempt of the round.', [
@@ -19,7 +19,7 @@ export const ownFamilies = {
   ]),
   dataTimestamp: gauge(
     'delivery_collector_data_timestamp_seconds',
-    'Start of the last complete round: the exposed data was read then or later. Absent before the first one.',
+    'Start of the last complete round: the exposed data was read then or later. Absent before the first complete round.',
     ['collector', 'round'],
   ),
   dataComplete: gauge(
@@ -38,7 +38,7 @@ export const ownFamilies = {
   ]),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'Retention of the dead-letter queue: as configured, else as recorded by the last token reset. Absent without either.',
+    'Retention of the dead-letter queue, as configured or else as recorded by the last token reset. Absent if neither is available.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
@@ -55,12 +55,12 @@ export const ownFamilies = {
   ),
   listsMissing: counter(
     'delivery_lists_missing_total',
-    'Discarded responses without a usable list: not a list, a list with an error, no readable row, or endless pages.',
+    'Discarded responses without a usable list: not a list, a list with an error, no readable row, or endless pagination.',
     ['collector'],
   ),
   requests: counter(
     'delivery_watch_api_requests_total',
-    'Requests sent to the service by outcome. Each retry counts.',
+    'Requests sent to the service by outcome. Each retry counts as a request.',
     ['endpoint', 'outcome'],
   ),
   responseBytes: counter(

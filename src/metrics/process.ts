@@ -98,7 +98,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   );
   const requestSeconds = new PromHistogram({
     name: 'delivery_watch_api_request_duration_seconds',
-    help: 'Duration of requests to the service, for all accounts. Each retry counts.',
+    help: 'Duration of requests to the service, for all accounts. Each retry counts as a request.',
     labelNames: ['endpoint'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,

@@ -4,7 +4,7 @@ import { createCounter } from './own.ts';
 export const pushFamilies = {
   requests: counter(
     'delivery_watch_push_requests_total',
-    'Requests to the OTLP receiver by outcome. refused: not retried; failed: no response, or status 429, 502, 503 or 504, and retried.',
+    'Requests to the OTLP receiver by outcome. refused: not retried; failed: retried after no response, or status 429, 502, 503 or 504.',
     ['outcome'],
   ),
   items: counter(

@@ -22,7 +22,7 @@ export const replicaFamilies = {
   ),
   lastRenewal: gauge(
     'delivery_watch_lease_last_renewal_timestamp_seconds',
-    'Last successful renewal of leases, by the database’s clock. Absent before the first one.',
+    'Last successful renewal of leases, by the database’s clock. Absent before the first renewal.',
   ),
   renewals: counter(
     'delivery_watch_lease_renewals_total',
@@ -31,7 +31,7 @@ export const replicaFamilies = {
   ),
   renewalSeconds: histogram(
     'delivery_watch_lease_renewal_duration_seconds',
-    'Duration of lease renewals, including failed ones. Leases expire if it approaches the lease time.',
+    'Duration of lease renewals, including failed ones. Leases may expire if a renewal takes nearly as long as the lease time.',
   ),
   handOvers: counter(
     'delivery_watch_lease_hand_overs_total',

@@ -92,7 +92,7 @@ const webhookOptions = z
       .array(groupLabel)
       .default(['alertname', 'account'])
       .describe(
-        'Labels that define groups by their values. A group is sent as one notification; `[]`: one group of all alerts. Not for `pagerduty`.',
+        'Alerts with the same values of these labels form a group, which is sent as one notification; `[]`: one group of all alerts. Not for `pagerduty`.',
       ),
     groupWait: DurationOrZero.prefault('10s').describe(
       'How long a change waits for other changes of its group. Not for `pagerduty`.',
@@ -119,7 +119,7 @@ export const silenceOptions = z
       .record(z.string().regex(LABEL_NAME, { error: 'must be a label name' }), labelValues)
       .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
       .describe('Labels of the silenced alerts: all must match, each with one of its values.'),
-    from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: at once.'),
+    from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: immediately.'),
     until: timeWithZone.nullable().default(null).describe('End, exclusive. Required without `windows`.'),
     windows: z
       .array(cronWindow)
@@ -144,7 +144,7 @@ export const HEARTBEAT = 'heartbeat';
 
 export const heartbeatOptions = z.strictObject({
   url: secretAddress.describe('URL to request with GET: `{ env: NAME }` or `{ file: PATH }`.'),
-  every: Duration.prefault('1m').describe('Interval of the requests.'),
+  every: Duration.prefault('1m').describe('Interval between requests.'),
 });
 
 export type HeartbeatOptions = z.output<typeof heartbeatOptions>;

@@ -6,7 +6,7 @@ import { CHECK_KINDS, CHECK_SEVERITIES } from '../model/check-kind.ts';
 import { labelValues, notifierOptions, silenceOptions } from '../notify/options.ts';
 
 const selector = z.strictObject({
-  metric: z.string().describe('Gauge or counter of docs/metrics.md.'),
+  metric: z.string().describe('Gauge or counter listed in docs/metrics.md.'),
   labels: z
     .record(z.string(), labelValues)
     .prefault({})
@@ -46,7 +46,7 @@ const kinds = {
       round: z.string().optional().describe('Value of the label `round`. Default: any.'),
     })
     .describe('Holds while the data of a collector is stale.'),
-  absent: selector.describe('Holds while an account has fresh data but no such series.'),
+  absent: selector.describe('Holds while an account has fresh data but no matching series.'),
 };
 
 type Kind = keyof typeof kinds;
@@ -94,7 +94,7 @@ const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
 export const alertRule = z.strictObject({
   name: name.describe('Value of the label `alertname`; unique.'),
   for: DurationOrZero.prefault('0s').describe(
-    'How long the condition must hold before the alert fires. `0s`: it fires at once.',
+    'How long the condition must hold before the alert fires. `0s`: it fires immediately.',
   ),
   keepFiringFor: DurationOrZero.prefault('0s').describe(
     'How long the alert keeps firing after its condition has ended.',

@@ -48,18 +48,18 @@ export const storeOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Database for `postgres`: `{ env: NAME }` or `{ file: PATH }` of `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. docs/store.md lists its parameters.',
+        'Database URL for `postgres`: `{ env: NAME }` or `{ file: PATH }` that contains `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. docs/store.md lists its parameters.',
       ),
     schema: z
       .string({ error: 'must be a name' })
       .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be up to 63 of a-z, 0-9 and _, and begin with no digit' })
       .refine(name => !name.startsWith('pg_'), { error: 'must not begin with pg_' })
       .default('delivery_watch')
-      .describe('Schema of all tables, for `postgres`; created if missing.'),
+      .describe('For `postgres`: schema of all tables, created if missing.'),
     lease: Duration.refine(ms => ms >= LEASE.min && ms <= LEASE.max, { error: LEASE.error })
       .prefault('15s')
       .describe(
-        'How long a replica holds its accounts without renewing, for `postgres`: 5s to 5m. Takeovers need up to 1.2 times as long.',
+        'For `postgres`: how long a replica holds its accounts without renewing its leases, 5s to 5m. Takeovers take up to 1.2 times as long.',
       ),
     history: historyOptions.prefault({}),
   })

@@ -80,7 +80,7 @@ const budgetOptions = z.strictObject({
     .min(1)
     .default(200_000)
     .describe(
-      'Maximum number of requests per UTC day, with a tenth reserved for auto-cancel. The request rate is lowered so that these last all day.',
+      'Maximum number of requests per UTC day, with a tenth reserved for auto-cancel. The request rate is lowered so that the budget lasts all day.',
     ),
 });
 
@@ -135,7 +135,7 @@ const retentionOptions = z.strictObject({
   dlq: Duration.nullable()
     .default(null)
     .describe(
-      'Retention of the dead-letter queue. Enables `delivery_dlq_retention_seconds`, alerts about expiry, and the reason `expired` of messages that left.',
+      'Retention of the dead-letter queue. Enables `delivery_dlq_retention_seconds`, alerts about expiry, and the reason `expired` for messages that left the queue.',
     ),
   events: Duration.nullable()
     .default(null)
@@ -198,7 +198,7 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Token with write permission, if `token` is read-only. Loaded only if a rule may cancel, and used only for that. Default: `token`.',
+        'Token with write permission, if `token` is read-only. Loaded only if a rule may cancel, and used only to cancel. Default: `token`.',
       ),
     management: managementOptions
       .nullable()

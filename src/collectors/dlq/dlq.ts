@@ -55,7 +55,7 @@ const options = z.strictObject({
     'Interval between reads of new entries. A read without new entries takes one request.',
   ),
   rescanEvery: Duration.prefault('10m').describe(
-    'Interval between complete walks of queue and filters, at one request per 100 entries. Smaller queues are walked at every read.',
+    'Interval between complete walks of the queue and its filters, at one request per 100 entries. A queue of fewer than 100 entries is walked at every read.',
   ),
   fromDateMeans: z
     .enum(['auto', 'entry', 'creation'], { error: 'must be auto, entry or creation' })

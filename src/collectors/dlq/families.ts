@@ -12,9 +12,9 @@ const breakdownOf = (label: string, what: string): Family =>
 
 /** One family for each dimension; its only label is the dimension's name in snake_case. */
 export const breakdownFamilies = {
-  urlHost: breakdownOf('url_host', 'host of the destination'),
-  route: breakdownOf('route', 'route of the destination'),
-  workflowUrl: breakdownOf('workflow_url', 'address of the workflow, without its query'),
+  urlHost: breakdownOf('url_host', 'destination host'),
+  route: breakdownOf('route', 'destination route'),
+  workflowUrl: breakdownOf('workflow_url', 'workflow URL, without its query'),
   method: breakdownOf('method', 'HTTP method'),
   state: breakdownOf('state', 'state'),
   topic: breakdownOf('topic', 'topic (URL group)'),
@@ -30,11 +30,11 @@ export const groupFamilies = {
   groups: gauge('delivery_dlq_groups', `Groups of messages in the dead-letter queue, ${READ}; at most 2,000.`),
   groupsNew: counter(
     'delivery_dlq_groups_new_total',
-    'Groups of messages that a complete walk in the background found for the first time. The first walk counts none.',
+    'Groups of messages that a complete walk in the background found for the first time. Groups in the first walk are not counted.',
   ),
   groupsReturned: counter(
     'delivery_dlq_groups_returned_total',
-    'Groups that a complete walk in the background found again after at least a day without messages.',
+    'Groups that a complete walk in the background found again after they had been empty for at least a day.',
   ),
   groupMessages: gauge(
     'delivery_dlq_group_messages',
@@ -51,17 +51,17 @@ export const filterFamilies = {
   ),
   filterProven: gauge(
     'delivery_dlq_filter_proven',
-    `Whether all rows of the filter are readable and have the fields of its match (1) or not (0), ${READ}.`,
+    `Whether every row of the filter is readable and has all fields that its match uses (1) or not (0), ${READ}.`,
     ['filter'],
   ),
   filterOldest: gauge(
     'delivery_dlq_filter_oldest_message_timestamp_seconds',
-    `Creation time of the oldest message that matches the filter, ${READ}. Absent if no message has one.`,
+    `Creation time of the oldest message that matches the filter, ${READ}. Absent if no message has a creation time.`,
     ['filter'],
   ),
   filterNewest: gauge(
     'delivery_dlq_filter_newest_message_timestamp_seconds',
-    `Creation time of the newest message that matches the filter, ${READ}. Absent if no message has one.`,
+    `Creation time of the newest message that matches the filter, ${READ}. Absent if no message has a creation time.`,
     ['filter'],
   ),
   filterOldestEntered: gauge(
@@ -71,7 +71,7 @@ export const filterFamilies = {
   ),
   filterEntered: counter(
     'delivery_dlq_filter_entered_total',
-    'Messages matching the filter that were first seen after its first complete walk in the background.',
+    'Messages matching the filter that were first seen after the filter’s first complete walk in the background.',
     ['filter'],
   ),
   filterLeft: counter(
@@ -85,11 +85,11 @@ export const families = {
   messages: gauge('delivery_dlq_messages', `Messages in the dead-letter queue, ${READ}.`),
   oldest: gauge(
     'delivery_dlq_oldest_message_timestamp_seconds',
-    `Creation time of the oldest message in the dead-letter queue, ${READ}. Absent if no message has one.`,
+    `Creation time of the oldest message in the dead-letter queue, ${READ}. Absent if no message has a creation time.`,
   ),
   newest: gauge(
     'delivery_dlq_newest_message_timestamp_seconds',
-    `Creation time of the newest message in the dead-letter queue, ${READ}. Absent if no message has one.`,
+    `Creation time of the newest message in the dead-letter queue, ${READ}. Absent if no message has a creation time.`,
   ),
   oldestEntered: gauge(
     'delivery_dlq_oldest_entered_timestamp_seconds',
@@ -115,7 +115,7 @@ export const families = {
   ),
   entered: counter(
     'delivery_dlq_entered_total',
-    'Messages first seen in the dead-letter queue after its first complete walk in the background.',
+    'Messages first seen in the dead-letter queue after the first complete walk in the background.',
   ),
   left: counter(
     'delivery_dlq_left_total',

@@ -146,7 +146,7 @@ export const events = defineKind({
     ),
     since: gauge(
       'delivery_event_log_since_timestamp_seconds',
-      'Time of the first read in the background, across restarts: earlier events are not counted. Never withdrawn.',
+      'Time of the first read in the background, kept across restarts. Earlier events are not counted. Never withdrawn.',
     ),
     total: counter(
       'delivery_events_total',
@@ -159,17 +159,17 @@ export const events = defineKind({
     ]),
     answers: counter(
       'delivery_attempts_total',
-      'Ended delivery attempts by result and class of HTTP status, read in the background. none: no response, or no status in the log.',
+      'Ended delivery attempts by result and HTTP status class, read in the background. none: no response, or no status in the log.',
       ['result', 'status_class', 'destination'],
     ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
-      'Time from when a message was due to its delivery, retries included; computed in the background.',
+      'Time between a message’s due time and its delivery, including retries; computed in the background.',
       ['destination'],
     ),
     queueWait: histogram(
       'delivery_message_queue_wait_seconds',
-      'Time from when a message was due to the start of its first attempt, computed in the background.',
+      'Time between a message’s due time and the start of its first attempt, computed in the background.',
       ['destination'],
     ),
     attempt: histogram(
@@ -197,18 +197,18 @@ export const events = defineKind({
     overdue: {
       ...counter(
         'delivery_messages_overdue_total',
-        'Messages that had not ended delivery_on_time_target_seconds after they were due, computed in the background. Changing the target does not reset the counter.',
+        'Messages still in flight more than delivery_on_time_target_seconds after they were due, computed in the background. Changing the target does not reset the counter.',
       ),
       isUnknown: true,
     },
     untracked: counter(
       'delivery_messages_untracked_total',
-      'Messages with an incomplete lifecycle, computed in the background. unknown_start: creation never read; evicted: above 100,000 open messages, or after 14 days.',
+      'Messages with an incomplete lifecycle, computed in the background. unknown_start: creation never read; evicted: beyond the limit of 100,000 open messages or of 14 days.',
       ['reason'],
     ),
     gaps: counter(
       'delivery_event_log_gaps_total',
-      'Gaps found in the log in the background. Events were lost, so the event counters are too low.',
+      'Gaps in the event log, found in the background. Events were lost, so the event counters are too low.',
     ),
     late: counter(
       'delivery_event_log_late_total',
@@ -216,7 +216,7 @@ export const events = defineKind({
     ),
     duplicates: counter(
       'delivery_event_log_duplicates_total',
-      'Rows that the log listed again within one read in the background. Other counters ignore them.',
+      'Rows that the log listed more than once within one read in the background. Other counters ignore them.',
     ),
     ...scheduleFamilies,
     seriesDropped,

@@ -39,7 +39,7 @@ const schedule = z.strictObject({
     'Maximum delay until the first message is created. After that, the start counts as missed.',
   ),
   endsWithin: Duration.prefault('1h').describe(
-    'Maximum time from creation to delivery, retries included. After that, the start counts as late.',
+    'Maximum time from creation to delivery, including retries. After that, the start counts as late.',
   ),
 });
 

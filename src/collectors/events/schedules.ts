@@ -134,7 +134,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   };
 }
 
-const READ = 'read in the background. Absent until there is one.';
+const READ = 'read in the background. Absent before the first one.';
 
 export const scheduleFamilies = {
   scheduleStarted: gauge(
@@ -154,7 +154,7 @@ export const scheduleFamilies = {
   ),
   scheduleNext: gauge(
     'delivery_schedule_next_expected_timestamp_seconds',
-    'Next expected start of the schedule after the part of the log read in the background.',
+    'Next expected start of the schedule after the time up to which the log has been read in the background.',
     ['schedule'],
   ),
   scheduleMissed: counter(

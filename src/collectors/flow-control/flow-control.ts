@@ -14,7 +14,7 @@ const globs = z.array(z.string().min(1)).max(1000).default([]);
 
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Whether flow-control keys are read.'),
-  every: Duration.prefault('15s').describe('Interval between reads of the key list, at one request each.'),
+  every: Duration.prefault('15s').describe('Interval between reads of the key list. Each read takes one request.'),
   include: globs.describe('Keys to show, with `*` for any characters: `[tenant-*]`. Default: all.'),
   exclude: globs.describe('Keys not to show, even if `include` matches them.'),
   maxSeries: z
@@ -85,14 +85,14 @@ export const flowControl = defineKind({
     ),
     keys: gauge(
       'delivery_flow_control_keys',
-      'All flow-control keys of the service, read in the background. An unreadable row counts as a key.',
+      'Number of all flow-control keys that the service lists, read in the background. An unreadable row counts as a key.',
     ),
-    parallelismLimit: perKey('parallelism_limit', 'Maximum concurrent deliveries of the flow-control key'),
-    parallelismInUse: perKey('parallelism_in_use', 'Deliveries of the flow-control key in progress'),
-    rateLimit: perKey('rate_limit', 'Maximum deliveries of the flow-control key per rate-limit period'),
-    rateUsed: perKey('rate_used', 'Deliveries of the flow-control key started in the current rate-limit period'),
+    parallelismLimit: perKey('parallelism_limit', 'Maximum concurrent deliveries for the flow-control key'),
+    parallelismInUse: perKey('parallelism_in_use', 'Deliveries in progress for the flow-control key'),
+    rateLimit: perKey('rate_limit', 'Maximum deliveries per rate-limit period for the flow-control key'),
+    rateUsed: perKey('rate_used', 'Deliveries started in the current rate-limit period for the flow-control key'),
     ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key'),
-    paused: perKey('paused', 'Whether deliveries of the flow-control key are paused (1) or not (0)'),
+    paused: perKey('paused', 'Whether deliveries for the flow-control key are paused (1) or not (0)'),
     state: gauge(
       'delivery_flow_control_state',
       'Current state of the flow-control key and its reason, determined in the background; always 1. Other states have no series.',

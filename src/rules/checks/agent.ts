@@ -75,7 +75,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
       }),
   }),
   defineCheck('push_failing', 'DeliveryPushFailing', {
-    when: 'for at least a minute, the OTLP receiver has not accepted all pushed metrics',
+    when: 'for at least a minute, the OTLP receiver has not accepted some or all of the pushed metrics',
     check: ({ pushTrouble, now }) =>
       pushTrouble && now - pushTrouble.since >= PUSH_FAILING
         ? { since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }

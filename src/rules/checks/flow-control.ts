@@ -98,7 +98,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
-    when: 'the waitlist of an unpaused key has not changed for 30 minutes, although its rate limit is not reached; not checked if keys are read less than every 10 minutes',
+    when: 'the waitlist of an unpaused key has not changed for 30 minutes, although its rate limit is not reached; not checked if keys are read less often than every 10 minutes',
     check: eachKey((input, row) => {
       if (row.paused || isRateUsedUp(row) || readsTake(input) > 30 * MINUTE) return false;
       const points = input.recent(nameOf(row.key), 30 * MINUTE);

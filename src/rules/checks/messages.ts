@@ -112,19 +112,19 @@ function eventsOfHour(input: CheckInput) {
 
 export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('messages_failing', 'DeliveryErrorBudgetFastBurn', {
-    when: 'at least 10 messages failed in the last hour, and the share of failed messages in that hour and in its last five minutes exceeds 14.4 times what `objectives.delivered` allows',
+    when: 'at least 10 messages failed in the last hour, and the share of failed messages exceeds 14.4 times what `objectives.delivered` allows in both that hour and its last five minutes',
     check: failing(FAST),
   }),
   defineCheck('messages_failing', 'DeliveryErrorBudgetSlowBurn', {
-    when: 'at least 10 messages failed in the last hour, and the share of failed messages in that hour and in its last 15 minutes exceeds three times what `objectives.delivered` allows',
+    when: 'at least 10 messages failed in the last hour, and the share of failed messages exceeds three times what `objectives.delivered` allows in both that hour and its last 15 minutes',
     check: failing(SLOW),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetFastBurn', {
-    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages in that hour and in its last five minutes exceeds 14.4 times what `objectives.onTime` allows',
+    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages exceeds 14.4 times what `objectives.onTime` allows in both that hour and its last five minutes',
     check: late(FAST),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetSlowBurn', {
-    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages in that hour and in its last 15 minutes exceeds three times what `objectives.onTime` allows',
+    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages exceeds three times what `objectives.onTime` allows in both that hour and its last 15 minutes',
     check: late(SLOW),
   }),
   defineCheck('deliveries_stalled', 'DeliveryStalled', {
@@ -160,7 +160,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     severity: 'info',
-    when: 'messages are in flight, and at the last read, the newest event was older than two minutes and than ten times the average interval between events',
+    when: 'messages are in flight, and at the last read, the newest event was older than both two minutes and ten times the average interval between events',
     check: (input, { newest, inFlight }) => {
       const [lag, lately] = [lagOf(input.view), eventsOfHour(input)];
       if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];

@@ -234,7 +234,7 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('budget_low', 'DeliveryRequestBudgetLow', {
-    when: 'of `budget.requestsPerDay`, excluding the tenth for auto-cancel, fewer requests are left than a quarter of an even share for the rest of the UTC day',
+    when: 'the requests left of `budget.requestsPerDay`, excluding the tenth for auto-cancel, are fewer than a quarter of an even share for the rest of the UTC day',
     check({ view: { calls }, now }) {
       const { budgetRemaining: left, budgetPerDay: all } = calls;
       if (left === null) return UNKNOWN;

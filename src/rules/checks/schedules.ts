@@ -63,7 +63,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('schedule_late', 'DeliveryScheduleLate', {
-    when: 'the last start was late, or failed and the next one is more than an hour away; or, in the last hour, at least two starts and more than a tenth of all were late',
+    when: 'the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least two starts and more than a tenth of all starts were late',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = hasFailed(schedule, input.now);
