@@ -92,7 +92,7 @@ export function bugsOf(scrape: Scrape): string[] {
     .map(({ labels }) => `${labels.account}: a bug at ${labels.endpoint}`);
 }
 
-/** Returns the expected reports about a hostile service that the agent does not show yet. */
+/** Returns the expected reports that the agent does not show yet about a hostile service. */
 export function missingOf(service: HostileService, scrape: Scrape, status: Status): string[] {
   const { name: account, counted = 'each', shows = {} } = service;
   const missing: string[] = [];

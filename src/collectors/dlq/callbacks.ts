@@ -34,7 +34,10 @@ const KEYS = `${WALK}/`;
 
 export const isTrackerRow = (key: string) => key === WALK || key.startsWith(KEYS);
 
-/** One uninterrupted run of a callback. It is written only once: every walk since `firstWalk` has found the callback. */
+/**
+ * One uninterrupted run of a callback. It is stored once and never updated: while it exists, every walk since `firstWalk` has
+ * found the callback.
+ */
 interface Episode {
   readonly firstSeenAt: number;
   readonly firstWalk: number;
@@ -146,7 +149,7 @@ export function createTracker(
         });
       }
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
-      // The start of the walk is unreliable if the clock was set: the next walk must not continue its sightings.
+      // The start of this walk is unreliable if the clock was set: the next walk must not continue this walk's sightings.
       last = [at, number, wasSetDuringWalk ? Number.MAX_VALUE : maxGap];
       if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
       else if (episodes.size > 0) changes.set(WALK, null);

@@ -73,7 +73,7 @@ it('the format json prints one JSON object per line', async () => {
   expect(lines.map(line => JSON.parse(line))).toEqual([JSON_ROW, JSON_ROW]);
 });
 
-it('the format ids prints only ids and skips rows without an id', async () => {
+it('the ids format prints only ids and skips rows without an id', async () => {
   expect(await printed([ROW, { ...ROW, id: undefined }], { format: 'ids' })).toBe('1763650000000-7\n');
 });
 
