@@ -123,7 +123,7 @@ function openAccount(
   const { name } = account;
   const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
   const leaseTime = store.replicas?.leaseTime ?? 0;
-  // A successful renewal always leaves a third of the lease time.
+  // While renewals succeed, at least a third of the lease time is always left.
   const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
   const own = {
     ...deps,

@@ -38,7 +38,7 @@ interface Shown {
   readonly exemplified: ReadonlyMap<string, Fragment>;
   isRead: boolean;
   revision: unknown;
-  /** Number of the latest read, and number of the shown read. An earlier read may end after a later one. */
+  /** Sequence numbers of the latest read, and of the read that is shown. Reads may finish out of order. */
   times: number;
   shownTime: number;
   version: number;

@@ -41,7 +41,7 @@ export interface PushDeps {
   readonly log: Log;
 }
 
-/** Time limit of the last push, in real time (ms). Unsent metrics are dropped. */
+/** Time limit of the final push on shutdown, in real time (ms). Unsent metrics are dropped. */
 const MAX_FLUSH_MS = 3000;
 
 /** Returns `before` if its settings are equal, else a new push with its queue. Rejects with an Error for an unsupported setting. */

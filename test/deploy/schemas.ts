@@ -8,7 +8,10 @@ import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
 
-/** Returns a check that throws if a resource violates the schema of its kind, and returns false for other kinds. */
+/**
+ * Returns a check of resources of the model's kind. It throws if one violates the schema, and returns false for resources of
+ * other kinds.
+ */
 function checker<T>(Model: { is(value: unknown): value is T; new (data: T): { validate(): void } }) {
   return (manifest: unknown): boolean => {
     if (!Model.is(manifest)) return false;

@@ -214,7 +214,7 @@ describe('hostile requests', () => {
       answered += 1;
       return text;
     });
-    // After these responses, the server has also received all scrapes. None of them got the first rendering.
+    // Once these requests are answered, the server has also received the later scrapes, which must not get the first rendering.
     for (let times = 0; times < 20; times += 1) await (await fetch(`${url}/-/healthy`)).text();
     expect([rendered, answered]).toEqual([1, 0]);
     release();

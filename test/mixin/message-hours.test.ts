@@ -116,7 +116,7 @@ describe.skipIf(!requireProgram('promtool'))('message alerts over hours (promtoo
     expect(testRules([BURN, SLOW], [afterwards])).toBe('');
   });
 
-  it('message alerts keep firing without traffic, and do not fire on a backlog that is counted at once', () => {
+  it('message alerts keep firing without traffic, and do not fire on a backlog that is counted all at once', () => {
     expect(testRules([FAILING, STALLED, LOG_STALE], asJobs(others))).toBe('');
   });
 });

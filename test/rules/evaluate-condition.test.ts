@@ -96,7 +96,7 @@ describe('ratio', () => {
   });
 });
 
-it('stale holds if the given round of the collector is stale, or any of its rounds if none is given', () => {
+it('the condition stale holds if the given round of the collector is stale, or any of its rounds if none is given', () => {
   const rounds = evidenceOf({ delivery_collector_data_stale: { new: 1, full: 0 } });
   expect(resultOf({ stale: { collector: 'dlq' } }, rounds)).toEqual(holding({ new: 1 }));
   resultOf({ stale: { collector: 'dlq', round: 'full' } }, rounds);

@@ -89,7 +89,7 @@ describe('problem start times', () => {
     expect([OLD, GROWING, { ...GROWING, subject: null }].map(log.firstSeen)).toEqual([MINUTE, 2 * MINUTE, undefined]);
   });
 
-  it('a problem continues after a restart within five minutes', () => {
+  it('a problem keeps its start time if the agent restarts within five minutes', () => {
     const before = createProblemLog(0);
     expect(before.stored()).toBeUndefined();
     before.saw([OLD, GROWING], MINUTE);
