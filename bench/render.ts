@@ -1,18 +1,6 @@
-import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import * as writer from '../src/metrics/exposition.ts';
-import { PROTOBUF } from '../src/metrics/exposition-protobuf.ts';
+import { createExposition } from '../src/metrics/exposition.ts';
 import { processorTime, table, timingsOf } from './measure.ts';
-import {
-  accountName,
-  createChangingSource,
-  SERIES,
-  ACCOUNTS as SERIES_ACCOUNTS,
-  samplesOf,
-  families as seriesFamilies,
-} from './series.ts';
-
-type Family = import('../src/metrics/family.ts').Family;
-type Sample = import('../src/metrics/family.ts').Sample;
+import { createChangingSource } from './series.ts';
 
 const ACCOUNTS = 1000;
 const FAMILIES = 30;
@@ -44,7 +32,7 @@ export async function run(): Promise<string> {
         ),
     ),
   );
-  const exposition = writer.createExposition(accounts.map(({ source }) => source));
+  const exposition = createExposition(accounts.map(({ source }) => source));
   const rows = [
     { name: 'every account changed', changed: ACCOUNTS },
     { name: 'one account in ten changed', changed: ACCOUNTS / 10 },
@@ -70,58 +58,5 @@ export async function run(): Promise<string> {
   return [
     `Rendering of /metrics: ${what}.`,
     table(['what', 'median ms of processor time', 'p99 ms', 'bytes'], rows),
-    await compareWriters(),
   ].join('\n\n');
-}
-
-/** Compares the exporter's protobuf writer with `BinaryWriter` of @bufbuild/protobuf on the samples of bench/series.ts. */
-async function compareWriters(): Promise<string> {
-  const inputs = Array.from({ length: SERIES_ACCOUNTS }, (_, account) => ({
-    account: accountName(account),
-    samples: samplesOf(account, 0),
-  }));
-  const writers: readonly [string, (family: Family, account: string, samples: readonly Sample[]) => Uint8Array][] = [
-    [
-      'our writer (byte strings)',
-      (family, account, samples) =>
-        Buffer.from(PROTOBUF.samples({ key: family.name, family }, account, 'protobuf')(samples), 'latin1'),
-    ],
-    ['BinaryWriter of @bufbuild/protobuf', writeByLibrary],
-  ];
-  const rows = writers.map(([name, write]) => {
-    let bytes = 0;
-    const times = Array.from({ length: ROUNDS }, () => {
-      const start = processorTime();
-      bytes = 0;
-      for (const { account, samples } of inputs) {
-        for (const family of seriesFamilies) bytes += write(family, account, samples.get(family.name) ?? []).length;
-      }
-      return processorTime() - start;
-    });
-    const { median, p99 } = timingsOf(times.slice(5));
-    return [name, median.toFixed(2), p99.toFixed(2), String(bytes)];
-  });
-  const head = `${SERIES_ACCOUNTS * SERIES} gauges and counters written as messages, without cached fragments.`;
-  return `${head}\n\n${table(['writer', 'median ms of processor time', 'p99 ms', 'bytes'], rows)}`;
-}
-
-function writeByLibrary(family: Family, account: string, samples: readonly Sample[]): Uint8Array {
-  const writer = new BinaryWriter();
-  const open = (field: number) => writer.tag(field, WireType.LengthDelimited).fork();
-  const label = (name: string, value: string) => {
-    open(1).tag(1, WireType.LengthDelimited).string(name);
-    writer.tag(2, WireType.LengthDelimited).string(value).join();
-  };
-  for (const { labels, value } of samples) {
-    const named: Readonly<Record<string, string | undefined>> = labels;
-    open(4);
-    label('account', account);
-    for (const name of family.labels) label(name, named[name] ?? '');
-    open(family.type === 'counter' ? 3 : 2)
-      .tag(1, WireType.Bit64)
-      .double(value)
-      .join()
-      .join();
-  }
-  return writer.finish();
 }

@@ -1,3 +1,4 @@
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { lengthOf } from './exposition-body.ts';
 import type { Encoding, Part } from './exposition-encoding.ts';
 import { unitOf } from './exposition-text.ts';
@@ -5,100 +6,65 @@ import type { Exemplar, Family, FamilyType, Sample } from './family.ts';
 import { isComplete, type NativeHistogram, ZERO_THRESHOLD } from './native-histogram.ts';
 
 /*
- * io.prometheus.client.MetricFamily (prometheus/client_model, metrics.proto) as strings with one byte per character,
- * because V8 joins, compares and copies them as fast as bytes.
+ * Encodes messages of io.prometheus.client.MetricFamily, with the field numbers of prometheus/client_model's metrics.proto.
+ * Encoded messages are strings with one byte per character, because V8 joins and compares strings as fast as bytes.
  */
 
-/** Encodes an unsigned integer of at most 53 bits. */
-function varint(value: number): string {
-  if (value < 128) return String.fromCharCode(value);
-  let bytes = '';
-  let rest = value;
-  while (rest >= 128) {
-    bytes += String.fromCharCode((rest % 128) + 128);
-    rest = Math.floor(rest / 128);
-  }
-  return bytes + String.fromCharCode(rest);
-}
+const { LengthDelimited: BYTES, Bit64: DOUBLE, Varint: VARINT } = WireType;
 
-/** Encodes a value of type `sint32` or `sint64`. */
-const zigzag = (value: number) => varint(value < 0 ? -2 * value - 1 : 2 * value);
-
-const WIRE = { varint: 0, double: 1, bytes: 2 } as const;
-
-const tag = (field: number, wire: keyof typeof WIRE) => varint(field * 8 + WIRE[wire]);
-
-const sized = (bytes: string) => varint(bytes.length) + bytes;
-
-const scratch = new DataView(new ArrayBuffer(8));
-const byte = (at: number) => scratch.getUint8(at);
-function double(value: number): string {
-  // Turn -0 into 0, because the text formats have no -0.
-  scratch.setFloat64(0, value + 0, true);
-  return String.fromCharCode(byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7));
-}
-
-/** Encodes text as UTF-8. Lone surrogates become U+FFFD. */
-const utf8 = (text: string) => (/[^\0-\x7f]/.test(text) ? Buffer.from(text).toString('latin1') : text);
-
-const FAMILY = { name: tag(1, 'bytes'), help: tag(2, 'bytes'), type: tag(3, 'varint'), metric: tag(4, 'bytes') };
-const UNIT = tag(5, 'bytes');
 /** Values of MetricType; infos are exposed as gauges. */
 const TYPE: Readonly<Record<FamilyType, number>> = { counter: 0, gauge: 1, info: 1, histogram: 4 };
 
-const LABEL = { pair: tag(1, 'bytes'), name: tag(1, 'bytes'), value: tag(2, 'bytes') };
-const EXEMPLAR = { label: tag(1, 'bytes'), value: tag(2, 'double'), timestamp: tag(3, 'bytes') };
-const METRIC = { gauge: tag(2, 'bytes'), counter: tag(3, 'bytes'), histogram: tag(7, 'bytes') };
-const VALUE = tag(1, 'double');
-const COUNTER_CREATED = tag(3, 'bytes');
-const BUCKET = { count: tag(1, 'varint'), bound: tag(2, 'double'), exemplar: tag(3, 'bytes') };
-const HISTOGRAM = {
-  count: tag(1, 'varint'),
-  sum: tag(2, 'double'),
-  bucket: tag(3, 'bytes'),
-  schema: tag(5, 'varint'),
-  zeroThreshold: tag(6, 'double'),
-  zeroCount: tag(7, 'varint'),
-  spans: tag(12, 'bytes'),
-  deltas: tag(13, 'bytes'),
-  created: tag(15, 'bytes'),
-};
-const SPAN = { offset: tag(1, 'varint'), length: tag(2, 'varint') };
-const TIMESTAMP = { seconds: tag(1, 'varint'), nanos: tag(2, 'varint') };
+type Labels = Readonly<Record<string, string | undefined>>;
 
-function timestamp(ms: number): string {
-  return sized(
-    TIMESTAMP.seconds + varint(Math.floor(ms / 1000)) + TIMESTAMP.nanos + varint(Math.floor(ms % 1000) * 1e6),
-  );
+/** Shared, because creating a writer for each short message would take twice as long. */
+const writer = new BinaryWriter();
+
+/** Returns the bytes that `write` writes. */
+function encode(write: () => void): string {
+  // Discard the bytes of a call that failed.
+  writer.finish();
+  write();
+  return Buffer.from(writer.finish().buffer).toString('latin1');
 }
 
-const created = (field: string, since: number | undefined) => (since === undefined ? '' : field + timestamp(since));
-
-/** Returns a function that encodes LabelPairs, so that the name is encoded only once. */
-function labelOf(name: string): (value: string) => string {
-  const lead = LABEL.name + sized(name) + LABEL.value;
-  return value => sized(lead + sized(utf8(value)));
+function writeLabel(name: string, value: string): void {
+  writer.tag(1, BYTES).fork().tag(1, BYTES).string(name).tag(2, BYTES).string(value).join();
 }
 
-const traceLabel = labelOf('trace_id');
+/** Writes -0 as 0, because the text formats have no -0. */
+const writeDouble = (field: number, value: number) => writer.tag(field, DOUBLE).double(value + 0);
 
-const exemplarBytes = ({ traceId, value, time }: Exemplar) =>
-  sized(EXEMPLAR.label + traceLabel(traceId) + EXEMPLAR.value + double(value) + EXEMPLAR.timestamp + timestamp(time));
+/** Writes a Timestamp (ms since the Unix epoch). */
+function writeTime(field: number, ms: number): void {
+  const [seconds, nanos] = [Math.floor(ms / 1000), Math.floor(ms % 1000) * 1e6];
+  writer.tag(field, BYTES).fork().tag(1, VARINT).int64(seconds).tag(2, VARINT).int32(nanos).join();
+}
 
-function bucketBytes({ labels, value, exemplar }: Sample): string {
-  const named: Readonly<Record<string, string | undefined>> = labels;
-  const bound = named.le === '+Inf' ? Number.POSITIVE_INFINITY : Number(named.le);
-  const trace = exemplar ? BUCKET.exemplar + exemplarBytes(exemplar) : '';
-  return HISTOGRAM.bucket + sized(BUCKET.count + varint(value) + BUCKET.bound + double(bound) + trace);
+function writeExemplar({ traceId, value, time }: Exemplar): void {
+  writer.tag(3, BYTES).fork();
+  writeLabel('trace_id', traceId);
+  writeDouble(2, value);
+  writeTime(3, time);
+  writer.join();
+}
+
+function writeBucket({ labels, value, exemplar }: Sample): void {
+  const { le }: Labels = labels;
+  writer.tag(3, BYTES).fork().tag(1, VARINT).uint64(value);
+  writeDouble(2, le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le));
+  if (exemplar) writeExemplar(exemplar);
+  writer.join();
 }
 
 /** Maximum number of empty buckets in a gap that is filled. A wider gap takes less space if a new span starts after it. */
 const SMALL_GAP = 2;
 
-/** Encodes the spans of native buckets, and the difference between each bucket's count and that of the previous bucket. */
-function spansOf({ first, counts }: NativeHistogram): { spans: string; deltas: string } {
+/** Returns the spans of native buckets, and the difference between each bucket's count and the count before it. */
+function spansOf({ first, counts }: NativeHistogram) {
   const spans: { offset: number; length: number }[] = [];
-  let [deltas, before, empty] = ['', 0, first];
+  const deltas: number[] = [];
+  let [before, empty] = [0, first];
   for (const count of counts) {
     const open = spans.at(-1);
     if (count === 0) {
@@ -106,38 +72,50 @@ function spansOf({ first, counts }: NativeHistogram): { spans: string; deltas: s
       continue;
     }
     if (open && empty <= SMALL_GAP) {
-      for (; empty > 0; empty -= 1, before = 0, open.length += 1) deltas += zigzag(-before);
+      for (; empty > 0; empty -= 1, before = 0, open.length += 1) deltas.push(-before);
       open.length += 1;
     } else spans.push({ offset: empty, length: 1 });
-    deltas += zigzag(count - before);
+    deltas.push(count - before);
     [before, empty] = [count, 0];
   }
-  const bytes = spans.map(
-    ({ offset, length }) => HISTOGRAM.spans + sized(SPAN.offset + zigzag(offset) + SPAN.length + varint(length)),
-  );
-  return { spans: bytes.join(''), deltas };
+  return { spans, deltas };
 }
 
-function nativeBytes(native: NativeHistogram): string {
+function writeNative(native: NativeHistogram): void {
   const { spans, deltas } = spansOf(native);
-  const head = HISTOGRAM.schema + zigzag(native.schema) + HISTOGRAM.zeroThreshold + double(ZERO_THRESHOLD);
-  const zero = HISTOGRAM.zeroCount + varint(native.zero);
-  return head + zero + spans + (deltas === '' ? '' : HISTOGRAM.deltas + sized(deltas));
+  writer.tag(5, VARINT).sint32(native.schema);
+  writeDouble(6, ZERO_THRESHOLD);
+  writer.tag(7, VARINT).uint64(native.zero);
+  for (const { offset, length } of spans) {
+    writer.tag(12, BYTES).fork().tag(1, VARINT).sint32(offset).tag(2, VARINT).uint32(length).join();
+  }
+  writer.tag(13, BYTES).fork();
+  for (const delta of deltas) writer.sint64(delta);
+  writer.join();
 }
 
-/** Encodes a series; undefined if it has native buckets and `isNative` is false, or the reverse. */
-function histogramBytes(last: Sample, buckets: readonly Sample[], sum: number, isNative: boolean): string | undefined {
-  const { value: count, since, whole } = last;
+/** Native buckets of a histogram; undefined if it has none for all its observations. */
+function nativeOf({ value: count, whole }: Sample): NativeHistogram | undefined {
   const native = whole?.state.native;
-  const added = native && isComplete(native, count) ? nativeBytes(native) : '';
-  if (isNative !== (added !== '')) return undefined;
-  const values = HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets.map(bucketBytes).join('');
-  return METRIC.histogram + sized(values + added + created(HISTOGRAM.created, since));
+  return native && isComplete(native, count) ? native : undefined;
 }
 
-function valueBytes(type: FamilyType, { value, since }: Sample): string {
-  if (type === 'counter') return METRIC.counter + sized(VALUE + double(value) + created(COUNTER_CREATED, since));
-  return METRIC.gauge + sized(VALUE + double(value));
+/** Writes a histogram. Its last sample is the `_count`. */
+function writeHistogram(last: Sample, buckets: readonly Sample[], sum: number): void {
+  writer.tag(7, BYTES).fork().tag(1, VARINT).uint64(last.value);
+  writeDouble(2, sum);
+  for (const bucket of buckets) writeBucket(bucket);
+  const native = nativeOf(last);
+  if (native) writeNative(native);
+  if (last.since !== undefined) writeTime(15, last.since);
+  writer.join();
+}
+
+function writeValue(type: FamilyType, { value, since }: Sample): void {
+  writer.tag(type === 'counter' ? 3 : 2, BYTES).fork();
+  writeDouble(1, value);
+  if (type === 'counter' && since !== undefined) writeTime(3, since);
+  writer.join();
 }
 
 const NATIVE = ' native';
@@ -148,43 +126,53 @@ function parts(family: Family): readonly Part[] {
   return family.type === 'histogram' ? [{ key: family.name + NATIVE, family }, all] : [all];
 }
 
+/** Returns a text that identifies a series of the family. Lone surrogates equal U+FFFD, as which they are encoded. */
+const seriesOf = (family: Family, labels: Labels) =>
+  family.labels
+    .map(name => labels[name]?.toWellFormed())
+    .map(text => (text === undefined ? '' : `${text.length}:${text}`))
+    .join();
+
 /** Encodes `metric` fields. A histogram is encoded when its last sample is reached, the `_count`. */
 function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
   const isNative = key.endsWith(NATIVE);
-  const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);
-  const labels = family.labels.map(name => ({ name, bytesOf: labelOf(name) }));
   const seen = new Set<string>();
   let buckets: Sample[] = [];
   let sum = 0;
-  return samples => {
-    let metrics = '';
+  const write = (samples: readonly Sample[]) => {
     for (const sample of samples) {
       if (sample.suffix === '_bucket') buckets.push(sample);
       else if (sample.suffix === '_sum') sum = sample.value;
       else {
-        const named: Readonly<Record<string, string | undefined>> = sample.labels;
-        let pairs = lead;
-        for (const { name, bytesOf } of labels) {
-          const text = named[name];
-          if (text !== undefined) pairs += LABEL.pair + bytesOf(text);
-        }
+        const labels: Labels = sample.labels;
         const isHistogram = sample.suffix === '_count';
-        const value = isHistogram ? histogramBytes(sample, buckets, sum, isNative) : valueBytes(family.type, sample);
-        if (value !== undefined && !seen.has(pairs)) {
-          seen.add(pairs);
-          metrics += FAMILY.metric + sized(pairs + value);
+        const series = seriesOf(family, labels);
+        if (!seen.has(series) && (!isHistogram || isNative === (nativeOf(sample) !== undefined))) {
+          seen.add(series);
+          writer.tag(4, BYTES).fork();
+          if (account !== undefined) writeLabel('account', account);
+          for (const name of family.labels) {
+            const text = labels[name];
+            if (text !== undefined) writeLabel(name, text);
+          }
+          if (isHistogram) writeHistogram(sample, buckets, sum);
+          else writeValue(family.type, sample);
+          writer.join();
         }
         buckets = [];
       }
     }
-    return metrics;
   };
+  return samples => encode(() => write(samples));
 }
 
 function header(family: Family): string {
+  const { name, help, type } = family;
   const unit = unitOf(family);
-  const lead = FAMILY.name + sized(family.name) + FAMILY.help + sized(utf8(family.help));
-  return lead + FAMILY.type + varint(TYPE[family.type]) + (unit === undefined ? '' : UNIT + sized(unit));
+  return encode(() => {
+    writer.tag(1, BYTES).string(name).tag(2, BYTES).string(help).tag(3, VARINT).int32(TYPE[type]);
+    if (unit !== undefined) writer.tag(5, BYTES).string(unit);
+  });
 }
 
 export const PROTOBUF: Encoding = {
@@ -193,7 +181,7 @@ export const PROTOBUF: Encoding = {
   header,
   framed(header, samples) {
     const length = samples.reduce((sum, { content }) => sum + lengthOf(content), 0);
-    return length === 0 ? '' : varint(header.length + length) + header;
+    return length === 0 ? '' : encode(() => writer.uint32(header.length + length)) + header;
   },
   samples: createMetrics,
   hasExemplars: () => false,
