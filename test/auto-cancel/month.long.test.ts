@@ -7,6 +7,7 @@ import { createRandom } from '../../src/emulator/random.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import { type Callback, createMonth, type Incident } from '../support/callback-month.ts';
 import { createCallbackService } from '../support/callback-service.ts';
+import { runs } from '../support/runs.ts';
 import { createGuillotine, type SimulatedAgent, startSimulatedAgent } from '../support/simulated-agent.ts';
 
 const SECOND = 1000;
@@ -250,11 +251,13 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
   };
 }
 
-it.each([
+const MONTHS = [
   [1, 10],
   [2, 30],
   [3, 30],
-])(
+] as const;
+
+it.each(MONTHS.slice(0, runs(MONTHS.length)))(
   'auto-cancel cancels every long-stuck callback and no healthy one in a month (seed %i, maxGap %im)',
   async (seed, minutes) => {
     const { result, missed, wrongly, opened, intents } = await simulate(seed, {

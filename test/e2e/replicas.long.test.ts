@@ -1,16 +1,20 @@
 import { describe, it } from 'vitest';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { allOr } from '../support/runs.ts';
 import { startCourse } from './replica-course.ts';
 
 /** Duration of pauses and database outages, longer than any lease (ms). */
 const LONG = 12_000;
 
-describe.skipIf(!postgresIsThere())('three replicas and two hundred accounts', () => {
+/** Accounts take most of the test's time. */
+const ACCOUNTS = allOr(200, 60);
+
+describe.skipIf(!postgresIsThere())(`three replicas and ${ACCOUNTS} accounts`, () => {
   const postgres = postgresForTests();
 
   it('replicas count, notify and cancel everything exactly once during failures of replicas, network and database', async () => {
     const course = await startCourse(postgres(), {
-      accounts: 200,
+      accounts: ACCOUNTS,
       replicas: 3,
       lease: 8,
       every: 8,
