@@ -1,11 +1,18 @@
-import { globSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { formatError, loadConfig, parseConfig } from '../../src/config/load.ts';
 import { Config } from '../../src/config/schema.ts';
 import { afterThisTest } from '../support/client.ts';
 import { faultText } from './fault-text.ts';
+
+/** Returns the paths of all keys in nested objects, without lists. */
+const keysIn = (value: unknown, path = ''): string[] =>
+  typeof value !== 'object' || value === null || Array.isArray(value)
+    ? []
+    : Object.entries(value).flatMap(([key, each]) => [path + key, ...keysIn(each, `${path}${key}.`)]);
 
 const ENV = { TOKEN: 'token-canary\n', DELIVERY_TOKEN: 'token-canary', TWO_LINES: 'token-canary\nx' };
 
@@ -227,6 +234,15 @@ accounts:
       expect(leastOf(`{ dlq: { rescanEvery: 10m, filters: [${filters}] } }`) - few).toBe(144 * 50);
       expect(leastOf('{ dlq: { rescanEvery: 1m } }') - few).toBeGreaterThanOrEqual(1440 - 144);
     });
+  });
+
+  it('config.example.yaml contains every key', () => {
+    const example = parse(readFileSync('config.example.yaml', 'utf8'));
+    const defaults = Config.parse({ accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1', token: 'x' }] });
+    const overrides = { collect: null, upstream: null, objectives: null, token: null };
+    const all = { ...defaults, accounts: { ...defaults.accounts[0], ...overrides } };
+    const written = keysIn({ ...example, accounts: example.accounts[0] });
+    expect(keysIn(all).filter(key => !written.includes(key))).toEqual([]);
   });
 
   it('config.example.yaml is valid and shows every section with its defaults', () => {
