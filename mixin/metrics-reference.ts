@@ -21,6 +21,13 @@ const COLLECTORS: Readonly<Record<string, string>> = {
 const OWN =
   '`delivery_up` is 0 before the first attempts, and ignores rounds that have nothing to read yet. Data of DLQ walks is stale after at most two intervals.';
 
+function introductionOf(collector: string): string {
+  const text = COLLECTORS[collector];
+  if (text === undefined)
+    throw new Error(`COLLECTORS in mixin/metrics-reference.ts has no introduction for ${collector}`);
+  return text;
+}
+
 function metricsTable(families: readonly Family[]): string {
   const rows = families.map(({ name, type, labels, help }) => {
     const all = labels.map(label => `\`${label}\``).join(', ');
@@ -44,7 +51,7 @@ export function metricsReference(): string {
     'All families in this section have the label `account`.',
     ...collectors.flatMap(({ name, configKey, families }) => [
       `### Collector \`${configKey}\``,
-      COLLECTORS[name] ?? '',
+      introductionOf(name),
       ofCollector(families),
     ]),
     '### Plan limits',

@@ -247,7 +247,7 @@ const plan: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Plan limits used',
     description:
-      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours. Empty: unlimited, or neither configured nor in the record of a token reset.',
+      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours. Parallelism: deliveries with a flow-control key alone. Empty: unlimited, or neither configured nor in the record of a token reset.',
     unit: 'share',
     labels: { account: 'Account' },
     columns: [

@@ -55,6 +55,7 @@ const ROW = 'record';
 /** Reads the plan from the record of the last token reset, without a request. Configured limits are the fallback. */
 export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds } = {
   name: 'account',
+  title: 'Limits of the plan',
   families,
   rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
   // Plan limits stay valid until the next token reset, so they are never withdrawn.

@@ -31,6 +31,8 @@ export type Rounds = Readonly<Record<string, Cadence>>;
 export interface CollectorKind<Facts = unknown, F extends Families = Families> {
   /** Value of the label `collector`, prefix of the store keys, and name in logs. */
   readonly name: string;
+  /** Name in texts for users: the data in the plural, `Dead letters`. */
+  readonly title: string;
   readonly families: F;
   /** Rounds that may keep failing without gauges being withdrawn. */
   readonly auxiliary?: readonly string[];

@@ -46,6 +46,19 @@ function enabledKinds(collect: CollectOptions) {
   });
 }
 
+/** Disables all collectors except one. */
+export function onlyCollector(name: string, collect: CollectOptions): CollectOptions {
+  const others = enabledKinds(collect).filter(({ kind }) => kind.name !== name);
+  return {
+    ...collect,
+    ...Object.fromEntries(others.map(({ kind, options }) => [kind.configKey, { ...options, enabled: false }])),
+  };
+}
+
+/** Returns the name of a collector in texts for users. */
+export const collectorTitle = (collector: string): string =>
+  dataSources.find(({ name }) => name === collector)?.title ?? collector;
+
 type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes' | 'isAudited'>;
 
 export function createCollectors(collect: CollectOptions, services: Services): Collector[] {

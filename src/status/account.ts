@@ -1,4 +1,10 @@
-import { type CollectOptions, type EventsFacts, retentionOf, type ScheduleFacts } from '../collectors/index.ts';
+import {
+  type CollectOptions,
+  collectors,
+  type EventsFacts,
+  retentionOf,
+  type ScheduleFacts,
+} from '../collectors/index.ts';
 import type { ShownFacts } from '../collectors/open-for-account.ts';
 import { cachedAt, createRecentChanges } from '../history/recent.ts';
 import { pathAddress } from '../kit/text.ts';
@@ -19,7 +25,7 @@ import { eventsView } from './events.ts';
 import { flowControlView } from './flow-control.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { problemsOf } from './problems.ts';
-import { type DataStatus, dataStatusOf, roundsOf } from './truth.ts';
+import { dataStatusOf, roundsOf } from './truth.ts';
 import { iso, isoTime, orNull, wellFormed } from './values.ts';
 
 type Schedule = AccountView['schedules'][number];
@@ -110,11 +116,7 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
   const status = account.shownStatus();
   const facts = account.shown();
   const plan = facts.account?.now;
-  const truths = {
-    deadLetters: dataStatusOf(status, 'dlq'),
-    events: dataStatusOf(status, 'events'),
-    flowControl: dataStatusOf(status, 'flow_control'),
-  };
+  const dataOf = (collector: string) => dataStatusOf(status, collector);
   const limits = { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) };
   const view: AccountViewBase = {
     now: iso(now),
@@ -125,17 +127,19 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
     plan: wellFormed(plan?.record?.plan),
     labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
     rounds: roundsOf(status),
-    deadLetters: deadLettersView(truths.deadLetters, facts.dlq ?? NOTHING, limits, changes),
-    events: eventsView(truths.events, facts.events ?? NOTHING, objectives, changes, detail === 'whole'),
-    flowControl: flowControlView(truths.flowControl, facts.flow_control?.now, changes),
+    deadLetters: deadLettersView(dataOf('dlq'), facts.dlq ?? NOTHING, limits, changes),
+    events: eventsView(dataOf('events'), facts.events ?? NOTHING, objectives, changes, detail === 'whole'),
+    flowControl: flowControlView(dataOf('flow_control'), facts.flow_control?.now, changes),
     schedules: schedules(facts.events ?? NOTHING),
     calls: callsView(account, budget.requestsPerDay),
   };
   const { meter } = account;
   const checked = checkAccount({ view, now, objectives, meter, autoCancel: autoCancel?.(), recent, firstSeen });
   const problems = problemsOf(checked, account.name, { now, firstSeen });
-  const data = Object.values<DataStatus>(truths).flatMap(({ enabled, data }) => (enabled ? [data] : []));
-  return { view, truths, checked, problems, data, state: stateOf(problems, data) };
+  const read = collectors.map(({ name }) => dataOf(name)).filter(({ enabled }) => enabled);
+  const data = read.map(({ data }) => data);
+  const times = read.flatMap(({ at }) => at ?? []);
+  return { view, checked, problems, data, times, state: stateOf(problems, data) };
 }
 
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {

@@ -56,11 +56,10 @@ const isCurrent = (stamps: readonly unknown[], sources: readonly Source[]) =>
   stamps.length === sources.length && sources.every((source, index) => isOf(stamps[index], source.revision()));
 
 export function makeRow(viewed: Viewed, now: number): OverviewRow {
-  const { view, truths, checked, problems, data, state } = checkedView(viewed, now, 'brief');
+  const { view, checked, problems, data, times, state } = checkedView(viewed, now, 'brief');
   const { account, up, labels, deadLetters, events, flowControl } = view;
   const { lastHour } = events;
   const worstData = DATA_STATES[Math.max(0, ...data.map(each => DATA_STATES.indexOf(each)))] ?? 'fresh';
-  const times = Object.values(truths).flatMap(({ at }) => at ?? []);
   return {
     up,
     problems,

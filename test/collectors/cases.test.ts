@@ -1,6 +1,7 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
+  accountRounds,
   type Collector,
   collectOptions,
   collectors,
@@ -99,26 +100,24 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
       expect(name).toMatch(
         new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|series_dropped)`),
       );
-      expect(help.includes('in the background') || help.includes('as configured'), help).toBe(true);
+      expect(help, 'HELP must contain “in the background” or “as configured”').toMatch(
+        /in the background|as configured/,
+      );
     }
   });
 });
 
 it('the table of collectors lists every collector', () => {
-  const notCollectors = [
-    'index.ts',
-    'open-for-account.ts',
-    'collector.ts',
-    'cap.ts',
-    'key-list.ts',
-    'account-plan.ts',
-    'routes.ts',
-  ];
-  const files = readdirSync('src/collectors').filter(file => !notCollectors.includes(file));
-  expect(files.map(file => file.replace('.ts', '')).sort(), 'files of src/collectors, and its table').toEqual(
+  const folders = readdirSync('src/collectors', { withFileTypes: true }).filter(each => each.isDirectory());
+  expect(folders.map(({ name }) => name).sort(), 'folders in src/collectors, and `collectors` in its index.ts').toEqual(
     collectors.map(({ name }) => fileName(name)).sort(),
   );
   expect(Object.keys(collectOptions.shape), 'sections of collectOptions in src/collectors/index.ts').toEqual(
     expect.arrayContaining(collectors.map(({ configKey }) => configKey)),
   );
+});
+
+it('no two collectors have a round of the same name, because alert rules select rounds by name', () => {
+  const rounds = [...accountRounds(collectOptions.parse({}))].flatMap(([, rounds]) => Object.keys(rounds));
+  expect(rounds).toEqual([...new Set(rounds)]);
 });

@@ -107,7 +107,8 @@ const layouts = ({ panels }: Dashboard) => [
 
 describe('number of panels', () => {
   it('all dashboards together have at most 60 panels', () => {
-    expect(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard)).length).toBeLessThanOrEqual(60);
+    const advice = 'replace a panel, or add a column or a query to an existing one';
+    expect(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard)).length, advice).toBeLessThanOrEqual(60);
   });
 });
 

@@ -2,6 +2,7 @@ import { type Account, openAccount } from '../../agent/account.ts';
 import { openBase, type PartsDeps } from '../../agent/parts.ts';
 import { Supervisor } from '../../agent/supervisor.ts';
 import { events } from '../../collectors/events/events.ts';
+import { onlyCollector } from '../../collectors/index.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import type { Config } from '../../config/schema.ts';
 import { withClosing } from '../../kit/closing.ts';
@@ -110,13 +111,10 @@ type Selected = ReturnType<typeof selectAlerts>;
 
 /** Returns a configuration that reads only one account's event log. */
 function configOf(config: Config, settings: AccountSettings, alerts: Selected['alerts']): Config {
-  const { dlq, flowControl, events } = settings.collect;
-  const collect = {
+  const collect = onlyCollector('events', {
     ...settings.collect,
-    dlq: { ...dlq, enabled: false },
-    flowControl: { ...flowControl, enabled: false },
-    events: { ...events, lateSweep: events.overlap },
-  };
+    events: { ...settings.collect.events, lateSweep: settings.collect.events.overlap },
+  });
   const upstream = { ...settings.upstream, proxy: null, caFile: null };
   const token = { literal: new Secret('replay') };
   return {

@@ -63,7 +63,7 @@ const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => 
 const REMEDIES: Readonly<Record<Reason, string>> = {
   unauthorized: 'replace the token: docs/tokens.md',
   forbidden: 'give the token permission to read this, or disable the collector',
-  not_found: 'check baseUrl and paths',
+  not_found: 'check baseUrl and paths, or disable the collector',
   rate_limited: 'lower budget.requestsPerSecond, or try again later',
   server: 'check the status page of the service',
   network: 'check the network path: route, firewall, proxy',

@@ -1,3 +1,4 @@
+import { collectorTitle } from '../../collectors/index.ts';
 import { grouped, plural, printable, someOf } from '../../kit/text.ts';
 import { type CheckKind, kindWords } from '../../model/check-kind.ts';
 import { ACCOUNT_CHECKS } from '../../rules/checks/run.ts';
@@ -23,11 +24,6 @@ function wrap(text: string, indent: string): string {
   return [...lines, line].join('\n');
 }
 
-const NAMES: Readonly<Record<string, string>> = {
-  dlq: 'Dead letters',
-  events: 'Events',
-  flow_control: 'Flow-control keys',
-};
 const DATA: Readonly<Record<Unknown['data'], string>> = {
   fresh: 'are current',
   partial: 'are incomplete',
@@ -45,7 +41,7 @@ function timeText(iso: string, now: string): string {
 function unknownText({ collector, data, dataAt, failure }: Unknown, now: string): string {
   const last = dataAt === null ? '' : `, last complete read ${timeText(dataAt, now)}`;
   const why = failure === null ? '' : `: ${failure}`;
-  return `${collector === null ? 'Its data' : (NAMES[collector] ?? collector)} ${DATA[data]}${last}${why}`;
+  return `${collector === null ? 'Its data' : collectorTitle(collector)} ${DATA[data]}${last}${why}`;
 }
 
 function headline({ verdict, accounts, agent }: Report): string {

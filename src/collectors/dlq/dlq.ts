@@ -121,6 +121,7 @@ interface RoundWalk {
 /** Collects the dead-letter queue. Its size is not reported, so all pages are read. Each page is discarded once folded. */
 export const dlq = defineKind({
   name: 'dlq',
+  title: 'Dead letters',
   configKey: 'dlq',
   options,
   families,

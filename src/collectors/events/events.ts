@@ -131,6 +131,7 @@ export const shownWaits = (
 
 export const events = defineKind({
   name: 'events',
+  title: 'Events',
   configKey: 'events',
   options,
   families: {

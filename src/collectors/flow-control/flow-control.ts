@@ -75,6 +75,7 @@ const perKey = (name: string, help: string) =>
 
 export const flowControl = defineKind({
   name: 'flow_control',
+  title: 'Flow-control keys',
   configKey: 'flowControl',
   options,
   families: {

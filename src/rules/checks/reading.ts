@@ -1,4 +1,4 @@
-import { isDeciding } from '../../collectors/index.ts';
+import { collectorTitle, isDeciding } from '../../collectors/index.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import type { Family } from '../../metrics/family.ts';
@@ -23,12 +23,6 @@ import {
 import { clockTime, count, durationText, plural, share } from './words.ts';
 
 const QUARTER = 15 * MINUTE;
-
-const DATA: Readonly<Record<string, string>> = {
-  dlq: 'Dead letters',
-  events: 'Events',
-  flow_control: 'Flow-control keys',
-};
 
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
@@ -130,7 +124,7 @@ function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', sta
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
     const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
-    const text = `${DATA[collector] ?? collector} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
+    const text = `${collectorTitle(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
     return { subject: collector, since, severity: age < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
   });
   return [...found, ...unread(view)];

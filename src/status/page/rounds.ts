@@ -6,7 +6,8 @@ import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { type Column, name, outcomeColumns, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
-const ROUNDS: Readonly<Record<string, string>> = {
+/** Titles by collector and round. */
+export const ROUND_TITLES: Readonly<Record<string, string>> = {
   'dlq new': 'Dead letters: new entries',
   'dlq full': 'Dead letters: the whole queue',
   'events tail': 'Events: newest',
@@ -40,7 +41,7 @@ export function rounds(view: AnyAccountView, { root }: PageContext): Html {
     {
       head: 'data',
       cell: ({ collector, round }) =>
-        html`${ROUNDS[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${collector} ${round}</small>`,
+        html`${ROUND_TITLES[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${collector} ${round}</small>`,
     },
     { head: 'state', cell: ({ state }) => html`<span class="${STATES[state][0]}">${STATES[state][1]}</span>` },
     {

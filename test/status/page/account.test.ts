@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { accountRounds, collectOptions } from '../../../src/collectors/index.ts';
 import { AccountView, ReducedAccountView } from '../../../src/status/api/account.ts';
 import { accountPage } from '../../../src/status/page/account.ts';
+import { ROUND_TITLES } from '../../../src/status/page/rounds.ts';
 import { distinct, foreignValues, pageValues, unshownFacts } from '../../support/page-values.ts';
 import { context, part, read, strange } from './context.ts';
 import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fixtures/account.ts';
@@ -24,6 +26,15 @@ describe('account page', () => {
   it('the account page shows all numbers and times that the API returns', () => {
     const view = distinct(account);
     expect(unshownFacts(page(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
+  });
+
+  it('the account page has a title for every round', () => {
+    const all = accountRounds(collectOptions.parse({ flowControl: { watch: ['key'] } }));
+    const names = [...all].flatMap(([collector, rounds]) => Object.keys(rounds).map(round => `${collector} ${round}`));
+    expect(
+      names.filter(name => !(name in ROUND_TITLES)),
+      'ROUND_TITLES in src/status/page/rounds.ts',
+    ).toEqual([]);
   });
 
   it('the account page starts with the problems, followed by the sections that they refer to', () => {
