@@ -28,7 +28,7 @@ const run = (file: string, ...args: string[]) => {
 const refusal = (version: string) => ({
   status: 2,
   stdout: '',
-  stderr: `delivery-watch needs Node.js 24 or newer; this is ${version}\n`,
+  stderr: `delivery-watch needs Node.js 24.15 or newer; this is ${version}\n`,
 });
 
 describe.each(['src/launch.js', mainFile()])('%s', main => {
@@ -38,9 +38,17 @@ describe.each(['src/launch.js', mainFile()])('%s', main => {
     if (old) expect(run(old.file, main, 'serve', '--config', 'x.yaml')).toEqual(refusal(old.version));
   });
 
-  it('the program prints one sentence and exits with 2 if process.versions contains an older version', () => {
-    const older = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.2' } })";
-    const preload = `data:text/javascript,${encodeURIComponent(older)}`;
-    expect(run(process.execPath, '--import', preload, main, 'serve')).toEqual(refusal('20.1.2'));
+  const runAs = (version: string, ...args: string[]) => {
+    const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
+    return run(process.execPath, '--import', `data:text/javascript,${encodeURIComponent(other)}`, main, ...args);
+  };
+
+  it.each(['20.1.2', '24.14.9'])(
+    'the program prints one sentence and exits with 2 if process.versions contains Node.js %s',
+    version => expect(runAs(version, 'serve')).toEqual(refusal(version)),
+  );
+
+  it.each(['24.15.0', '25.0.0'])('the program runs if process.versions contains Node.js %s', version => {
+    expect(runAs(version, '--version')).toMatchObject({ status: 0, stderr: '' });
   });
 });
