@@ -5,6 +5,7 @@ import type { Authenticate, Authenticated } from './authentication.ts';
 import type { Bounds, LogBound } from './bounds.ts';
 import type { Admission } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
+import { isPeerRequest } from './peer.ts';
 import { type ResponseLimiter, whenOver } from './response-limiter.ts';
 import { hasBody } from './routes/methods.ts';
 
@@ -102,7 +103,10 @@ export function createGate(
     }
     for (const [name, value] of config?.headers ?? []) response.setHeader(name, value);
     const isKnown = isPeer(request);
-    if (!isKnown && !isAllowed(request)) refuse(response, 421, 'not a host of this server');
+    // Without this check, an agent without passwords would answer a command that found the address in another agent's store.
+    if (!isKnown && isPeerRequest(request))
+      refuse(response, 401, 'the request is not signed with the key of this store');
+    else if (!isKnown && !isAllowed(request)) refuse(response, 421, 'not a host of this server');
     else if (!config) refuse(response, 503, 'the web configuration cannot be used: see the log');
     else if (isKnown) routes(request, response);
     else {

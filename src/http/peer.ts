@@ -44,6 +44,10 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
   };
 }
 
+/** Whether the sender of a request believes that this agent uses its store. */
+export const isPeerRequest = ({ headers: { authorization = '' } }: Pick<IncomingMessage, 'headers'>): boolean =>
+  authorization.startsWith(`${SCHEME} `);
+
 export interface Peer {
   readonly url: string;
   readonly key: PeerKey;

@@ -43,6 +43,13 @@ describe('signed requests', () => {
     },
   );
 
+  it('a request signed by a user of another store is rejected even by an agent without passwords', async () => {
+    for (const peerKey of [createPeerKey('another'), undefined]) {
+      const { status } = await serve({}, { ...(peerKey && { peerKey }), explain: async () => [{ account: 'a' }] });
+      expect([await status(EXPLAIN), await status(EXPLAIN, signed())]).toEqual([200, 401]);
+    }
+  });
+
   it('a signed request is rejected by an agent without a peer key', async () => {
     const { status } = await serve(USERS);
     expect(await status(EXPLAIN, signed())).toBe(401);
