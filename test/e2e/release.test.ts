@@ -14,6 +14,7 @@ function copyPackage() {
   for (const file of ['package.json', 'CHANGELOG.md', '.ci/release-files']) cpSync(file, join(folder, file));
   cpSync(dirname(mainFile()), join(folder, 'dist'), { recursive: true });
   writeFileSync(join(folder, 'image.json'), '{"bomFormat":"CycloneDX"}');
+  writeFileSync(join(folder, 'README.md'), 'Install it with npm.');
   return {
     folder,
     replace(file: string, from: RegExp, to: string) {
@@ -52,15 +53,25 @@ it('.ci/release-files writes the package, the SBOMs of package and image, checks
   const notes = readFileSync(join(folder, 'notes.md'), 'utf8');
   expect(notes).toContain('### Collection');
   expect(notes).not.toContain('Later.');
+  const documents = `https://github.com/example/delivery-watch/blob/v${version}/docs/`;
+  expect(notes).toContain(`[docs/freshness.md](${documents}freshness.md)`);
+  expect(notes).not.toContain('](docs/');
 });
 
 it('.ci/release-files rejects a tag unless package.json has the same version and CHANGELOG.md has a dated section for it', () => {
   const { replace, create } = copyPackage();
   expect(create('v9.9.9')).toMatchObject({ status: 1, stderr: `package.json has version ${version}, the tag 9.9.9\n` });
-  replace('CHANGELOG.md', /^(## \d\S+).*$/m, '$1 (unreleased)');
-  expect(create(`v${version}`)).toMatchObject({ status: 1, stderr: `CHANGELOG.md: set the date of ${version}\n` });
-  replace('CHANGELOG.md', /^## \d.*$/m, '## 9.9.9');
-  expect(create(`v${version}`)).toMatchObject({ status: 1, stderr: `CHANGELOG.md has no section ## ${version}\n` });
+  const stderr = `CHANGELOG.md needs a heading with the date of ${version}: ## ${version} (2026-01-31)\n`;
+  for (const heading of [`${version} (unreleased)`, version, '9.9.9 (2030-01-01)']) {
+    replace('CHANGELOG.md', /^## \d.*$/m, `## ${heading}`);
+    expect(create(`v${version}`), heading).toMatchObject({ status: 1, stderr });
+  }
+});
+
+it('.ci/release-files rejects a version whose README.md says that nothing is published', () => {
+  const { folder, create } = copyPackage();
+  writeFileSync(join(folder, 'README.md'), 'No package or image is published yet.');
+  expect(create(`v${version}`)).toMatchObject({ status: 1, stderr: 'README.md says that nothing is published\n' });
 });
 
 it('.ci/release-files without arguments prints its usage', () => {
