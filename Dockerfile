@@ -10,7 +10,7 @@ COPY package.json package-lock.json ./
 RUN npm ci
 # .dockerignore names what the package is made of.
 COPY . .
-RUN npm run build && mkdir -p -m 700 data && cp "$(node -p process.execPath)" .
+RUN npm run build && mkdir writable && mkdir -m 700 writable/data && cp "$(node -p process.execPath)" .
 # Adds Node.js and the base's Debian packages to the package's SBOM.
 COPY --from=base /var/lib/dpkg /etc/os-release base/
 RUN node scripts/image-sbom.ts base dist/sbom.cdx.json
@@ -34,7 +34,7 @@ WORKDIR /app
 COPY --from=build /build/node /usr/local/bin/node
 COPY --from=build /build/dist ./
 # The store's default folder, ./data: mount a volume there to keep it. Nothing else is written.
-COPY --from=build --chown=1000:1000 /build/data data
+COPY --from=build --chown=1000:1000 /build/writable ./
 # A number, so that Kubernetes can tell that it is not root.
 USER 1000:1000
 VOLUME /app/data

@@ -177,6 +177,8 @@ describe.skipIf(!hasAll || !isRoot)('container image', () => {
       'org.opencontainers.image.revision': revision,
     });
     expect(image).toMatchObject({ User: '1000:1000', WorkingDir: '/app', Volumes: { '/app/data': {} } });
+    const modeOf = (path: string) => (lstatSync(inside(path)).mode & 0o777).toString(8);
+    expect([modeOf('app'), modeOf('app/data')]).toEqual(['755', '700']);
   });
 
   it('the image runs as another user on a read-only root filesystem, responds, reports its health and exits with 0 on SIGTERM', async () => {
