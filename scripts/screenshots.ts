@@ -42,7 +42,6 @@ const FLEET: World = {
   pictures: [
     { path: '', name: 'page-overview', width: 1280, height: 1000 },
     { path: '', name: 'page-overview-dark', width: 1280, height: 1000, colorScheme: 'dark' },
-    { path: '', name: 'page-overview-phone', width: 390, height: 844 },
     { path: 'accounts/orders', name: 'page-account', width: 1280, height: 1100, from: '.places' },
     {
       path: 'accounts/orders',

@@ -109,7 +109,9 @@ function pendingText(all: readonly PendingAction[], config: string): string {
 }
 
 const sub = (name: string, description: string) =>
-  new Command(name).description(description).requiredOption('--config <file>', 'configuration file of the agent');
+  new Command(name)
+    .description(description)
+    .requiredOption('--config <file>', 'configuration file of the agent; required');
 
 const stopping = (name: string, description: string) =>
   sub(name, description)

@@ -82,7 +82,7 @@ export function backfillCommand(): Command {
     .description(
       'write the remaining event log from before the first start of the agent as OpenMetrics with timestamps, a point a minute, for promtool tsdb create-blocks-from openmetrics; exit 1 if an account is refused',
     )
-    .requiredOption('--config <file>', 'configuration file of the agent')
+    .requiredOption('--config <file>', 'configuration file of the agent; required')
     .addOption(
       new Option('--from <time>', 'start of the range: ISO 8601, or a duration before now such as 3d')
         .argParser(timeOption)

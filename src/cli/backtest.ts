@@ -42,7 +42,7 @@ export function backtestCommand(): Command {
     .description(
       'evaluate built-in alerts and alert rules on the remaining event log, and print when each would have fired; its requests count towards the account’s budget; stores and sends nothing',
     )
-    .requiredOption('--config <file>', 'configuration file of the agent')
+    .requiredOption('--config <file>', 'configuration file of the agent; required')
     .addOption(
       new Option('--since <time>', 'start: ISO 8601, or a duration before now such as 3d (default: 7d)').argParser(
         timeOption,

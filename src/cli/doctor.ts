@@ -22,7 +22,7 @@ export function doctorCommand(): Command {
     .description(
       'check configuration, permissions, store, ports, the network path to the service, tokens and each endpoint; changes nothing, even while an agent runs; exit 1 if a check fails, 2 if the configuration is invalid',
     )
-    .requiredOption('--config <file>', 'configuration file')
+    .requiredOption('--config <file>', 'configuration file; required')
     .option('--json', 'print JSON')
     .action(async ({ config: file, json }: { config: string; json?: boolean }) => {
       const { lines, isConfigValid } = await examine(file, { ...realDeps, signal: stopSignal() });

@@ -7,6 +7,6 @@ export function healthcheckCommand(): Command {
     .description(
       'exit 0 if the agent of a configuration file responds on this machine, otherwise 1; for container engines',
     )
-    .requiredOption('--config <file>', 'configuration file of the running agent')
+    .requiredOption('--config <file>', 'configuration file of the running agent; required')
     .action(async ({ config }: { config: string }) => requestHealth(healthUrl(config)));
 }

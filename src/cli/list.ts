@@ -108,7 +108,7 @@ function createList<Row>(
 ): Command {
   const command = new Command(name)
     .description(description)
-    .requiredOption('--config <file>', 'configuration file')
+    .requiredOption('--config <file>', 'configuration file; required')
     .option('--account <name>', 'only this account; may be repeated', repeated);
   for (const filter of FILTER_NAMES) {
     const { lists, help, parameter } = FILTERS[filter];

@@ -38,7 +38,7 @@ export function messageCommand(): Command {
   return command
     .description('print the timeline of a message: events, attempts, retries, dead letter and failure callback')
     .argument('<id>', 'message id')
-    .requiredOption('--config <file>', 'configuration file')
+    .requiredOption('--config <file>', 'configuration file; required')
     .option('--account <name>', 'only this account; may be repeated', repeated)
     .option('--json', 'print a JSON object per line')
     .action(async (id: string, options: SelectionOptions & { readonly json?: boolean }) => {

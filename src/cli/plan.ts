@@ -149,9 +149,9 @@ function toText(plan: AccountPlan): string {
 export function planCommand(): Command {
   return new Command('plan')
     .description(
-      'run every round twice and print requests, bytes and series per account while there is no new data; exit 1 if an account fails',
+      'read everything twice, as the agent would, and estimate calls, bytes and series per account while nothing new arrives; exit 1 if an account fails',
     )
-    .requiredOption('--config <file>', 'configuration file')
+    .requiredOption('--config <file>', 'configuration file; required')
     .action(async (options: { config: string }, command: Command) => {
       const plans = await planCosts(loadAccounts(command, options), realDeps, stopSignal());
       process.stdout.write(`${plans.map(toText).join('\n\n')}\n`);

@@ -56,7 +56,7 @@ const missing = (account: string): AccountReport => ({
   problems: [],
   problemsTotal: 0,
   unknown: [
-    { collector: null, data: 'not_read', dataAt: null, failure: 'the running agent does not have this account' },
+    { collector: null, data: 'not_read', dataAt: null, failure: 'the running agent has no account of this name' },
   ],
   unevaluated: null,
   dataAt: null,
@@ -80,7 +80,7 @@ export function reportCommand(): Command {
     .description(
       'report the health of every account: problems, evidence and what is unknown; reads a running agent that uses the same store, else the service once; exit 0: healthy, 1: problems, 3: unknown',
     )
-    .requiredOption('--config <file>', 'configuration file of the agent')
+    .requiredOption('--config <file>', 'configuration file of the agent; required')
     .option('--account <name>', 'only this account; may be repeated', repeated)
     .addOption(new Option('--format <format>', 'output').choices(Object.keys(FORMATS)).default('text'))
     .action(async (options: Options) => {

@@ -136,8 +136,8 @@ async function run({ config: file, account, out, yes, check }: Options): Promise
 export function rotateTokenCommand(): Command {
   return new Command('rotate-token')
     .description("reset an account's token; saves the response before using it")
-    .requiredOption('--config <file>', 'configuration file')
-    .requiredOption('--account <name>', 'account whose token is reset')
+    .requiredOption('--config <file>', 'configuration file; required')
+    .requiredOption('--account <name>', 'account whose token is reset; required')
     .option('--out <file>', 'new file for the response; default: next to the token file, or in the working directory')
     .option('--yes', 'do not ask for confirmation')
     .option(

@@ -16,7 +16,7 @@ export function serveCommand(): Command {
   const command = new Command('serve');
   return command
     .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
-    .requiredOption('--config <file>', 'configuration file')
+    .requiredOption('--config <file>', 'configuration file; required')
     .option(
       '--backfill <duration>',
       'how much of the event log to read at the very first start, to know the messages in flight; counters still start at 0',

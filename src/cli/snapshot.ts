@@ -133,7 +133,7 @@ interface Options {
 export function snapshotCommand(): Command {
   return new Command('snapshot')
     .description('read everything once and print it; exit 1 if an account fails')
-    .requiredOption('--config <file>', 'configuration file')
+    .requiredOption('--config <file>', 'configuration file; required')
     .addOption(new Option('--json', 'print JSON').conflicts('prometheus'))
     .addOption(new Option('--prometheus', 'print Prometheus text format').conflicts('json'))
     .action(async ({ json, prometheus, ...options }: Options, command: Command) => {

@@ -118,7 +118,7 @@ const backup = () =>
       'write a consistent copy of the SQLite store to a new file, while an agent runs or not; to restore, stop the agent, remove store.path with its -wal and -shm, and put the copy there',
     )
     .argument('<file>', 'file to write; it must not exist')
-    .requiredOption('--config <file>', 'configuration file with the store')
+    .requiredOption('--config <file>', 'configuration file with the store; required')
     .action((file: string, { config }: { config: string }, command: Command) => {
       const { kind, path } = loadStoreSettings(config).store;
       if (kind !== 'sqlite') command.error(NO_FILE[kind]);
@@ -130,8 +130,8 @@ const copy = () =>
     .description(
       'copy the rows of all accounts into an empty store, for example from SQLite to PostgreSQL, while no agent uses either; counters, alert states, budgets, journal and history continue there',
     )
-    .requiredOption('--from-config <file>', 'configuration file with the store, and the accounts, to copy')
-    .requiredOption('--to-config <file>', 'configuration file with the store to copy to')
+    .requiredOption('--from-config <file>', 'configuration file with the store, and the accounts, to copy; required')
+    .requiredOption('--to-config <file>', 'configuration file with the store to copy to; required')
     .action(async ({ fromConfig, toConfig }: { fromConfig: string; toConfig: string }) => {
       const from = loadStoreSettings(fromConfig, true);
       const { accounts, rows } = await copyStore(from, loadStoreSettings(toConfig));

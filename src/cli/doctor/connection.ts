@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { type Dispatcher, request } from 'undici';
 import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
@@ -91,6 +92,7 @@ function toFailure(where: string, error: unknown): Diagnosis {
 export async function checkDns(host: string, what = host): Promise<Diagnosis> {
   // Remove the brackets of an IPv6 address.
   const name = host.replace(/^\[|\]$/g, '');
+  if (isIP(name) !== 0) return ok(`not needed: ${what} is an address`);
   try {
     const found = await lookup(name, { all: true });
     return ok(`${what} is ${found.map(({ address }) => address).join(', ')}`);

@@ -191,7 +191,7 @@ it('doctor finishes despite unresponsive services, endless responses and long Re
   const account = (name: string, { url }: Service) => ({ name, baseUrl: url, token: { env: 'DELIVERY_TOKEN' } });
   const accounts = [account('silent', silent), account('endless', endless), account('busy', busy)];
   const collect = { events: { enabled: false }, flowControl: { enabled: false } };
-  const { of } = await diagnose(configFile(silent, { accounts, collect }), { timeout: atThisLoad(200) });
+  const { of } = await diagnose(configFile(silent, { accounts, collect }), { timeout: atThisLoad(500) });
   expect(of('clock').map(line => line.replace(/ within .*/, ''))).toEqual([
     'fail silent clock: no response',
     "ok endless clock: agrees with the service's",
