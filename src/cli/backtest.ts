@@ -3,8 +3,9 @@ import { systemClock } from '../kit/clock.ts';
 import { plural, printable } from '../kit/text.ts';
 import { durationText } from '../rules/checks/words.ts';
 import { type AccountResult, type AlertChange, backtest, type RuleResult } from './backtest/run.ts';
+import { ExitStatus } from './exit-status.ts';
 import { repeated, timeOption } from './option-values.ts';
-import { loadAccounts, realDeps, type SelectionOptions, showProgress } from './read-alone.ts';
+import { loadAccounts, realDeps, report, type SelectionOptions, showProgress } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 const WEEK = 7 * 86_400_000;
@@ -58,10 +59,15 @@ export function backtestCommand(): Command {
           showProgress('');
           process.stdout.write(`${printable(line)}\n`);
         };
+        let failures = 0;
         const results = await backtest(loaded, since, {
           ...realDeps,
           signal: stopSignal(),
           onChange: change => print(changeLine(change)),
+          onFailure(account, error) {
+            failures += 1;
+            report(`${account}: ${error instanceof Error ? error.message : error}`);
+          },
           onProgress({ account, at, requests }) {
             if (systemClock.monotonic() - shownAt < 200) return;
             shownAt = systemClock.monotonic();
@@ -69,6 +75,7 @@ export function backtestCommand(): Command {
           },
         });
         for (const line of results.flatMap(resultLines)) print(line);
+        if (failures > 0) throw new ExitStatus(1);
       },
     );
 }

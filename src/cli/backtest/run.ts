@@ -61,6 +61,8 @@ export interface AccountResult {
 export interface BacktestDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'> {
   readonly signal: AbortSignal;
   readonly onChange: (change: AlertChange) => void;
+  /** Called instead of rejecting if an account fails. The others are still evaluated. */
+  readonly onFailure: (account: string, error: unknown) => void;
   /** Called as the evaluation proceeds. `at`: end of the evaluated part (ms since the Unix epoch). */
   readonly onProgress: (progress: { readonly account: string; readonly at: number; readonly requests: number }) => void;
 }
@@ -268,7 +270,7 @@ async function backtestAccount(
 
 /**
  * Evaluates the rules on past events since a time (ms since the Unix epoch), as an agent with an empty store would. Uses the
- * daily budget; stores and sends nothing. Rejects with StoreError, or with the service's error.
+ * daily budget; stores and sends nothing. Rejects with StoreError, or with the signal's reason.
  */
 export function backtest(loaded: LoadedConfig, since: number, deps: BacktestDeps): Promise<AccountResult[]> {
   return withClosing(async closing => {
@@ -276,7 +278,13 @@ export function backtest(loaded: LoadedConfig, since: number, deps: BacktestDeps
     const results: AccountResult[] = [];
     for (const settings of loaded.config.accounts) {
       const account = accounts.find(({ name }) => name === settings.name);
-      if (account) results.push(await backtestAccount(loaded, settings, account, since, deps));
+      if (!account) continue;
+      try {
+        results.push(await backtestAccount(loaded, settings, account, since, deps));
+      } catch (error) {
+        deps.signal.throwIfAborted();
+        deps.onFailure(settings.name, error);
+      }
     }
     return results;
   });

@@ -9,7 +9,7 @@ import { emulateEmpty } from '../../support/emulate.ts';
 import { newFolder } from '../../support/folder.ts';
 import { json, serve } from '../../support/http-service.ts';
 import { loadedFrom } from '../../support/view-scene.ts';
-import { compare } from './comparison.ts';
+import { compare, onFailure } from './comparison.ts';
 import { RULES } from './rules.ts';
 
 const SECOND = 1000;
@@ -50,6 +50,7 @@ async function setUp(rules: readonly object[], { builtin = null, events = {}, ..
       random: () => 0,
       signal: new AbortController().signal,
       onChange: change => changes.push(change),
+      onFailure,
       onProgress: () => undefined,
     });
     return { result, changes };

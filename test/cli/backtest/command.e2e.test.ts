@@ -7,7 +7,7 @@ import { newFolder } from '../../support/folder.ts';
 
 const MINUTE = 60_000;
 
-it('rules backtest prints each change, a line for each rule and the number of requests, and exits with 1 if the service fails', async () => {
+it('rules backtest prints each change, a line for each rule and the number of requests, and exits with 1 if an account fails', async () => {
   const emulator = await emulateEmpty();
   const config = join(newFolder(), 'config.yaml');
   const recent = { metric: 'delivery_events_recent', labels: { state: 'created' } };
@@ -38,5 +38,14 @@ it('rules backtest prints each change, a line for each rule and the number of re
   emulator.faults.add({ kind: 'status', status: 403 });
   const failed = await runCli(command, { DELIVERY_TOKEN: emulator.token });
   expect(failed).toMatchObject({ code: 1, stdout: '' });
-  expect(failed.stderr).toContain('403');
+  expect(failed.stderr).toMatch(/^a: .*403/);
+
+  const other = await emulateEmpty();
+  other.state.addEvents([{ messageId: 'm', state: 'created', time: from }]);
+  const accounts = [account, { name: 'b', baseUrl: other.url, token: { env: 'OTHER' } }];
+  writeFileSync(config, JSON.stringify({ store: { kind: 'memory' }, accounts, alerts: { builtin: null, rules } }));
+  const partly = await runCli(command, { DELIVERY_TOKEN: emulator.token, OTHER: other.token });
+  expect(partly.code).toBe(1);
+  expect(partly.stderr).toMatch(/^a: .*403[^\n]*\n$/);
+  expect(partly.stdout).toContain('b: Created: fired 1 time, 5 min in all\n');
 });

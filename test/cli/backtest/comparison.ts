@@ -12,6 +12,11 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const OVERLAP = MINUTE;
 
+/** Lets `backtest` reject with the error of an account. */
+export const onFailure = (_account: string, error: unknown) => {
+  throw error;
+};
+
 export interface ComparisonOptions {
   readonly scenario: string;
   readonly length: number;
@@ -81,7 +86,7 @@ export async function compare({ scenario, length, every, destinations, config }:
     clock.reach(length);
     const changes: AlertChange[] = [];
     const onChange = (change: AlertChange) => void changes.push(change);
-    const deps = { env: {}, clock, random: () => 0.5, signal, onChange, onProgress: () => undefined };
+    const deps = { env: {}, clock, random: () => 0.5, signal, onChange, onFailure, onProgress: () => undefined };
     const [result] = await backtest(loaded, start, deps);
     const past = changes.map(({ at, state, account, rule, labels }) =>
       changeText(at, state, { alertname: rule, account, ...labels }),
