@@ -3,7 +3,7 @@ import { requireProgram } from '../support/prometheus.ts';
 import { allOr } from '../support/runs.ts';
 import { unexpectedlyFired } from './fired.ts';
 
-const HOURS = allOr(48, 24);
+const HOURS = allOr(48, 12);
 
 it.skipIf(!requireProgram('promtool'))(`the scenario steady fires no alert in ${HOURS} hours`, async () => {
   // Longer intervals and fewer evaluated scrapes limit the duration of the test to minutes.

@@ -6,7 +6,7 @@ import { runLives } from './run.ts';
 import { ALERTS } from './settings.ts';
 
 // The default seed is fixed. `npm run model` uses a random one.
-const { MODEL_RUNS = runs(2000, 500), MODEL_SEED = '1' } = process.env;
+const { MODEL_RUNS = runs(2000, 300), MODEL_SEED = '1' } = process.env;
 /** Minimum number of occurrences of each situation in two thousand runs. A situation that never occurs would not be checked. */
 const OFTEN: Readonly<Record<string, number>> = {
   DELETE: 200,
