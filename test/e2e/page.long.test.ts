@@ -4,105 +4,15 @@ import { hashSync } from 'bcryptjs';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { startAgent } from '../../src/agent/agent.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { hasChromium, launchBrowser, type Visited, type VisitOptions, visit } from '../support/browser.ts';
-import { afterThisTest } from '../support/client.ts';
-import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
-import { createManualClock } from '../support/manual-clock.ts';
 import { factsOf } from '../support/page-values.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { exposedValue, shownNumbers } from '../support/view-families.ts';
-import { loadedFrom } from '../support/view-scene.ts';
 import { livePages } from './page-live.ts';
-
-const MINUTE = 60_000;
-const TOKEN = 'page-token-canary';
-const HOSTILE = `<script>document.title='pwned'</script>"'><img src=x onerror=alert(1)>\u202e\u0000${'w'.repeat(200)}`;
-
-/** Prepares an emulator and an agent on a manual clock, so that pages do not change while their contents are compared. */
-async function setScene(account: object = {}, config: object = {}, names: readonly string[] = ['acme']) {
-  const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
-  const emulator = await emulateEmpty({ clock, token: TOKEN, dialect: { flowControlFields: 'all' } });
-  const common = { baseUrl: emulator.url, token: TOKEN, budget: { requestsPerSecond: 1000, burst: 1000 } };
-  const loaded = loadedFrom({
-    server: { listen: '127.0.0.1:0' },
-    accounts: names.map(name => ({ name, ...common, ...account })),
-    ...config,
-  });
-  const fill = () => {
-    const { state } = emulator;
-    for (const [index, responseStatus] of [500, 404, 503, 0].entries()) {
-      const enteredAt = clock.now() - (index + 1) * MINUTE;
-      const url = `https://api.example.com/v1/orders/${index}?token=${TOKEN}`;
-      state.addDlqEntry({ enteredAt, createdAt: enteredAt, responseStatus, url, label: HOSTILE, queueName: HOSTILE });
-    }
-    state.addFailedRun({
-      enteredAt: clock.now() - 10 * MINUTE,
-      workflowUrl: `https://flow.example.com/run?t=${TOKEN}`,
-    });
-    state.setWaitlist('mail/send', 12);
-    state.setWaitlist(HOSTILE, 3);
-  };
-  async function start() {
-    const agent = await startAgent(loaded, { env: {}, clock, random: () => 0 });
-    afterThisTest(() => agent.close());
-    return agent;
-  }
-  return { clock, emulator, fill, start };
-}
-
-type Scene = Awaited<ReturnType<typeof setScene>>;
-
-const getJson = async (url: string, headers = {}): Promise<unknown> => (await fetch(url, { headers })).json();
-
-/** Advances the clock until the account has been read completely. */
-async function untilRead({ clock }: Scene, url: string, step = 1000): Promise<void> {
-  await eventually(async () => {
-    await clock.advance(step);
-    const view = await getJson(`${url}/api/v1/accounts/acme`);
-    const fresh = { data: 'fresh' };
-    expect(view).toMatchObject({ deadLetters: fresh, events: fresh, flowControl: fresh });
-  });
-}
-
-const RICH = {
-  account: { retention: { dlq: '7d' }, limits: { dlqSize: 1000 }, labels: { note: HOSTILE }, region: 'eu-west-1' },
-  config: {
-    collect: {
-      dlq: { filters: [{ name: 'status-500', match: { responseStatus: 500 } }], breakdowns: ['urlHost', 'label'] },
-      events: { destination: 'host' },
-    },
-    schedules: [{ name: 'nightly', match: { scheduleId: 'scd_1' }, cron: '* * * * *', grace: '1m' }],
-    autoCancel: {
-      mode: 'plan',
-      rules: [{ name: 'hung', match: { url: { prefix: ['https://'] } }, stuckWhen: { inProgressFor: '48h' } }],
-    },
-  },
-};
-
-/** Returns a configuration with a user who may send commands and a rule by which callbacks soon count as stuck. */
-const approving = (webConfigFile: string, folder: string) => ({
-  server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile },
-  collect: { dlq: { rescanEvery: '10s' } },
-  autoCancel: {
-    mode: 'enforce',
-    stopFile: join(folder, 'STOP'),
-    breaker: { candidates: { percent: 100 } },
-    rules: [
-      {
-        name: 'hung',
-        mode: 'approve',
-        expires: '2099-01-01',
-        match: { workflowUrl: { prefix: ['https://flow.example.com/'] } },
-        grace: '0s',
-        stuckWhen: { inProgressFor: '20s', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 },
-      },
-    ],
-  },
-});
+import { approving, getJson, HOSTILE, MINUTE, RICH, setScene, TOKEN, untilRead } from './page-scene.ts';
 
 /** Selector of the queue's size on an account's page. */
 const DEAD_LETTERS = '#dead-letters .tile:first-child .big data';
