@@ -74,12 +74,6 @@ const defaultInProgress = Duration.parse(DEFAULT_IN_PROGRESS);
 
 export type StuckWhen = z.output<typeof stuckWhen>;
 
-/** Returns the minimum time until a rule finds a callback stuck (ms), based on the assumed number of retries. */
-export function stuckAfter(rule: Parameters<typeof minimumSpan>[0]): number {
-  const { pastRetryWindow, assumeMaxRetries, assumeTimeout } = rule.stuckWhen;
-  return Math.max(minimumSpan(rule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
-}
-
 /** Returns the key and value (ms) of a rule's minimum time. */
 export function minimumSpan({ evidence, stuckWhen }: { readonly evidence: string; readonly stuckWhen: StuckWhen }) {
   return evidence === 'blind'

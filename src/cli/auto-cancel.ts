@@ -9,7 +9,7 @@ import { type PendingAction, pendingActions } from '../auto-cancel/waits.ts';
 import { detailOf } from '../auto-cancel/words.ts';
 import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
 import { type Peer, requestPeer } from '../http/peer.ts';
-import { type Clock, systemClock } from '../kit/clock.ts';
+import { systemClock } from '../kit/clock.ts';
 import { durationText } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
 import { BREAKERS } from '../model/journal.ts';
@@ -31,12 +31,6 @@ interface Options {
 
 const print = (text: string) => void process.stdout.write(`${text}\n`);
 const iso = (at: number) => new Date(at).toISOString();
-
-interface AgentTime {
-  readonly clock: Clock;
-  /** Speed relative to real time; default 1. */
-  readonly speed?: number;
-}
 
 function whoAmI(): string {
   try {
@@ -138,12 +132,12 @@ const explainCommand = () =>
       print(json ? JSON.stringify(found, null, 2) : found.map(explanationText).join('\n\n'));
     });
 
-const journalCommand = ({ clock }: AgentTime) =>
+const journalCommand = () =>
   sub('journal', 'print marks, plans, cancels and responses; read from the store, with or without a running agent')
     .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
     .option('--json', 'print a JSON object per line, with the evidence')
     .action(async ({ config, since, json }: Options) => {
-      const from = since === undefined ? Number.NEGATIVE_INFINITY : clock.now() - since;
+      const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
       const settings = loadStoreSettings(config, true);
       const lines = await withStore(settings, store => readJournals(store, settings.accounts, from));
       if (json) for (const line of lines) print(JSON.stringify(line));
@@ -151,12 +145,12 @@ const journalCommand = ({ clock }: AgentTime) =>
       else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
     });
 
-const pendingCommand = ({ clock }: AgentTime) =>
+const pendingCommand = () =>
   sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
     .option('--json', 'print JSON')
     .action(async ({ config, json }: Options) => {
       const settings = loadStoreSettings(config, true);
-      const now = clock.now();
+      const now = systemClock.now();
       const all = await withStore(settings, async store => {
         const found: PendingAction[] = [];
         for (const name of settings.accounts) found.push(...pendingActions(await readJournalState(store, name), now));
@@ -172,18 +166,18 @@ const pendingCommand = ({ clock }: AgentTime) =>
       else print(all.length === 0 ? 'no action waits for approval' : pendingText(all, config));
     });
 
-const approveCommand = ({ clock, speed = 1 }: AgentTime) =>
+const approveCommand = () =>
   sub('approve', 'approve an action that waits for approval')
     .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption)
     .action(async (action: string, { config, by = whoAmI() }: Options) => {
       const settings = loadStoreSettings(config, true);
-      const deps = { clock, signal: stopSignal() };
+      const deps = { clock: systemClock, signal: stopSignal() };
       await withStore(settings, async store => {
         const found = await orderApproval({ action, by }, { store, accounts: settings.accounts, ...deps });
         if ('why' in found) throw new Error(found.why);
         const { placed, rule } = found;
-        const executed = await resultOf(placed, store, { waitMs: ORDER_WAIT * speed, ...deps });
+        const executed = await resultOf(placed, store, { waitMs: ORDER_WAIT, ...deps });
         if (executed === 'waiting') print(waits(placed.account));
         else if (executed !== 'done') throw new Error(`refused: ${executed.refused}`);
         else
@@ -193,23 +187,25 @@ const approveCommand = ({ clock, speed = 1 }: AgentTime) =>
       });
     });
 
-const pauseCommand = ({ clock }: AgentTime) =>
+const pauseCommand = () =>
   stopping('pause', 'stop all cancels until resume; works with or without a running agent').action(
     async ({ config, reason = '', by = whoAmI() }: Options) => {
       const waiting = (requests: number) =>
         void process.stderr.write(
           `paused; waiting for ${requests === 1 ? 'a request' : `${requests} requests`} to cancel that may be in flight, 30 s at most\n`,
         );
-      const deps = { clock, signal: stopSignal(), waiting };
+      const deps = { clock: systemClock, signal: stopSignal(), waiting };
       const before = await withStore(loadStoreSettings(config), store => pauseAutoCancel(store, { by, reason }, deps));
       print(before === undefined ? 'paused' : `paused; it was already paused ${wordsOf(before)}`);
     },
   );
 
-const resumeCommand = ({ clock }: AgentTime) =>
+const resumeCommand = () =>
   stopping('resume', 'end a pause: allow cancels again').action(
     async ({ config, reason = '', by = whoAmI() }: Options) => {
-      const resumed = withStore(loadStoreSettings(config), store => resumeAutoCancel(store, { by, reason }, clock));
+      const resumed = withStore(loadStoreSettings(config), store =>
+        resumeAutoCancel(store, { by, reason }, systemClock),
+      );
       const before = await resumed.catch(error => {
         throw isGuardFailed(error) ? new Error(RESUME_RACED, { cause: error }) : error;
       });
@@ -218,17 +214,17 @@ const resumeCommand = ({ clock }: AgentTime) =>
     },
   );
 
-const resetBreakerCommand = ({ clock, speed = 1 }: AgentTime) =>
+const resetBreakerCommand = () =>
   stopping('reset-breaker', 'reset an open breaker in every account')
     .addArgument(new Argument('<breaker>', 'breaker to reset').choices(BREAKERS))
     .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
       const settings = loadStoreSettings(config, true);
-      const deps = { clock, signal: stopSignal() };
+      const deps = { clock: systemClock, signal: stopSignal() };
       const refused: string[] = [];
       await withStore(settings, async store => {
         const resets = await orderReset({ breaker, by, reason }, { store, accounts: settings.accounts, ...deps });
         if (resets.length === 0) print(`the breaker ${breaker} was not open: nothing changed`);
-        const waiting = resets.map(({ placed }) => resultOf(placed, store, { waitMs: ORDER_WAIT * speed, ...deps }));
+        const waiting = resets.map(({ placed }) => resultOf(placed, store, { waitMs: ORDER_WAIT, ...deps }));
         for (const [index, executed] of (await Promise.all(waiting)).entries()) {
           const { placed, openedAt: at, reason } = resets[index] as (typeof resets)[number];
           const { account } = placed;
@@ -240,19 +236,17 @@ const resetBreakerCommand = ({ clock, speed = 1 }: AgentTime) =>
       if (refused.length > 0) throw new Error(refused.join('\n'));
     });
 
-export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Command {
-  const commands = [
-    explainCommand,
-    journalCommand,
-    pendingCommand,
-    approveCommand,
-    pauseCommand,
-    resumeCommand,
-    resetBreakerCommand,
-  ];
-  return commandGroup(
+export const autoCancelCommand = (): Command =>
+  commandGroup(
     'auto-cancel',
     'explain decisions, list and approve actions, print the journal, pause, resume and reset breakers',
-    commands.map(create => create(time)),
+    [
+      explainCommand(),
+      journalCommand(),
+      pendingCommand(),
+      approveCommand(),
+      pauseCommand(),
+      resumeCommand(),
+      resetBreakerCommand(),
+    ],
   );
-}

@@ -45,8 +45,6 @@ export interface EmulatorOptions {
   readonly maxEvents?: number;
   /** Retention of events (ms); default six hours. */
   readonly logRetention?: number;
-  /** Retention of dead letters (ms); default three days. */
-  readonly dlqRetention?: number;
   /** Default: see destinations.ts. */
   readonly destinations?: readonly Destination[];
   readonly dialect?: Partial<Dialect>;
@@ -84,8 +82,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const { maxEvents = Math.max(MIN_SHARE, Math.floor(MAX_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
-  const { logRetention, dlqRetention, destinations } = options;
-  const world = { scenario, history, dlqEntries, maxEvents, logRetention, dlqRetention, workload, destinations };
+  const { logRetention, destinations } = options;
+  const world = { scenario, history, dlqEntries, maxEvents, logRetention, workload, destinations };
   const common = { ...world, clock: emulated, realClock: clock, dialect, faults, closing: closing.signal };
   const account = (number: number) =>
     createAccount({

@@ -20,7 +20,6 @@ export interface WorldOptions {
   /** Default: a million. */
   readonly maxEvents?: number | undefined;
   readonly logRetention?: number | undefined;
-  readonly dlqRetention?: number | undefined;
   readonly destinations?: readonly Destination[] | undefined;
   readonly dialect?: Dialect;
 }
@@ -42,7 +41,7 @@ export type World = ReturnType<typeof createWorld>;
 /** Creates the lists and the workload. Time advances on demand. */
 export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, maxEvents = MAX_EVENTS } = options;
-  const { logRetention = LOG_RETENTION_MS, dlqRetention = DLQ_RETENTION_MS } = options;
+  const { logRetention = LOG_RETENTION_MS } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
@@ -56,7 +55,7 @@ export function createWorld(options: WorldOptions) {
   const logView = new LogView(seed, dialect, latest);
   const expire = (time: number) => {
     log.dropEarliest(time - logRetention, maxEvents);
-    dlq.dropEarliest(time - dlqRetention, MAX_DEAD_LETTERS + dlqEntries);
+    dlq.dropEarliest(time - DLQ_RETENTION_MS, MAX_DEAD_LETTERS + dlqEntries);
   };
   const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;
   fillPast(dlq, seed, dlqEntries, oldest, start);
@@ -80,7 +79,7 @@ export function createWorld(options: WorldOptions) {
     stuck: time => scenario.stuck?.(time - start) ?? 0,
     attended: !scenario.unattended,
     isTidy: scenario.isTidy ?? false,
-    retentionMs: dlqRetention,
+    retentionMs: DLQ_RETENTION_MS,
   });
   const advanceTo = (time: number) => {
     workload.advanceTo(time);

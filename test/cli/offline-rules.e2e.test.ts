@@ -1,8 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
+
+const EXAMPLE = ['--config', 'examples/auto-cancel.yaml'];
 
 /**
  * Writes a rule case with one entry, listed every 5 minutes for 60 hours, and one expectation with `verdict`. Returns the
@@ -48,11 +50,27 @@ describe('offline rule tests', () => {
     expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2 d 2 h; required: at least 2 d\n');
   });
 
+  it('rules test accepts all cases of examples/auto-cancel.yaml, and rejects them after a change of an expectation', async () => {
+    const files = globSync('examples/rules/*.yaml');
+    expect(await runCli(['rules', 'test', ...files, ...EXAMPLE])).toMatchObject({ code: 0, stderr: '' });
+    const changed = join(newFolder(), 'hung.yaml');
+    const right = readFileSync('examples/rules/hung.yaml', 'utf8');
+    const wrong = right.replace('dlqId: 1-0, rule: workflows-hung, verdict: stuck', match =>
+      match.replace('stuck', 'unknown'),
+    );
+    expect(wrong).not.toBe(right);
+    writeFileSync(changed, wrong);
+    const { code, stdout } = await runCli(['rules', 'test', changed, ...files, ...EXAMPLE]);
+    expect({ code, wrong: stdout.match(/^WRONG .*/gm) }).toEqual({
+      code: 1,
+      wrong: [`WRONG ${changed}: workflows-hung 1-0 2027-01-03T01:00:00.000Z: expected unknown, found stuck`],
+    });
+  });
+
   it('rules test exits with 2 on a missing file, a missing argument or an invalid configuration, and needs no secrets', async () => {
     expect((await runCli(['rules', 'test', 'nowhere.yaml'])).code).toBe(2);
     expect((await runCli(['rules', 'test'])).code).toBe(2);
     expect((await runCli(['rules', 'test', 'x', '--config', 'test/config/bad/rule-blind.yaml'])).code).toBe(2);
-    const examples = ['examples/rules/unreported.yaml', '--config', 'examples/auto-cancel.yaml'];
-    expect((await runCli(['rules', 'test', ...examples])).code).toBe(0);
+    expect((await runCli(['rules', 'test', 'examples/rules/unreported.yaml', ...EXAMPLE])).code).toBe(0);
   });
 });

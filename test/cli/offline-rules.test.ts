@@ -50,6 +50,18 @@ describe('examples', () => {
     expect(checks.length).toBeGreaterThan(2);
   });
 
+  it.each(checks)('the example $file fails if any of its verdicts is changed', ({ file }) => {
+    const ruleCase = readRuleCase(file);
+    for (const [index, { verdict }] of ruleCase.expect.entries()) {
+      const changed = verdict === 'stuck' ? ('not_stuck' as const) : ('stuck' as const);
+      const expected = ruleCase.expect.map((each, at) => (at === index ? { ...each, verdict: changed } : each));
+      const wrong = testRules({ ...ruleCase, expect: expected }, config).flatMap(({ isAsExpected }, at) =>
+        isAsExpected ? [] : [at],
+      );
+      expect(wrong).toEqual([index]);
+    }
+  });
+
   it('the case in docs/auto-cancel-rules.md passes', () => {
     const [, text = ''] = /```yaml\n(.*?)```/s.exec(readFileSync('docs/auto-cancel-rules.md', 'utf8')) ?? [];
     expect(found(text)).toEqual(['ok: not_stuck in_progress_for', 'ok: stuck stuck']);

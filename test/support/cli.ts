@@ -1,6 +1,6 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { mainFile } from './bundle.ts';
 
 export interface CliProcess {
@@ -11,8 +11,6 @@ export interface CliProcess {
   says(pattern: RegExp): Promise<RegExpExecArray>;
   /** Resolves with the URL from the agent's log once it listens. */
   listensAt(): Promise<string>;
-  /** Writes a line to standard input, which must be a pipe. */
-  type(line: string): void;
   kill(signal: NodeJS.Signals): void;
   /** Resolves with the exit code, or with the signal that ended the process. */
   readonly ended: Promise<number | NodeJS.Signals>;
@@ -25,14 +23,13 @@ export function startCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   wrap: readonly string[] = [],
-  stdin: 'ignore' | 'pipe' = 'ignore',
 ): CliProcess {
   const [program, ...rest] = [...wrap, process.execPath, mainFile(), ...args] as [string, ...string[]];
   const { PATH = '', NODE_COMPILE_CACHE } = process.env;
   const child = spawn(program, rest, {
     env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...env },
-    stdio: [stdin, 'pipe', 'pipe'],
-  }) as ChildProcessByStdio<Writable | null, Readable, Readable>;
+    stdio: ['ignore', 'pipe', 'pipe'],
+  }) as ChildProcessByStdio<null, Readable, Readable>;
   const killNow = () => void child.kill('SIGKILL');
   process.once('exit', killNow);
   let out = '';
@@ -65,7 +62,6 @@ export function startCli(
     pid: child.pid as number,
     stdout: () => out,
     stderr: () => err,
-    type: line => void child.stdin?.write(`${line}\n`),
     kill: signal => void child.kill(signal),
     ended,
     says,

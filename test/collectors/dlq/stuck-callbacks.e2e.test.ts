@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { suspectedCallbacks } from '../../../src/auto-cancel/callbacks.ts';
 import { defaultRule } from '../../../src/auto-cancel/options.ts';
-import { stuckAfter } from '../../../src/auto-cancel/stuck-when.ts';
+import { minimumSpan, retryWindow } from '../../../src/auto-cancel/stuck-when.ts';
 import { withReader } from '../../../src/collectors/collector.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
@@ -19,8 +19,9 @@ import { createTestLog, createTestTracer } from '../../support/silent.ts';
 const MINUTE = 60_000;
 const WALKS = 50;
 const EVERY = 90 * MINUTE;
+const { pastRetryWindow, assumeMaxRetries, assumeTimeout } = defaultRule.stuckWhen;
 /** Time in progress after which a callback is suspected to be stuck (ms). */
-const LONG = stuckAfter(defaultRule);
+const LONG = Math.max(minimumSpan(defaultRule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
 
 /** Creates an agent that can be killed. Only its store survives. */
 async function createAgent(emulator: Emulator) {
