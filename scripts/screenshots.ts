@@ -104,7 +104,7 @@ async function show({ speed, accounts, after, pictures }: World): Promise<void> 
       ...config,
     });
     const loaded = { file: 'config.yaml', config: parsed, hash: 'c0ffee', warnings: [] };
-    const agent = await startAgent(loaded, { env: {}, clock, random: Math.random, backfill: 3_600_000 });
+    const agent = await startAgent(loaded, { env: {}, clock, random: Math.random });
     closing.add('agent', () => agent.close());
     await systemClock.sleep(after);
     await draw(agent.url, pictures);

@@ -31,8 +31,6 @@ export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly random: () => number;
-  /** How far back to read the event log on an account's first start (ms). */
-  readonly backfill?: number;
   readonly bounds?: Partial<Bounds>;
   readonly openStore?: typeof openStore;
   readonly openAccount?: typeof openAccount;
@@ -62,7 +60,7 @@ async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined>
 /** Opens the parts that outlive a reload and adds them to `closing`. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const log = createLog(config.log);
-  const { env, clock, random, backfill, openAccount } = deps;
+  const { env, clock, random, openAccount } = deps;
   const isShared = config.store.kind === 'postgres';
   const replica = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock, log } : undefined;
   const stored = await (deps.openStore ?? openStore)(config.store, { env, ...(replica ? { replica } : {}) });
@@ -83,7 +81,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     env,
     clock,
     random,
-    backfill,
     openAccount,
     intervals: { ...INTERVALS, ...deps.intervals },
     log,

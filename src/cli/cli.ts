@@ -14,7 +14,6 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['plan', async () => (await import('./plan.ts')).planCommand()],
   ['demo', async () => (await import('./demo.ts')).demoCommand()],
   ['emulate', async () => (await import('./emulate.ts')).emulateCommand()],
-  ['backfill', async () => (await import('./backfill.ts')).backfillCommand()],
   ['doctor', async () => (await import('./doctor.ts')).doctorCommand()],
   ['check-config', async () => (await import('./check-config.ts')).checkConfigCommand()],
   ['healthcheck', async () => (await import('./healthcheck.ts')).healthcheckCommand()],

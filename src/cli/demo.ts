@@ -13,9 +13,6 @@ import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** Time range of the event log that the agent reads at startup to find messages in flight (ms). */
-const BACKFILL = 3_600_000;
-
 const HINTS: Readonly<Record<string, string>> = {
   'stuck-callback':
     'After a minute the first failure callbacks have been stuck for half a day: see /api/v1/journal?since=30d.',
@@ -66,7 +63,7 @@ export function demoCommand(): Command {
         if (!config) return command.error(`error: --listen ${error.issues[0]?.message}`);
         const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
         // Ignore the environment: OpenTelemetry's variables would send spans and metrics elsewhere.
-        const agent = await startAgent(loaded, { env: {}, clock, random: Math.random, backfill: BACKFILL });
+        const agent = await startAgent(loaded, { env: {}, clock, random: Math.random });
         closing.add('agent', () => agent.close());
         const lines = [
           `delivery-watch ${version}: the agent watches an emulated service`,

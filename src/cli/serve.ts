@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import { startAgent } from '../agent/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
-import { durationOption } from './option-values.ts';
 import { environmentErrors } from './otlp-environment.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -17,12 +16,7 @@ export function serveCommand(): Command {
   return command
     .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
     .requiredOption('--config <file>', 'configuration file; required')
-    .option(
-      '--backfill <duration>',
-      'how much of the event log to read at the very first start, to know the messages in flight; counters still start at 0',
-      durationOption,
-    )
-    .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {
+    .action(async ({ config: file }: { config: string }) => {
       const stopped = untilStopped();
       // By default, SIGHUP would end the process.
       let reload: (() => unknown) | undefined;
@@ -39,7 +33,6 @@ export function serveCommand(): Command {
         clock: systemClock,
         random: Math.random,
         watchEvery: WATCH_EVERY,
-        ...(backfill === undefined ? {} : { backfill }),
       });
       reload = agent.reload;
       if (isRequested) void reload();

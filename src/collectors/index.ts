@@ -18,7 +18,7 @@ const familiesOptions = z.strictObject({
     .max(1000)
     .default([])
     .describe(
-      'Metric families that are not exposed, pushed or backfilled; `*` matches any characters. `delivery_up` cannot be excluded.',
+      'Metric families that are not exposed or pushed; `*` matches any characters. `delivery_up` cannot be excluded.',
     ),
 });
 

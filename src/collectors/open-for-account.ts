@@ -67,8 +67,6 @@ export interface CollectorsDeps {
   readonly store: Store;
   /** Whether the database is unavailable; undefined without replicas. */
   readonly holding?: { isUnavailable(): boolean } | undefined;
-  /** Length of the history to read at the very first start (ms). */
-  readonly backfill: number | undefined;
   /** Returns the queue of an account's traces, or undefined if messages are not traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
@@ -156,7 +154,7 @@ const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: Stalen
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
 export async function openCollectors({ name, collect, retention, objectives, limits }: CollectedAccount, deps: Deps) {
-  const { config, clock, backfill, callbacks } = deps;
+  const { config, clock, callbacks } = deps;
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const services = {
@@ -164,7 +162,6 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     retention: retention.dlq ?? undefined,
     withdrawFiltersAfter: withdrawnAfter(callbacks.walkEvery ?? collect.dlq.rescanEvery, config.staleness),
     callbacks,
-    backfill,
     traces,
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,

@@ -26,7 +26,7 @@ function typeOf({ type, isUnknown }: Family, format: Format): string {
   return isUnknown ? 'unknown' : type;
 }
 
-export function renderHeader(family: Family, format: Format): string {
+function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
   const type = typeOf(family, format);
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
@@ -40,7 +40,7 @@ const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
 /** Returns a function that formats samples as lines. It skips repeated series, because the formats forbid them. */
-export function createLines(family: Family, account: string | undefined, format: Format) {
+function createLines(family: Family, account: string | undefined, format: Format) {
   const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
   const bucketLabels = [...family.labels, 'le'];
   const seen = new Set<string>();

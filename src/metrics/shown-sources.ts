@@ -1,7 +1,7 @@
 import { createGlob } from '../kit/glob.ts';
 import { onlyFamilies, type Source } from './family.ts';
 
-export function createGlobs(patterns: readonly string[]): (text: string) => boolean {
+function createGlobs(patterns: readonly string[]): (text: string) => boolean {
   const globs = patterns.map(createGlob);
   return text => globs.some(matches => matches(text));
 }

@@ -313,7 +313,6 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     },
     reloads: { last: undefined },
     agentLog: createAgentLog(),
-    backfill: undefined,
     openAccount: open,
     intervals: INTERVALS,
   };

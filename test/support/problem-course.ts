@@ -15,9 +15,6 @@ export interface ReportedProblems {
   readonly problems: readonly Problem[];
 }
 
-/** Time range of the event log that the demo reads at startup (ms). */
-const BACKFILL = 3_600_000;
-
 /** Default polling intervals. The demo polls every few seconds, which takes five times as much work. */
 export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '30s' } };
 
@@ -44,7 +41,7 @@ export function problemCourse(
       ...(collect ? { collect } : {}),
     });
     const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
-    const base = await openBase(loaded, { env: {}, clock, random: () => 0.5, backfill: BACKFILL }, closing);
+    const base = await openBase(loaded, { env: {}, clock, random: () => 0.5 }, closing);
     const supervisor = await Supervisor.open(loaded, base);
     closing.add('accounts', () => supervisor.close());
     const { served } = await createServing(supervisor, base);

@@ -42,8 +42,6 @@ export interface PrometheusOptions {
   /** Other sections of the configuration. */
   readonly config?: object;
   readonly flags?: readonly string[];
-  /** Prepares the data folder before the start. */
-  readonly prepare?: (data: string) => Promise<void>;
   /** Program to run instead of `prometheus`. */
   readonly program?: string;
   /** Returns the program's arguments, instead of those of Prometheus. `listen`: host and port. */
@@ -108,7 +106,6 @@ export async function startPrometheus({
   scrapeConfigs,
   config = {},
   flags = [],
-  prepare,
   program = 'prometheus',
   argumentsOf = prometheusArguments,
 }: PrometheusOptions): Promise<Prometheus> {
@@ -118,7 +115,6 @@ export async function startPrometheus({
   // Prometheus reads YAML, which includes JSON.
   writeFileSync(file, JSON.stringify({ global, ...config, scrape_configs: scrapeConfigs }));
   const data = join(folder, 'data');
-  await prepare?.(data);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(program, [...argumentsOf({ file, data, listen: `127.0.0.1:${port}` }), ...flags], {

@@ -65,8 +65,6 @@ const options = z.strictObject({
 export type EventsOptions = z.output<typeof options>;
 
 export interface EventsServices {
-  /** Length of the history to read at the very first start (ms). */
-  readonly backfill?: number | undefined;
   /** Time past its due time after which an open message is overdue (ms). */
   readonly onTimeWithin?: number | undefined;
   readonly schedules?: readonly Schedule[] | undefined;
@@ -294,7 +292,7 @@ type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 /** Returns a snapshot of a memory's facts, except the live `attempts`. */
-export function factsOf(memory: Memory, { window, destination, destinationHistograms }: EventsOptions): EventsFacts {
+function factsOf(memory: Memory, { window, destination, destinationHistograms }: EventsOptions): EventsFacts {
   const { gauges, checkpoint, log, destinations, schedules, attempts } = memory;
   const counters = destination !== 'none';
   return {
@@ -312,18 +310,10 @@ export function factsOf(memory: Memory, { window, destination, destinationHistog
 
 export function createEvents(
   options: EventsOptions,
-  {
-    backfill = 0,
-    onTimeWithin = 300_000,
-    routes = NO_ROUTES,
-    schedules,
-    traces,
-    isAudited,
-    maxOpen = MAX_OPEN,
-  }: EventsServices = {},
+  { onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces, isAudited, maxOpen = MAX_OPEN }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, maxOpen, onTimeWithin };
-  const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
+  const tailOptions = { ...limits, isSwept: options.lateSweep > options.overlap };
   const recall = (memory: Memory) => factsOf(memory, options);
 
   async function observeTail({ api, now, memory, walk, signal }: Context): Observed {

@@ -23,7 +23,6 @@ import { createRecentEvents, type RecentEvents } from './recent.ts';
 
 export interface TailOptions extends Limits {
   readonly window: number;
-  readonly backfill: number;
   readonly isSwept: boolean;
 }
 
@@ -58,13 +57,13 @@ export function startTail(
   api: Reader,
   memory: Memory,
   now: number,
-  { window, backfill, overlap }: TailOptions,
+  { window, overlap }: TailOptions,
   signal: AbortSignal,
 ): TailWalk {
   const { checkpoint, recent, span, traces, attempts } = memory;
   // Our clock may have been set back.
   const until = Math.max(now, checkpoint?.newest ?? 0);
-  const history = until - Math.max(window, checkpoint ? 0 : backfill);
+  const history = until - window;
   const next = checkpoint?.dedupeFrom ?? history;
   const again = attempts?.rereadFrom ?? Number.POSITIVE_INFINITY;
   const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history, again)));

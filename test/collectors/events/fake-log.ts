@@ -144,11 +144,10 @@ type Pending = () => boolean;
 export function createAgent(
   { api, clock }: Pick<FakeLog, 'api' | 'clock'>,
   chosen: object = {},
-  backfill = 0,
   traces?: TraceOptions,
 ) {
   const create = (options: object, services: EventsServices = {}) =>
-    createEvents(events.options.parse(options), { backfill, traces, ...services });
+    createEvents(events.options.parse(options), { traces, ...services });
   let collector = create(chosen);
   const rows = new Map<string, string>();
   const walks = new Map<string, { now: number; walk: Parameters<typeof collector.observe>[0]['walk'] }>();

@@ -54,7 +54,7 @@ describe('first start', () => {
       for (let number = 0; number < 400; number += 1) {
         service.add(`msg_${number}`, number % 4 === 0 ? WHOLE : ['created'], start + number * 10);
       }
-      const agent = createAgent(service, {}, 24 * HOUR);
+      const agent = createAgent(service, { window: '24h' });
       await agent.round('tail');
       expect(agent.shown().gauges).toMatchObject({ inFlight: 300, oldestInFlight: start + 10 });
       expect(counted(agent.shown())).toBe(0);

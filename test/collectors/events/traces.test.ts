@@ -24,7 +24,7 @@ function createQueue(capacity = Number.POSITIVE_INFINITY) {
 /** Creates a tracing agent and performs its first read. */
 async function createTracing(sampleRatio: number, account = 'a', queue = createQueue()) {
   const service = createLog();
-  const agent = createAgent(service, { overlap: '5s', lateSweep: '10m' }, 0, { account, sampleRatio, queue });
+  const agent = createAgent(service, { overlap: '5s', lateSweep: '10m' }, { account, sampleRatio, queue });
   await agent.round('tail');
   const exported = () =>
     [...agent.rows]
@@ -76,7 +76,7 @@ describe('selection of traced messages', () => {
   it('messages created before counting started are not traced', async () => {
     const service = createLog();
     service.add('msg_old', ['created', 'failed'], service.clock.now - MINUTE);
-    const agent = createAgent(service, {}, 0, { account: 'a', sampleRatio: 1, queue: createQueue() });
+    const agent = createAgent(service, {}, { account: 'a', sampleRatio: 1, queue: createQueue() });
     await agent.run(8);
     expect(agent.rowsOf('outbox')).toEqual([]);
   });
