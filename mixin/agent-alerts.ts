@@ -1,7 +1,6 @@
 import { alertingFamilies } from '../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { pushFamilies } from '../src/metrics/push.ts';
 import { UNRESOLVED } from '../src/metrics/thresholds.ts';
 import { highest, latest, lowest, onAccount, series } from '../src/rules/promql.ts';
 import type { AlertSpec } from './alert.ts';
@@ -13,9 +12,6 @@ const up = { name: 'up', labels: [] } as const;
 
 const notified = (outcome: string | RegExp) =>
   `sum by (cluster, namespace, job, notifier) (increase(${series(alertingFamilies.notifications, { outcome })}[15m]))`;
-
-const pushed = (outcome: string | RegExp) =>
-  `sum by (cluster, namespace, job) (increase(${series(pushFamilies.requests, { outcome })}[15m]))`;
 
 /** Returns an aggregation by instance. */
 const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
@@ -109,18 +105,6 @@ export const agentAlerts: readonly AlertSpec[] = [
     summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
     description:
       'Notifications to {{ $labels.notifier }} that failed in the last 15 minutes: {{ $value | printf "%.0f" }}. None was delivered: its recipients receive no alerts.',
-    dashboard: 'agent',
-    isOfAgent: true,
-  },
-  {
-    name: 'DeliveryPushFailing',
-    set: 'notifications',
-    severity: 'warning',
-    expr: `${pushed(/refused|failed/)} > 0\nunless ${pushed('accepted')} > 0`,
-    for: '10m',
-    summary: 'The OTLP receiver does not accept metrics of the agent.',
-    description:
-      'Requests with metrics that failed or were refused in the last 15 minutes: {{ $value | printf "%.0f" }}. None was accepted. Metrics wait in memory, up to 16 MiB; then the oldest are dropped.',
     dashboard: 'agent',
     isOfAgent: true,
   },

@@ -3,7 +3,6 @@ import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { alertingFamilies } from '../src/metrics/alerting.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { pushFamilies } from '../src/metrics/push.ts';
 import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { highestOf, lowestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
@@ -239,7 +238,7 @@ const notifications: readonly PanelSpec[] = [
   {
     title: 'Alerts',
     description: 'How many alerts of the agent itself are in which state? Needs alerts.enabled.',
-    width: 8,
+    width: 12,
     queries: each('{{state}}', level(alertingFamilies.alerts, { keep: ['state'] })),
     noValue: 'alerts.enabled is false',
   },
@@ -247,18 +246,9 @@ const notifications: readonly PanelSpec[] = [
     kind: 'bars',
     title: 'Notifications',
     description: 'How many notifications were sent in each interval? failed: retried; dropped: not retried.',
-    width: 8,
+    width: 12,
     queries: each('{{outcome}}', `sum by (outcome) (${inInterval(ofAgents(alertingFamilies.notifications))})`),
     noValue: 'alerts.enabled is false, or there is no notifier',
-  },
-  {
-    kind: 'bars',
-    title: 'Pushes',
-    description:
-      'How many requests does the OTLP receiver accept in each interval? failed: retried; refused: not retried.',
-    width: 8,
-    queries: each('{{outcome}}', `sum by (outcome) (${inInterval(ofAgents(pushFamilies.requests))})`),
-    noValue: 'push.metrics is off',
   },
 ];
 
@@ -313,6 +303,6 @@ export const agentDashboard: readonly RowSpec[] = [
   { title: 'API requests', panels: api },
   { title: 'The process', panels: processes },
   { title: 'Data quality', isCollapsed: true, panels: quality },
-  { title: 'Alerts and push', isCollapsed: true, panels: notifications },
+  { title: 'Alerts', isCollapsed: true, panels: notifications },
   { title: 'Replicas that share a database', isCollapsed: true, panels: shared },
 ];

@@ -5,7 +5,6 @@ import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../src/metrics/own.ts';
-import { pushFamilies } from '../src/metrics/push.ts';
 import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { agentFamilies } from './queries.ts';
 
@@ -69,13 +68,8 @@ export function metricsReference(): string {
     '`delivery_watch_alerts` needs `alerts.enabled`, `delivery_watch_leader` needs `store.kind: postgres`.',
     metricsTable([alertingFamilies.alerts, { ...leader, labels: [] }]),
     '## Agent',
-    'Push metrics need `push.metrics.enabled`; replica and lease metrics need `store.kind: postgres`. The metrics `process_*` and `nodejs_*` of prom-client are also exposed.',
-    metricsTable([
-      alertingFamilies.notifications,
-      ...Object.values(pushFamilies),
-      ...Object.values(replicas),
-      ...agent,
-    ]),
+    'Replica and lease metrics need `store.kind: postgres`. The metrics `process_*` and `nodejs_*` of prom-client are also exposed.',
+    metricsTable([alertingFamilies.notifications, ...Object.values(replicas), ...agent]),
   ];
   return `${sections.join('\n\n')}\n`;
 }

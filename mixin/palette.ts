@@ -28,7 +28,7 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     invalid_response: 'light-red',
     refused: 'semi-dark-red',
     bug: 'dark-red',
-    // Cancels, notifications and pushes.
+    // Cancels and notifications.
     planned: 'blue',
     confirmed: 'green',
     accepted_unverified: 'light-green',
@@ -40,7 +40,6 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     gave_up: 'dark-red',
     unknown_final: 'purple',
     sent: 'green',
-    accepted: 'green',
     dropped: 'dark-red',
   },
   state: {

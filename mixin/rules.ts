@@ -27,7 +27,7 @@ export const SETS: Readonly<Record<AlertSet, string>> = {
   'auto-cancel': 'If auto-cancel is enabled.',
   schedules: 'If `schedules` are configured.',
   'flow-control': 'If messages have flow-control keys.',
-  notifications: 'If the agent itself sends alerts or pushes metrics.',
+  notifications: 'If the agent itself sends alerts.',
   extended: 'Off by default, for investigations or earlier warning. Load `dashboards/rules/extended.yaml` as well.',
 };
 

@@ -8,9 +8,9 @@ import type { Family } from '../metrics/family.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import type { Receivers } from '../notify/receivers.ts';
 import type { Alerting } from '../rules/alerting.ts';
-import { hasLifecycles } from '../telemetry/message-traces.ts';
+import { hasLifecycles, type Traces } from '../telemetry/message-traces.ts';
 import type { AccountSettings } from './account-client.ts';
-import type { Exporting, Exports } from './exporting.ts';
+import type { Exporting } from './exporting.ts';
 import type { AgentBase } from './parts.ts';
 
 export interface DesiredAccount {
@@ -42,7 +42,7 @@ export interface Prepared {
   /** `delivery_account_info`, whose labels depend on all accounts. */
   readonly info: Family;
   readonly receivers: Receivers;
-  readonly exports: Exports;
+  readonly traces: Traces;
 }
 
 interface PrepareDeps {
@@ -65,8 +65,8 @@ export async function prepare(
   const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
   const isSame = before && JSON.stringify(before.info) === JSON.stringify(info);
   const receivers = alerting.prepare(config);
-  const exports = await exporting.prepare(config);
-  return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, exports };
+  const traces = await exporting.prepare(config);
+  return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, traces };
 }
 
 /** Returns the dispatchers in use, including those of accounts that still run with earlier settings. */

@@ -60,7 +60,7 @@ export class RunningAccount {
     if (!desired) throw new Error(`the account ${name} is not configured`);
     const { requestSeconds } = base.process;
     const dispatchers = { for: () => desired.dispatcher };
-    const traceQueue = (account: string) => exporting.current.traces.queue(account);
+    const traceQueue = (account: string) => exporting.current.queue(account);
     const own = { ...base, store, holding, config, dispatchers, requestSeconds, traceQueue };
     const account = await (base.openAccount ?? openAccount)(desired.settings, own, last?.account);
     return new RunningAccount(account, session, desired, deps, last);

@@ -114,7 +114,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
   const { loaded, accounts, sources, autoCancel } = state;
   const { config } = loaded;
   const { clock, log } = base;
-  const { alerting, exporting } = supervisor;
+  const { alerting } = supervisor;
   const alerts = (account?: string) => alerting.alerts(account);
   const byName = new Map(accounts.map(account => [account.name, account]));
   const elsewhere = shared?.over(config.accounts, publicReplicaUrlOf(config.server, base.env), [...byName.keys()]);
@@ -125,7 +125,6 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
     notifications: () => alerting.notifications(),
     databaseAway: base.holding?.unavailableSince,
-    pushTrouble: () => exporting.current.push.trouble(),
   });
   const ownJournal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];
   const journal = autoCancel && elsewhere ? elsewhere.journal(autoCancel.journal) : ownJournal;

@@ -1,8 +1,6 @@
-import { hostname } from 'node:os';
 import { AutoCancelAccounts } from '../auto-cancel/accounts.ts';
 import { changesBetween } from '../config/changes.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { parseListen } from '../http/options.ts';
 import { inParallel } from '../kit/in-parallel.ts';
 import { createSerially } from '../kit/serially.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
@@ -59,8 +57,6 @@ export class Supervisor {
       ...base,
       spans: base.process.spans,
       accounts: () => this.state().running.map(({ name }) => name),
-      shown: () => this.state().shown,
-      instance: `${hostname()}:${parseListen(config.server.listen).port}`,
     });
     this.#autoCancel = new AutoCancelAccounts(config, {
       ...base,
@@ -76,7 +72,7 @@ export class Supervisor {
   static async open(loaded: LoadedConfig, base: AgentBase): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
     opened.#prepared = await prepare(loaded, opened.#parts);
-    opened.exporting.use(opened.#prepared.exports);
+    opened.exporting.use(opened.#prepared.traces);
     await opened.reconcile();
     return opened;
   }
@@ -89,7 +85,7 @@ export class Supervisor {
       closed: this.#closed,
       failureOf: name => this.#failures.of(name),
       alertsOf: name => this.alerting.sourceOf(name),
-      others: [...this.alerting.sources, ...this.exporting.current.push.sources],
+      others: this.alerting.sources,
       selectShown: this.#shownSources,
       autoCancel: this.#autoCancel.view(),
     });
@@ -103,13 +99,12 @@ export class Supervisor {
   start(statusRows: StatusRows = async () => undefined): void {
     const {
       holding,
-      random,
       intervals: { save, retry },
     } = this.#base;
     this.#isStarted = true;
     void this.#autoCancel.start();
     this.alerting.start();
-    void this.exporting.start(this.loaded.config, random);
+    void this.exporting.start();
     void this.#loops.start(save, save, async () => this.save(await statusRows()));
     void this.#loops.start(retry, retry, async () => this.#retryDue());
     this.#startAccounts([...this.#running.values()]);
@@ -129,7 +124,7 @@ export class Supervisor {
         prepared = await prepare(next, this.#parts, before);
         await commit();
       } catch (error) {
-        if (prepared) await this.exporting.discard(prepared.exports);
+        if (prepared) await this.exporting.discard(prepared.traces);
         await dispatchers.keep(dispatchersOf(before, this.#running.values()));
         throw error;
       }
@@ -167,7 +162,7 @@ export class Supervisor {
     ]);
   }
 
-  /** Saves everything, and sends pending traces and metrics. Call it after `stop`. */
+  /** Saves everything, and sends pending traces. Call it after `stop`. */
   async close(): Promise<void> {
     await this.alerting.close();
     await this.save();
@@ -220,7 +215,7 @@ export class Supervisor {
   }
 
   async #activate(prepared: Prepared): Promise<void> {
-    const { log, secrets, process, clock, random } = this.#base;
+    const { log, secrets, process, clock } = this.#base;
     const { config, hash } = prepared.loaded;
     this.#prepared = prepared;
     this.#failures.retryAll();
@@ -228,8 +223,8 @@ export class Supervisor {
     for (const account of [...this.#running.values(), ...this.#closed.values()]) account.describe(prepared);
     this.#state = undefined;
     this.#autoCancel.use(config);
-    this.exporting.use(prepared.exports);
-    if (this.#isStarted) await this.exporting.start(config, random);
+    this.exporting.use(prepared.traces);
+    if (this.#isStarted) await this.exporting.start();
     log.use(config.log);
     secrets.use(config);
     process.configLoaded(hash, clock.now());

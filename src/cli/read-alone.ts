@@ -77,7 +77,6 @@ export const passive = (config: Config): Config => ({
   log: { ...config.log, level: 'silent' },
   store: { ...config.store, kind: 'memory' },
   heartbeat: null,
-  push: { metrics: { ...config.push.metrics, enabled: false } },
   tracing: { ...config.tracing, enabled: false },
   alerts: { ...config.alerts, enabled: false, notifiers: [] },
   autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },

@@ -4,7 +4,6 @@ import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/in
 import { serverOptions } from '../http/options.ts';
 import { uniqueNames } from '../kit/unique-names.ts';
 import { heartbeatOptions } from '../notify/options.ts';
-import { pushOptions } from '../push/options.ts';
 import { alertsOptions } from '../rules/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
@@ -54,9 +53,6 @@ export const ConfigInput = z.strictObject({
     .describe('Recurring deliveries. Metrics show whether each expected start is in the event log.'),
   staleness: stalenessOptions.prefault({}).describe('When outdated data is marked as stale, and when it is withdrawn.'),
   tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
-  push: pushOptions
-    .prefault({})
-    .describe('Metrics sent to an OpenTelemetry receiver (OTLP over HTTP, protobuf): see docs/push.md.'),
   alerts: alertsOptions.prefault({}).describe('Alerts that the agent evaluates and sends: see docs/alerts.md.'),
   heartbeat: heartbeatOptions
     .nullable()

@@ -109,11 +109,9 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
         ? [{ path: [...path, 'proxy'], what: 'proxy password', instead: byEnv }]
         : [],
     ),
-    ...otlpReceivers(config).flatMap(({ path, headers }) =>
-      Object.entries(headers)
-        .filter(([name, value]) => value instanceof Secret && KEY_HEADER.test(name))
-        .map(([name]) => ({ path: [...path, 'headers', name], what: 'value', instead: byEnv })),
-    ),
+    ...Object.entries(config.tracing.headers)
+      .filter(([name, value]) => value instanceof Secret && KEY_HEADER.test(name))
+      .map(([name]) => ({ path: ['tracing', 'headers', name], what: 'value', instead: byEnv })),
   ];
 }
 
@@ -165,18 +163,17 @@ function checkReplicaUrls({ server }: Config, env: Env, report: Reporter): void 
 /** Names of headers that contain credentials. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
-const otlpReceivers = ({ tracing, push }: Config) => [
-  { ...tracing, signal: 'traces' as const, path: ['tracing'] },
-  { ...push.metrics, signal: 'metrics' as const, path: ['push', 'metrics'] },
-];
-
-/** Warns about headers that are not sent because the address comes from the environment. */
-function checkOtlpEndpoints(config: Config, env: Env, report: Reporter): void {
-  for (const { enabled, headers, path, signal, endpoint } of otlpReceivers(config)) {
-    const { variable } = otlpAddress(signal, endpoint, env);
-    if (!enabled || variable === undefined || Object.keys(headers).length === 0) continue;
+/** Checks the headers of traces. Warns if they are not sent because the address comes from the environment. */
+function checkTracing({ tracing: { enabled, endpoint, headers } }: Config, env: Env, report: Reporter): void {
+  if (!enabled || Object.keys(headers).length === 0) return;
+  const { variable } = otlpAddress(endpoint, env);
+  if (variable !== undefined) {
     const own = variable.replace('ENDPOINT', 'HEADERS');
-    report.warn([...path, 'headers'], `are not sent: ${variable} names another address; set ${own} for it`);
+    report.warn(['tracing', 'headers'], `are not sent: ${variable} names another address; set ${own} for it`);
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    const wrong = headerError(value, env);
+    if (wrong) report.error(['tracing', 'headers', name], wrong);
   }
 }
 
@@ -198,13 +195,7 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   checkProxies(config, env, report);
   checkStoreUrl(config, env, report);
   checkReplicaUrls(config, env, report);
-  checkOtlpEndpoints(config, env, report);
-  for (const { enabled, headers, path } of otlpReceivers(config)) {
-    for (const [name, value] of Object.entries(headers)) {
-      const wrong = enabled ? headerError(value, env) : undefined;
-      if (wrong) report.error([...path, 'headers', name], wrong);
-    }
-  }
+  checkTracing(config, env, report);
 }
 
 /** Normalizes an address for comparison. */
@@ -261,7 +252,7 @@ const literalOf = (setting: SecretSetting) => ('literal' in setting ? setting.li
 
 /** Warns of unencrypted addresses that receive secrets. */
 export function checkPlainHttp(config: Config, report: Reporter): void {
-  const { accounts, alerts, heartbeat } = config;
+  const { accounts, alerts, heartbeat, tracing } = config;
   const sent: [path: PropertyKey[], address: string | null | undefined, what: string][] = [
     ...accounts.flatMap(({ baseUrl, regionalBaseUrl, region, management }, index): typeof sent => {
       const at = ['accounts', index];
@@ -283,11 +274,11 @@ export function checkPlainHttp(config: Config, report: Reporter): void {
       ];
     }),
     [['heartbeat', 'url'], heartbeat && literalOf(heartbeat.url), 'the address, which is a credential,'],
-    ...otlpReceivers(config).map(({ enabled, headers, endpoint, path }): (typeof sent)[number] => [
-      [...path, 'endpoint'],
-      enabled && Object.keys(headers).length > 0 ? endpoint : undefined,
-      `${path.join('.')}.headers`,
-    ]),
+    [
+      ['tracing', 'endpoint'],
+      tracing.enabled && Object.keys(tracing.headers).length > 0 ? tracing.endpoint : undefined,
+      'tracing.headers',
+    ],
   ];
   for (const [path, address, what] of sent) {
     if (isPlain(address ?? '')) report.warn(path, `is http to another host: it sends ${what} unencrypted; use https`);

@@ -224,21 +224,6 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, re
   }
 }
 
-/** Time for which Prometheus shows the latest sample of a series (ms). */
-const SHOWN_FOR = 300_000;
-
-function checkPush({ push }: Config, report: Reporter): void {
-  const { every } = push.metrics;
-  checkInterval(every, ['push', 'metrics', 'every'], report);
-  if (every >= SHOWN_FOR) {
-    const message = `is ${formatDuration(every)}: databases show a sample for ${formatDuration(SHOWN_FOR)}, and gaps after that`;
-    report.warn(['push', 'metrics', 'every'], message);
-  }
-  if (push.metrics.endpoint.replace(/\/+$/, '').endsWith('/v1/metrics')) {
-    report.warn(['push', 'metrics', 'endpoint'], 'ends in /v1/metrics, which is added to it: remove it here');
-  }
-}
-
 /** Reports settings that contradict each other, and warns of combinations that are probably mistakes. */
 export function checkSettings(config: Config, now: number, report: Reporter): void {
   const { listen, probesListen, replicaUrl } = config.server;
@@ -272,7 +257,6 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
       `is less than markAfter, ${staleness.markAfter}, before which nothing is withdrawn`,
     );
   }
-  checkPush(config, report);
   checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], report);
   if (config.heartbeat) checkInterval(config.heartbeat.every, ['heartbeat', 'every'], report);
   for (const [index, rule] of autoCancel.rules.entries()) {

@@ -22,17 +22,15 @@ export const otlpHeaders = z
     'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
   );
 
-export type OtlpSignal = 'traces' | 'metrics';
-
 interface ReceiverSettings {
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, HeaderSetting>>;
 }
 
-/** Returns the URL for a signal. `variable`: the environment variable that overrides the configured address, if any. */
-export function otlpAddress(signal: OtlpSignal, endpoint: string, env: Env) {
-  const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/${signal}`;
-  const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`];
+/** Returns the URL for traces. `variable`: the environment variable that overrides the configured address, if any. */
+export function otlpAddress(endpoint: string, env: Env) {
+  const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/traces`;
+  const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
   const url = env[own] || urlBelow(env[general] || endpoint);
   const isConfigured = url === urlBelow(endpoint);
   return { url, variable: isConfigured ? undefined : env[own] ? own : general };
@@ -42,10 +40,10 @@ export function otlpAddress(signal: OtlpSignal, endpoint: string, env: Env) {
  * Returns a receiver's URL and headers. Configured headers may be keys, so they are not sent to an address from the
  * environment.
  */
-export function otlpReceiver(signal: OtlpSignal, { endpoint, headers }: ReceiverSettings, env: Env) {
-  const { url, variable } = otlpAddress(signal, endpoint, env);
+export function otlpReceiver({ endpoint, headers }: ReceiverSettings, env: Env) {
+  const { url, variable } = otlpAddress(endpoint, env);
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
-    throw new Error(`${variable} must be an http or https address, because ${signal} are sent to it`);
+    throw new Error(`${variable} must be an http or https address, because traces are sent to it`);
   }
   const sent = variable === undefined ? Object.entries(headers) : [];
   const textOf = (value: HeaderSetting) => (value instanceof Secret ? value.reveal() : (env[value.env] ?? ''));

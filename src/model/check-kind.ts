@@ -34,7 +34,6 @@ export const CHECK_KINDS = [
   'auto_cancel_paused',
   'cancel_unresolved',
   'notifications_failing',
-  'push_failing',
   'store_failing',
   'reload_refused',
   'account_uncollected',

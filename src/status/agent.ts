@@ -6,7 +6,7 @@ import type { NotificationCount } from '../metrics/alerting.ts';
 import type { ProcessMetrics } from '../metrics/process.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { HEARTBEAT, type NotifierOptions } from '../notify/options.ts';
-import { AGENT_CHECKS, type AgentInput } from '../rules/checks/agent.ts';
+import { AGENT_CHECKS } from '../rules/checks/agent.ts';
 import { runChecks } from '../rules/checks/run.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { AgentView } from './api/agent.ts';
@@ -41,7 +41,6 @@ interface AgentDeps {
   readonly notifications: () => readonly NotificationCount[];
   /** Returns when the current database outage began (ms since the Unix epoch); undefined if there is none. */
   readonly databaseAway: (() => number | undefined) | undefined;
-  readonly pushTrouble: () => AgentInput['pushTrouble'];
 }
 
 /** Returns the size of an SQLite database, including its write-ahead log (bytes). */
@@ -95,7 +94,6 @@ export function createAgentView(deps: AgentDeps) {
       notifications: agentLog.lately(notifications(), clock.now()),
       lastReload: reloads.last,
       databaseAway: deps.databaseAway?.(),
-      pushTrouble: deps.pushTrouble(),
     });
   const problems = () => problemsOf(check(), null, { now: clock.now(), firstSeen: agentLog.firstSeen });
 

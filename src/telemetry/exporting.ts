@@ -21,7 +21,7 @@ const PROTOCOLS = {
  */
 export async function createOtlpExporter(options: Pick<TracingOptions, 'endpoint' | 'headers'>, env: Env) {
   const load = PROTOCOLS[tracesProtocol(env)];
-  const receiver = otlpReceiver('traces', options, env);
+  const receiver = otlpReceiver(options, env);
   const hasTimeout = Boolean(env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT || env.OTEL_EXPORTER_OTLP_TIMEOUT);
   const OTLPTraceExporter = await load();
   return new OTLPTraceExporter({ ...receiver, ...(hasTimeout ? {} : { timeoutMillis: TIMEOUT_MS }) });

@@ -32,7 +32,7 @@ async function startOf(body: AsyncIterable<Buffer> & { destroy(): unknown }): Pr
 
 interface PostRequest {
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array;
+  readonly body: string;
   readonly signal: AbortSignal;
 }
 

@@ -301,7 +301,7 @@ it('a handover waits for a running reload, and a reload waits for a running hand
   database.place('b', 'two');
   const port = Promise.withResolvers<void>();
   const names = ['a', 'b'].map(name => accountNamed(name));
-  const reloading = supervisor.reload(config(names, { push: { metrics: { every: '1m' } } }), () => port.promise);
+  const reloading = supervisor.reload(config(names, { log: { level: 'warn' } }), () => port.promise);
   supervisor.start();
   await clock.advance(0);
   expect(changes()).toEqual([]);

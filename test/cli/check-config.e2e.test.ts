@@ -21,7 +21,7 @@ const withoutSecrets = {
   server: { webConfigFile: '/nonexistent/web.yaml', replicaUrl: { env: 'NOT_SET' } },
   store: { kind: 'postgres', url: { env: 'NOT_SET' } },
   accounts: [account],
-  push: { metrics: { enabled: true, headers: { authorization: { env: 'NOT_SET' } } } },
+  tracing: { enabled: true, headers: { authorization: { env: 'NOT_SET' } } },
   alerts: {
     enabled: true,
     notifiers: [

@@ -8,27 +8,26 @@ function faults(sections: object, env: Record<string, string>): string[] {
 }
 
 const GRPC = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
-const [tracing, push] = [{ enabled: true }, { metrics: { enabled: true } }];
+const tracing = { enabled: true };
 
-it('the environment check reports OpenTelemetry variables with unsupported values for each enabled signal', () => {
-  expect(faults({ tracing, push }, GRPC)).toEqual([
+it('the environment check reports OpenTelemetry variables with unsupported values if traces are exported', () => {
+  expect(faults({ tracing }, GRPC)).toEqual([
     'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
-    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only',
   ]);
-  expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' })).toHaveLength(1);
-  const [secret] = faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'secret-canary' });
+  expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' })).toHaveLength(1);
+  const [secret] = faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'secret-canary' });
   expect(secret).toBe(
-    'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT must be an http or https address, because metrics are sent to it',
+    'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https address, because traces are sent to it',
   );
   expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })).toEqual([
     'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https address, because traces are sent to it',
   ]);
 });
 
-it('the environment check ignores variables of disabled signals and variables with supported values', () => {
+it('the environment check ignores variables if traces are not exported, and variables with supported values', () => {
   expect(faults({}, GRPC)).toEqual([]);
-  expect(faults({ tracing, push }, {})).toEqual([]);
-  expect(faults({ tracing, push }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);
+  expect(faults({ tracing }, {})).toEqual([]);
+  expect(faults({ tracing }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);
   expect(faults({ tracing }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
   // OTEL_TRACES_EXPORTER disables only the agent's own spans, not message traces.
   expect(

@@ -91,14 +91,11 @@ it('no output of the agent contains a secret', async () => {
   const autoCancel = { mode: 'plan', rules: [{ name: 'r', match: { workflowUrl: { prefix: ['http'] } } }] };
   const more = {
     upstream: { noProxy: ['*'], proxy: `http://user:${CANARY}@127.0.0.1:1` },
-    tracing: { headers: { 'x-key': CANARY } },
-    push: {
-      metrics: {
-        enabled: true,
-        every: '1s',
-        endpoint: receivers.url,
-        headers: { 'x-key': CANARY, 'y-key': { env: 'SECRET' } },
-      },
+    tracing: {
+      enabled: true,
+      sampleRatio: 1,
+      endpoint: receivers.url,
+      headers: { 'x-key': CANARY, 'y-key': { env: 'SECRET' } },
     },
   };
   const settings = {
@@ -110,7 +107,7 @@ it('no output of the agent contains a secret', async () => {
     autoCancel,
     ...more,
   };
-  const agent = createAgent(settings, secrets);
+  const agent = createAgent(settings, { ...secrets, OTEL_BSP_SCHEDULE_DELAY: '100' });
   const { folder, configFile: file } = agent;
   const url = await agent.start();
   const paths = [
@@ -154,7 +151,7 @@ it('no output of the agent contains a secret', async () => {
       'GET /beat//fail',
       'POST /',
       'POST /services/',
-      'POST /v1/metrics',
+      'POST /v1/traces',
       'POST /v2/enqueue',
     ]);
   });
@@ -242,8 +239,7 @@ it('error texts of the service reach the log, page, API and doctor without secre
           { name: 'other', webhook: { url: service.url, secret: { file: tokenFile } } },
         ],
       },
-      push: { metrics: { headers: { 'x-key': secrets.LITERAL } } },
-      tracing: { enabled: true, sampleRatio: 1, endpoint: receiver.url },
+      tracing: { enabled: true, sampleRatio: 1, endpoint: receiver.url, headers: { 'x-key': secrets.LITERAL } },
       autoCancel: { mode: 'plan', rules: [{ name: 'r', match: { workflowUrl: { prefix: ['http'] } } }] },
     },
     { ...secrets, OTEL_BSP_SCHEDULE_DELAY: '100' },

@@ -12,8 +12,8 @@ import { type Prometheus, requireProgram, startPrometheus } from '../support/pro
 import { isDelete, type Scene, setStage } from './stuck-callback.ts';
 
 /**
- * Starts an agent that collects everything, with event destinations, a retention period, an undeliverable alert and
- * failing pushes. Returns its host.
+ * Starts an agent that collects everything, with event destinations, a retention period and an undeliverable alert. Returns
+ * its host.
  */
 async function startWatching(): Promise<string> {
   const emulator = await emulate({ seed: 3, dialect: { flowControlFields: 'all' } });
@@ -47,7 +47,6 @@ async function startWatching(): Promise<string> {
         rules: [{ name: 'SomeDeadLetters', when: { above: { metric, value: 0 } } }],
         notifiers: [{ name: 'nobody', webhook: { url: 'http://127.0.0.1:9/' } }],
       },
-      push: { metrics: { enabled: true, endpoint: 'http://127.0.0.1:9/', every: '1s' } },
     },
     { DELIVERY_TOKEN: emulator.token },
   );
@@ -114,7 +113,6 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   'Retention used': { scenario: 'everything', above: 0 },
   Notifications: { scenario: 'everything', above: 0 },
   Alerts: { scenario: 'everything', above: 0 },
-  Pushes: { scenario: 'everything', above: 0 },
   'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
   // In this scenario the agent's clock is ahead of Prometheus, so ages are negative.
   'Auto-cancel rules': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },

@@ -315,9 +315,9 @@ describe('command usage', () => {
       stdout: '',
       stderr: expect.stringContaining('unknown-key.yaml:2:11: server.lisen: unknown key'),
     });
-    const file = configFile({ accounts: [account('http://127.0.0.1:1')], push: { metrics: { enabled: true } } });
+    const file = configFile({ accounts: [account('http://127.0.0.1:1')], tracing: { enabled: true } });
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
-    const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only\n';
+    const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json\n';
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
     // Exit code 2 keeps systemd from restarting the agent, which would not help.
     expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });

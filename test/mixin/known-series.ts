@@ -6,7 +6,6 @@ import type { Family } from '../../src/metrics/family.ts';
 import { objectiveFamilies } from '../../src/metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
-import { pushFamilies } from '../../src/metrics/push.ts';
 import { replicaFamilies } from '../../src/metrics/replicas.ts';
 
 const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
@@ -36,7 +35,6 @@ const ofAgents: readonly Family[] = [
   ...source.families,
   alertingFamilies.notifications,
   ...Object.values(replicaFamilies),
-  ...Object.values(pushFamilies),
 ];
 
 const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account', 'collector'];

@@ -100,26 +100,28 @@ function setUpLoneReplica() {
   });
 }
 
-const PUSH = { pushTrouble: { since: 0, reason: 'ECONNREFUSED' } };
+const FAILED = { notifications: [{ notifier: 'ops', outcome: 'failed', count: 1 }] } satisfies Trouble;
 const FIRING = 'firing critical DeliveryDatabaseAway: The database is unavailable';
 
 describe('alerts about the agent', () => {
   it('an alert about the agent has no account label and is sent when it fires and when it resolves', async () => {
     const { run, shown } = await setUp();
-    expect(await run(PUSH, 10 * MINUTE)).toEqual([]);
-    expect(await run(PUSH)).toEqual([
-      'firing warning DeliveryPushFailing: The OTLP receiver does not accept metrics: ECONNREFUSED.',
+    expect(await run(FAILED, 10 * MINUTE)).toEqual([]);
+    expect(await run(FAILED)).toEqual([
+      'firing ops critical DeliveryNotificationsFailing: 1 notification to ops failed in the last 15 minutes, and none was delivered.',
     ]);
-    expect(shown()).toEqual(['DeliveryPushFailing firing']);
-    expect(await run({}, 16 * MINUTE)).toEqual([expect.stringMatching(/^resolved warning DeliveryPushFailing/)]);
+    expect(shown()).toEqual(['DeliveryNotificationsFailing firing']);
+    expect(await run({}, 16 * MINUTE)).toEqual([
+      expect.stringMatching(/^resolved ops critical DeliveryNotificationsFailing/),
+    ]);
   });
 
   it('an alert about the agent is not sent again after a restart if the store is not shared', async () => {
     const { run, start, shown } = await setUp();
-    await run(PUSH, 11 * MINUTE);
+    await run(FAILED, 11 * MINUTE);
     await start();
-    expect(await run(PUSH, MINUTE)).toEqual([]);
-    expect(shown()).toEqual(['DeliveryPushFailing firing']);
+    expect(await run(FAILED, MINUTE)).toEqual([]);
+    expect(shown()).toEqual(['DeliveryNotificationsFailing firing']);
   });
 
   it('a replica that has neither its database nor a lease adds the label replica to alerts about the agent', async () => {

@@ -25,7 +25,4 @@ function find(name: string): string | undefined {
 /** Finds a Prometheus with features that Debian stable may lack, such as start timestamps of series. */
 export const findNewerPrometheus = () => find('prometheus');
 
-/** Finds a VictoriaMetrics. It has the same query API and accepts OTLP, which Debian's Prometheus does not. */
-export const findVictoriaMetrics = () => find('victoria-metrics');
-
 export const findNewerKubectl = () => find('kubectl');

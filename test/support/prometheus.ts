@@ -44,30 +44,7 @@ export interface PrometheusOptions {
   readonly flags?: readonly string[];
   /** Program to run instead of `prometheus`. */
   readonly program?: string;
-  /** Returns the program's arguments, instead of those of Prometheus. `listen`: host and port. */
-  readonly argumentsOf?: (place: { readonly file: string; readonly data: string; readonly listen: string }) => string[];
 }
-
-const prometheusArguments: NonNullable<PrometheusOptions['argumentsOf']> = ({ file, data, listen }) => [
-  `--config.file=${file}`,
-  `--storage.tsdb.path=${data}`,
-  `--web.listen-address=${listen}`,
-];
-
-/** Options to start VictoriaMetrics instead. It has the same query API and accepts OTLP below `/opentelemetry`. */
-export const asVictoriaMetrics = (program: string): Pick<PrometheusOptions, 'program' | 'argumentsOf'> => ({
-  program,
-  argumentsOf: ({ file, data, listen }) => [
-    `-promscrape.config=${file}`,
-    '-promscrape.config.strictParse=false',
-    `-storageDataPath=${data}`,
-    `-httpListenAddr=${listen}`,
-    // Make VictoriaMetrics behave like Prometheus: by default, it delays samples by half a minute and does not translate names.
-    '-search.latencyOffset=0s',
-    '-search.disableCache',
-    '-opentelemetry.usePrometheusNaming',
-  ],
-});
 
 /** Returns a port that was free a moment ago. */
 export async function freePort(): Promise<number> {
@@ -107,7 +84,6 @@ export async function startPrometheus({
   config = {},
   flags = [],
   program = 'prometheus',
-  argumentsOf = prometheusArguments,
 }: PrometheusOptions): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-prometheus-'));
   const file = join(folder, 'prometheus.yml');
@@ -117,7 +93,8 @@ export async function startPrometheus({
   const data = join(folder, 'data');
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const child = spawn(program, [...argumentsOf({ file, data, listen: `127.0.0.1:${port}` }), ...flags], {
+  const paths = [`--config.file=${file}`, `--storage.tsdb.path=${data}`];
+  const child = spawn(program, [...paths, `--web.listen-address=127.0.0.1:${port}`, ...flags], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const killNow = () => void child.kill('SIGKILL');

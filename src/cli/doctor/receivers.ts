@@ -2,34 +2,23 @@ import type { Config } from '../../config/schema.ts';
 import { withClosing } from '../../kit/closing.ts';
 import { otlpAddress } from '../../kit/otlp-receiver.ts';
 import type { Env } from '../../kit/secret.ts';
-import { isPushed, targetOf } from '../../push/target.ts';
 import { tokenSource } from '../../upstream/token.ts';
-import { type CheckLine, createChecklist, type DoctorDeps, fail, skip } from './checklist.ts';
+import { type CheckLine, createChecklist, type DoctorDeps, fail } from './checklist.ts';
 import { checkConnection, checkDns, openDispatcher } from './connection.ts';
 
-/** Returns the address for metrics; undefined if a variable is invalid, which another check reports. */
-function pushAddress({ push }: Config, env: Env): string | undefined {
-  try {
-    return targetOf(push.metrics, env).url;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Returns where alerts, heartbeats, spans and metrics are sent, by name. An address may be a secret. */
+/** Returns where alerts, heartbeats and spans are sent, by name. An address may be a secret. */
 function receiversOf(
   config: Config,
   env: Env,
-): readonly (readonly [name: string, address: () => Promise<string> | string | undefined])[] {
-  const { alerts, heartbeat, tracing, push } = config;
+): readonly (readonly [name: string, address: () => Promise<string> | string])[] {
+  const { alerts, heartbeat, tracing } = config;
   return [
     ...alerts.notifiers.flatMap(({ name, alertmanager, webhook }) => [
       ...(alertmanager?.urls ?? []).map(url => [`notifier ${name}`, () => url.reveal()] as const),
       ...(webhook ? [[`notifier ${name}`, async () => (await tokenSource(webhook.url, env)()).reveal()] as const] : []),
     ]),
     ...(heartbeat ? [['heartbeat', async () => (await tokenSource(heartbeat.url, env)()).reveal()] as const] : []),
-    ...(tracing.enabled ? [['tracing', () => otlpAddress('traces', tracing.endpoint, env).url] as const] : []),
-    ...(isPushed(push.metrics, env) ? [['push.metrics', () => pushAddress(config, env)] as const] : []),
+    ...(tracing.enabled ? [['tracing', () => otlpAddress(tracing.endpoint, env).url] as const] : []),
   ];
 }
 
@@ -41,7 +30,6 @@ export async function checkReceivers(config: Config, deps: DoctorDeps): Promise<
       const list = createChecklist(deps);
       await list.check(name, async () => {
         const found = await Promise.resolve(address()).catch(() => '');
-        if (found === undefined) return skip('needs environment');
         const url = URL.parse(found);
         if (!url) return fail('its address is missing or invalid', 'check the file or variable that holds it');
         const dns = await checkDns(url.hostname);

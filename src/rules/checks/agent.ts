@@ -11,14 +11,9 @@ export interface AgentInput {
   readonly notifications: readonly NotificationCount[];
   /** Start of an outage of the shared database; undefined if there is none. */
   readonly databaseAway?: number | undefined;
-  /** Failure of pushes to the OTLP receiver; undefined if it accepts metrics. */
-  readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;
   /** The last reload. `faults` is empty if it succeeded. */
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
-
-/** Time for which pushes must fail before the failure is reported (ms). Most receivers restart faster. */
-const PUSH_FAILING = 60_000;
 
 /** Returns the failures of rounds that read all their data but could not store it. */
 const unstored = ({ collectors }: AccountStatus) =>
@@ -73,13 +68,6 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
         const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
         return sent > 0 || failed === 0 ? [] : { subject, text };
       }),
-  }),
-  defineCheck('push_failing', 'DeliveryPushFailing', {
-    when: 'for at least a minute, the OTLP receiver has not accepted some or all of the pushed metrics',
-    check: ({ pushTrouble, now }) =>
-      pushTrouble && now - pushTrouble.since >= PUSH_FAILING
-        ? { since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }
-        : [],
   }),
   defineCheck('reload_refused', 'DeliveryConfigReloadFailed', {
     when: 'the last reload of the configuration was rejected: the previous one stays active',

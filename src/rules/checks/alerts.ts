@@ -121,7 +121,6 @@ const builtinAlerts = {
     label: 'notifier',
     isOfAgent: true,
   },
-  DeliveryPushFailing: { kinds: ['push_failing'], for: 10 * MINUTE, isOfAgent: true },
   DeliveryConfigReloadFailed: { kinds: ['reload_refused'], for: 5 * MINUTE, isOfAgent: true, isExtended: true },
   DeliveryAccountUncollected: {
     kinds: ['account_uncollected'],

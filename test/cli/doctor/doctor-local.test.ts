@@ -65,7 +65,7 @@ it.each([
 
 it.each([
   ['upstream', { upstream: { proxy: 'http://user:canary@127.0.0.1:1' } }],
-  ['push', { push: { metrics: { headers: { authorization: 'Bearer canary' } } } }],
+  ['tracing', { tracing: { headers: { authorization: 'Bearer canary' } } }],
 ])('doctor warns that other users can read a configuration with a secret in the section %s', async (_section, more) => {
   const file = configFile(await answers(), more);
   chmodSync(file, 0o644);
@@ -164,29 +164,24 @@ it('doctor connects to receivers without sending anything', async () => {
       ],
     },
     heartbeat: { url: { env: 'BEAT' } },
-    tracing: { enabled: true, endpoint: hook.url },
-    push: { metrics: { enabled: true, endpoint: 'http://127.0.0.1:1', headers: { 'api-key': { env: 'BEAT' } } } },
+    tracing: { enabled: true, endpoint: 'http://127.0.0.1:1', headers: { 'api-key': { env: 'BEAT' } } },
   });
   const { all } = await diagnose(file, { env });
-  expect(all.slice(-5)).toEqual([
+  expect(all.slice(-4)).toEqual([
     `ok notifier ops: ${hook.url}`,
     `fail notifier chat: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
     `ok heartbeat: ${hook.url}`,
-    `ok tracing: ${hook.url}`,
-    `fail push.metrics: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
+    `fail tracing: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
   ]);
   expect(hook.requests).toEqual([]);
-  const refused = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' } });
+  const refused = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' } });
   expect(refused.all).toContain(
-    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only → an agent would not start: change the variable',
+    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json → an agent would not start: change the variable',
   );
-  expect(refused.all.at(-1)).toBe('skip push.metrics: needs environment');
-  const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${hook.url}/in` } });
-  expect(moved.all.at(-1)).toBe(`ok push.metrics: ${hook.url}`);
+  const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${hook.url}/in` } });
+  expect(moved.all.at(-1)).toBe(`ok tracing: ${hook.url}`);
   expect(moved.all.filter(line => line.startsWith('warn configuration'))).toEqual([
-    expect.stringContaining(
-      'push.metrics.headers: are not sent: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT names another address',
-    ),
+    expect.stringContaining('tracing.headers: are not sent: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names another address'),
   ]);
 });
 

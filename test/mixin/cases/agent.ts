@@ -4,7 +4,6 @@ const requests = (outcome: string, endpoint = 'dlq') =>
   `delivery_watch_api_requests_total{endpoint="${endpoint}",outcome="${outcome}"}`;
 const notified = (outcome: string, notifier = 'ops') =>
   `delivery_watch_notifications_total{notifier="${notifier}",outcome="${outcome}"}`;
-const pushed = (outcome: string) => `delivery_watch_push_requests_total{outcome="${outcome}"}`;
 const MISSING = 'delivery_lists_missing_total{collector="dlq"}';
 const REJECTED = 'delivery_rows_rejected_total{collector="dlq"}';
 const STALE = 'delivery_collector_data_stale';
@@ -136,22 +135,6 @@ export const agentCases: readonly AlertCase[] = [
       'one fails and is sent in a retry': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
     },
     idle: { [notified('failed')]: flat(0), [notified('sent')]: flat(0) },
-    exempt: { 'low traffic': 'one is enough' },
-  },
-  {
-    alert: 'DeliveryPushFailing',
-    fires: { [pushed('failed')]: rising(1), [pushed('accepted')]: flat(7) },
-    at: 11,
-    description:
-      'Requests with metrics that failed or were refused in the last 15 minutes: 11. None was accepted. Metrics wait in memory, up to 16 MiB; then the oldest are dropped.',
-    below: {
-      'some are accepted': { [pushed('refused')]: rising(9), [pushed('accepted')]: rising(1) },
-      'one fails and is accepted in a retry': {
-        [pushed('failed')]: from(20, 1),
-        [pushed('accepted')]: from(21, 1),
-      },
-    },
-    idle: { [pushed('failed')]: flat(0), [pushed('refused')]: flat(0), [pushed('accepted')]: flat(0) },
     exempt: { 'low traffic': 'one is enough' },
   },
 ];

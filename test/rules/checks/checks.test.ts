@@ -146,7 +146,7 @@ describe('agent problems', () => {
     ).toEqual([]);
   });
 
-  it('the agent reports failures of the store, notifications, push and reload', () => {
+  it('the agent reports failures of the store, notifications and reload', () => {
     const failed = {
       success: false,
       consecutiveFailures: 3,
@@ -157,7 +157,6 @@ describe('agent problems', () => {
       agent({
         statuses: [status(failed), ...['b', 'c', 'd'].map(() => status(dark))],
         notifications: [notified('sent', 0), notified('failed', 2), notified('dropped', 1)],
-        pushTrouble: { since: NOON - MINUTE, reason: 'status 503' },
         lastReload: { at: NOON - MINUTE, faults: [{ message: 'accounts: required' }, { message: 'other' }] },
       }),
     ).toMatchInlineSnapshot(`
@@ -165,7 +164,6 @@ describe('agent problems', () => {
         " | critical | service_unavailable |  | 2026-03-14T12:00:00.000Z | 3 of the 4 accounts can’t be read: the service or the network path to it is down.",
         " | critical | store_failing |  | 2026-03-14T12:00:00.000Z | 1 round can’t store new data, so counters are frozen: dw.db can’t be written.",
         " | critical | notifications_failing | ops | 2026-03-14T12:00:00.000Z | 3 notifications to ops failed in the last 15 minutes, and none was delivered.",
-        " | warning | push_failing |  | 2026-03-14T11:59:00.000Z | The OTLP receiver does not accept metrics: status 503.",
         " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The new configuration was rejected, and the previous one stays active: accounts: required (and 1 more error).",
       ]
     `);

@@ -52,7 +52,7 @@ export function faultsAt(msLeft: number): readonly FaultSeed[] {
   return isBetween(msLeft, 2, 1.65) ? [{ ...far, kind: 'status', status: 503 }, far] : [far];
 }
 
-/** The configuration except for accounts, notifiers and push. */
+/** The configuration except for accounts and notifiers. */
 export const settings = {
   // No interval is shorter than the scrape interval, and each event is read about once, because more reads only slow down the
   // replay.

@@ -107,7 +107,6 @@ function configOf(emulators: ReadonlyMap<string, Emulator>, receiver: string): C
     })),
     ...settings,
     alerts: { ...settings.alerts, notifiers: [{ name: 'chat', webhook: { url: receiver } }] },
-    push: { metrics: { enabled: true, endpoint: receiver, every: '1m' } },
   });
 }
 
@@ -128,7 +127,7 @@ export async function recordWorld(pastMs: number, folder: string, log: (text: st
   const clock = createCatchUpClock(pastMs);
   const since = clock.now();
   const emulators = await startEmulators(clock);
-  // Accepts notifications and pushes, and serves metrics to Prometheus.
+  // Accepts notifications, and serves metrics to Prometheus.
   let scrape = async () => '';
   const server = createServer(async (request, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');
