@@ -1,47 +1,18 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { contextOf, REQUIRES_CERT, type WebTls } from '../http/options.ts';
+import { contextOf, type WebTls } from '../http/options.ts';
 import { Secret } from '../kit/secret.ts';
 import type { Path } from './errors.ts';
 
-/** OpenSSL's names of cipher suites by their names in Go. */
-export const CIPHERS: Readonly<Record<string, string>> = {
-  TLS_AES_128_GCM_SHA256: 'TLS_AES_128_GCM_SHA256',
-  TLS_AES_256_GCM_SHA384: 'TLS_AES_256_GCM_SHA384',
-  TLS_CHACHA20_POLY1305_SHA256: 'TLS_CHACHA20_POLY1305_SHA256',
-  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: 'ECDHE-ECDSA-AES128-SHA',
-  TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: 'ECDHE-ECDSA-AES256-SHA',
-  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: 'ECDHE-RSA-AES128-SHA',
-  TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: 'ECDHE-RSA-AES256-SHA',
-  TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
-  TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
-  TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: 'ECDHE-RSA-AES128-GCM-SHA256',
-  TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
-  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-RSA-CHACHA20-POLY1305',
-  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-ECDSA-CHACHA20-POLY1305',
-};
-
-export const CURVES: Readonly<Record<string, string>> = {
-  CurveP256: 'P-256',
-  CurveP384: 'P-384',
-  CurveP521: 'P-521',
-  X25519: 'X25519',
-};
-
-export const VERSIONS = ['TLS12', 'TLS13'] as const;
 const PROTOCOLS = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;
 
-type Version = (typeof VERSIONS)[number];
-type Named = 'cert' | 'key' | 'client_ca';
-
-interface TlsSection extends Readonly<Partial<Record<Named | `${Named}_file`, string | undefined>>> {
+/** The section `tls_server_config`. */
+interface TlsSection {
+  readonly cert_file: string;
+  readonly key_file: string;
   readonly client_auth_type: WebTls['clientAuth'];
-  readonly client_allowed_sans?: readonly string[] | undefined;
-  readonly min_version: Version;
-  readonly max_version: Version;
-  readonly cipher_suites?: readonly string[] | undefined;
-  readonly prefer_server_cipher_suites: boolean;
-  readonly curve_preferences?: readonly string[] | undefined;
+  readonly client_ca_file?: string | undefined;
+  readonly min_version: keyof typeof PROTOCOLS;
 }
 
 interface TlsDeps {
@@ -54,19 +25,15 @@ interface TlsDeps {
 
 const at = (...keys: string[]) => ['tls_server_config', ...keys];
 
-/** Returns PEM text from the section or its file, and the key that contains it. */
-function pemOf(section: TlsSection, name: Named, { read, error }: TlsDeps): { key: string; pem: string } | undefined {
-  const { [name]: inline, [`${name}_file` as const]: path } = section;
-  if (inline !== undefined && path !== undefined) error(at(name), `must not be set together with ${name}_file`);
-  else if (inline !== undefined) return { key: name, pem: inline };
-  else if (path !== undefined) {
-    try {
-      return { key: `${name}_file`, pem: read(path) };
-    } catch (failure) {
-      error(at(`${name}_file`), failure instanceof Error ? failure.message : '');
-    }
-  } else if (name !== 'client_ca') error(at(), `must have ${name}_file or ${name}`);
-  return undefined;
+/** Reads the file that a key names; undefined if the key is not set or the file is unreadable, which is reported. */
+function pemOf(section: TlsSection, key: `${string}_file` & keyof TlsSection, deps: TlsDeps): string | undefined {
+  const { [key]: path } = section;
+  try {
+    return path === undefined ? undefined : deps.read(path);
+  } catch (failure) {
+    deps.error(at(key), failure instanceof Error ? failure.message : '');
+    return undefined;
+  }
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
@@ -98,64 +65,41 @@ function checkDates({ validFromDate, validToDate }: X509Certificate, path: Path,
 
 const VERIFIES: readonly WebTls['clientAuth'][] = ['VerifyClientCertIfGiven', 'RequireAndVerifyClientCert'];
 
-function checkClientAuth(section: TlsSection, hasCa: boolean, { error, warn }: TlsDeps): void {
-  const { client_auth_type: type, client_allowed_sans: sans } = section;
-  if (VERIFIES.includes(type) && !hasCa) {
-    error(at('client_auth_type'), `${type} needs client_ca_file or client_ca, the trusted authorities`);
+function checkClientAuth({ client_auth_type: type, client_ca_file: ca }: TlsSection, { error, warn }: TlsDeps): void {
+  if (VERIFIES.includes(type) && ca === undefined) {
+    error(at('client_auth_type'), `${type} needs client_ca_file, the trusted authorities`);
   }
-  if (type === 'NoClientCert' && hasCa) {
-    error(
-      at(section.client_ca ? 'client_ca' : 'client_ca_file'),
-      'needs a client_auth_type, such as RequireAndVerifyClientCert',
-    );
-  }
-  if (sans && !REQUIRES_CERT.includes(type)) {
-    error(at('client_allowed_sans'), 'needs client_auth_type RequireAndVerifyClientCert or RequireAnyClientCert');
+  if (type === 'NoClientCert' && ca !== undefined) {
+    error(at('client_ca_file'), 'needs a client_auth_type, such as RequireAndVerifyClientCert');
   }
   if (type !== 'NoClientCert' && !VERIFIES.includes(type)) {
     warn(at('client_auth_type'), `${type} accepts any certificate, even a self-signed one`);
   }
 }
 
-function protocolsOf({ min_version: min, max_version: max }: TlsSection, { error }: TlsDeps) {
-  if (VERSIONS.indexOf(min) > VERSIONS.indexOf(max)) {
-    error(at('min_version'), `is ${min}, but must be at most max_version, ${max}`);
-  }
-  return { minVersion: PROTOCOLS[min], maxVersion: PROTOCOLS[max] };
-}
-
 /** Reads certificate, key and authorities. Reports all errors; returns undefined if an error makes them unusable. */
 export function readTls(section: TlsSection, deps: TlsDeps): WebTls | undefined {
-  const [cert, key, ca] = [
-    pemOf(section, 'cert', deps),
-    pemOf(section, 'key', deps),
-    pemOf(section, 'client_ca', deps),
-  ];
-  checkClientAuth(section, (section.client_ca ?? section.client_ca_file) !== undefined, deps);
-  const versions = protocolsOf(section, deps);
-  const [leaf] = (cert && certificatesIn(cert.pem)) ?? [];
-  if (cert && !leaf) deps.error(at(cert.key), 'must have a certificate in PEM');
-  if (cert && leaf) checkDates(leaf, at(cert.key), deps);
-  if (ca && !certificatesIn(ca.pem)) deps.error(at(ca.key), 'must have certificates in PEM');
-  const secret = key && keyIn(key.pem);
-  if (key && typeof secret === 'string') deps.error(at(key.key), secret);
-  if (!cert || !leaf || !key || !secret || typeof secret === 'string') return undefined;
+  const cert = pemOf(section, 'cert_file', deps);
+  const key = pemOf(section, 'key_file', deps);
+  const ca = pemOf(section, 'client_ca_file', deps);
+  checkClientAuth(section, deps);
+  const [leaf] = (cert === undefined ? undefined : certificatesIn(cert)) ?? [];
+  if (cert !== undefined && !leaf) deps.error(at('cert_file'), 'must have a certificate in PEM');
+  if (leaf) checkDates(leaf, at('cert_file'), deps);
+  if (ca !== undefined && !certificatesIn(ca)) deps.error(at('client_ca_file'), 'must have certificates in PEM');
+  const secret = key === undefined ? undefined : keyIn(key);
+  if (typeof secret === 'string') deps.error(at('key_file'), secret);
+  if (cert === undefined || !leaf || key === undefined || !secret || typeof secret === 'string') return undefined;
   if (!leaf.checkPrivateKey(secret)) {
-    deps.error(at(key.key), `is not the key of the certificate in ${cert.key}`);
+    deps.error(at('key_file'), 'is not the key of the certificate in cert_file');
     return undefined;
   }
-  const named = (list: readonly string[] | undefined, table: Readonly<Record<string, string>>) =>
-    list?.map(name => table[name]).join(':');
   const tls: WebTls = {
-    ...versions,
-    cert: cert.pem,
-    key: new Secret(key.pem),
-    ciphers: named(section.cipher_suites, CIPHERS),
-    curves: named(section.curve_preferences, CURVES),
-    prefersServerCiphers: section.prefer_server_cipher_suites,
+    cert,
+    key: new Secret(key),
+    minVersion: PROTOCOLS[section.min_version],
     clientAuth: section.client_auth_type,
-    clientCa: ca?.pem,
-    allowedSans: section.client_allowed_sans,
+    clientCa: ca,
   };
   try {
     createSecureContext(contextOf(tls));

@@ -9,13 +9,7 @@ export type ReadWebConfig = (file: string) => WebConfig;
 /** Access rules from `server.webConfigFile`. */
 export type Access = ReturnType<typeof createAccess>;
 
-const NOTHING: WebConfig = {
-  tls: undefined,
-  headers: new Map(),
-  users: new Map(),
-  rateLimit: undefined,
-  stamps: new Map(),
-};
+const NOTHING: WebConfig = { tls: undefined, users: new Map(), stamps: new Map() };
 
 const CHECK_EVERY = 1000;
 

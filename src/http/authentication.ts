@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../kit/clock.ts';
 import { clientName } from './client-certs.ts';
 import type { WebConfig } from './options.ts';
 import type { Credentials, PasswordResult, Passwords } from './passwords.ts';
@@ -23,7 +22,6 @@ const refuse = (status: number, text: string, headers: Headers = {}): Authentica
 const UNAUTHORIZED = refuse(401, 'unauthorized', {
   'WWW-Authenticate': 'Basic realm="delivery-watch", charset="UTF-8"',
 });
-const LIMITED = refuse(429, 'rate_limit of the web configuration is reached', { 'Retry-After': '1' });
 
 const REFUSALS: Readonly<Record<Exclude<PasswordResult, 'right'>, Authenticated>> = {
   wrong: UNAUTHORIZED,
@@ -39,23 +37,8 @@ function credentialsOf(header: string | undefined): Credentials | undefined {
   return colon < 0 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>) => boolean {
-  let tokens = Number.POSITIVE_INFINITY;
-  let filledAt = clock.monotonic();
-  return ({ interval, burst }) => {
-    const now = clock.monotonic();
-    tokens = Math.min(burst, tokens + (now - filledAt) / interval);
-    filledAt = now;
-    if (tokens < 1) return false;
-    tokens -= 1;
-    return true;
-  };
-}
-
-export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {
-  const consumeToken = createBucket(clock);
-  return ({ headers, socket }, { rateLimit, users }) => {
-    if (rateLimit && !consumeToken(rateLimit)) return LIMITED;
+export function createAuthentication(passwords: Passwords): Authenticate {
+  return ({ headers, socket }, { users }) => {
     if (users.size === 0) return { isRefused: false, caller: clientName(socket) };
     const given = credentialsOf(headers.authorization);
     if (!given) return UNAUTHORIZED;

@@ -101,7 +101,6 @@ export function createGate(
       request.socket.destroy();
       return;
     }
-    for (const [name, value] of config?.headers ?? []) response.setHeader(name, value);
     const isKnown = isPeer(request);
     // Without this check, an agent without passwords would answer a command that found the address in another agent's store.
     if (!isKnown && isPeerRequest(request))

@@ -105,7 +105,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'File with TLS certificate, client certificates and users, in the format of Prometheus’ `--web.config.file`: see docs/access.md. Reloaded when it changes.',
+      'File with TLS certificate, client certificates and users, in a subset of the format of Prometheus’ `--web.config.file`: see docs/access.md. Reloaded when it changes.',
     ),
 });
 
@@ -118,50 +118,23 @@ export const CLIENT_AUTH = [
   'RequireAndVerifyClientCert',
 ] as const;
 
-/** Client authentication types that require a client certificate. */
-export const REQUIRES_CERT: readonly (typeof CLIENT_AUTH)[number][] = [
-  'RequireAnyClientCert',
-  'RequireClientCert',
-  'RequireAndVerifyClientCert',
-];
-
 /** TLS settings. Certificates and keys are in PEM. */
 export interface WebTls {
   readonly cert: string;
   readonly key: Secret;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
-  readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** OpenSSL names of the ciphers; default: the list of Node.js. */
-  readonly ciphers: string | undefined;
-  readonly curves: string | undefined;
-  readonly prefersServerCiphers: boolean;
   readonly clientAuth: (typeof CLIENT_AUTH)[number];
   readonly clientCa: string | undefined;
-  /** A client certificate must contain at least one of these SANs. */
-  readonly allowedSans: readonly string[] | undefined;
 }
 
-export function contextOf(tls: WebTls): SecureContextOptions {
-  const { cert, key, clientCa, ciphers, curves, minVersion, maxVersion } = tls;
-  return {
-    cert,
-    key: key.reveal(),
-    minVersion,
-    maxVersion,
-    honorCipherOrder: tls.prefersServerCiphers,
-    ...(clientCa === undefined ? {} : { ca: clientCa }),
-    ...(ciphers === undefined ? {} : { ciphers }),
-    ...(curves === undefined ? {} : { ecdhCurve: curves }),
-  };
+export function contextOf({ cert, key, minVersion, clientCa }: WebTls): SecureContextOptions {
+  return { cert, key: key.reveal(), minVersion, ...(clientCa === undefined ? {} : { ca: clientCa }) };
 }
 
 export interface WebConfig {
   readonly tls: WebTls | undefined;
-  readonly headers: ReadonlyMap<string, string>;
   /** bcrypt hashes by user; empty disables password authentication. */
   readonly users: ReadonlyMap<string, Secret>;
-  /** Allows `burst` requests at once, and another one every `interval` milliseconds. */
-  readonly rateLimit: { readonly interval: number; readonly burst: number } | undefined;
   /** `fileStamp` of each file, taken before the file was read. */
   readonly stamps: ReadonlyMap<string, string>;
 }

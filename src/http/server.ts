@@ -151,7 +151,7 @@ export async function openHttpServer(
     callerOf: request => callers.get(request),
   };
   const app = createApp(served, { responses, streams, lifecycle, routes, log });
-  const authenticate = createAuthentication(passwords, clock);
+  const authenticate = createAuthentication(passwords);
   const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };
   const openPort = (access: Access) => (what: keyof Ports, address: Address) => {

@@ -53,7 +53,7 @@ describe('POST routes', () => {
     const bad = await serve(USERS, { reload: async () => ({ faults }) }, ON);
     expect(await bad.ask(RELOAD, POST)).toMatchObject({ status: 400, text: JSON.stringify({ faults }) });
     // A reload needs no authentication, because it only reads the existing file.
-    const open = await serve({ http_server_config: {} }, {}, ON);
+    const open = await serve({ basic_auth_users: {} }, {}, ON);
     expect(await open.status(RELOAD, { method: 'POST' })).toBe(200);
   });
 
@@ -73,7 +73,7 @@ describe('POST routes', () => {
   });
 
   it('POST routes accept auto-cancel commands only if users are authenticated', async () => {
-    const { ask, commands } = await serve({ http_server_config: {} }, {}, ON);
+    const { ask, commands } = await serve({ basic_auth_users: {} }, {}, ON);
     expect(await ask(PAUSE, post({ reason: 'x' }))).toMatchObject({
       status: 403,
       text: '{"error":"needs a server.webConfigFile with basic_auth_users or RequireAndVerifyClientCert"}',

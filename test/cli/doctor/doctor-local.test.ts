@@ -82,7 +82,7 @@ it('doctor finds a world-readable web-config file that contains users', async ()
   expect((await diagnose(file)).of('permissions')).toEqual([
     `warn permissions: ${web} can be read or written by every user → chmod 600 ${web}`,
   ]);
-  writeFileSync(web, JSON.stringify({ http_server_config: { headers: { 'X-Frame-Options': 'deny' } } }));
+  writeFileSync(web, JSON.stringify({ basic_auth_users: {} }));
   expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
 });
 
