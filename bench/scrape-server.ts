@@ -2,7 +2,7 @@
  * Runs one of the servers that bench/scrape.ts measures, in a separate process: `node bench/scrape-server.ts ROLE`. Sends its
  * port to its parent.
  */
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Counter, Gauge, Registry } from 'prom-client';
@@ -21,12 +21,8 @@ function createExposition() {
   return { accounts, agent, exposition: writer.createExposition(sources) };
 }
 
-type Format = keyof (typeof writer)['CONTENT_TYPES'];
-
-const formatOf = ({ headers }: IncomingMessage): Format => (headers.accept?.includes('protobuf') ? 'protobuf' : 'text');
-
-const headersOf = (format: Format, gzip: boolean, body: Buffer) => ({
-  'Content-Type': writer.CONTENT_TYPES[format],
+const headersOf = (gzip: boolean, body: Buffer) => ({
+  'Content-Type': writer.CONTENT_TYPES.text,
   'Content-Length': body.length,
   Vary: 'Accept, Accept-Encoding',
   ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),
@@ -39,10 +35,9 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
     return express()
       .get('/metrics', (request, response) => {
         const gzip = request.acceptsEncodings('gzip') === 'gzip';
-        const format = formatOf(request);
         agent.change();
-        const body = exposition.render({ scope: 'everything', format, gzip });
-        response.writeHead(200, headersOf(format, gzip, body));
+        const body = exposition.render({ scope: 'everything', format: 'text', gzip });
+        response.writeHead(200, headersOf(gzip, body));
         response.end(body);
       })
       .get('/change', (_request, response) => {
@@ -54,20 +49,12 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
   /** Serves the same bytes, rendered in advance. */
   ready() {
     const { exposition } = createExposition();
-    const renderedIn = (format: Format) => ({
-      plain: exposition.render({ scope: 'everything', format, gzip: false }),
-      gzipped: exposition.render({ scope: 'everything', format, gzip: true }),
-    });
-    const bodies = {
-      text: renderedIn('text'),
-      openmetrics: renderedIn('openmetrics'),
-      protobuf: renderedIn('protobuf'),
-    };
+    const plain = exposition.render({ scope: 'everything', format: 'text', gzip: false });
+    const gzipped = exposition.render({ scope: 'everything', format: 'text', gzip: true });
     return (request, response) => {
-      const format = formatOf(request);
       const gzip = request.headers['accept-encoding'] === 'gzip';
-      const body = gzip ? bodies[format].gzipped : bodies[format].plain;
-      response.writeHead(200, headersOf(format, gzip, body));
+      const body = gzip ? gzipped : plain;
+      response.writeHead(200, headersOf(gzip, body));
       response.end(body);
     };
   },

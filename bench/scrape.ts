@@ -9,8 +9,6 @@ interface Row {
   readonly name: string;
   readonly url: string;
   readonly gzip: boolean;
-  /** Whether to request protobuf instead of text. */
-  readonly protobuf?: boolean;
   /** Request that precedes each measured request and is not timed. */
   readonly before?: string;
   /** Number of requests per turn. */
@@ -24,9 +22,6 @@ const say = (what: string) => process.stderr.write(`scrape: ${what}\n`);
 
 /** Number of turns. Each turn measures every row, so that temporary load affects all rows equally. */
 const TURNS = 4;
-/** Accept header of Prometheus 2.42 with native histograms. */
-const PROTOBUF =
-  'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.5';
 /** Time limit per row and turn, excluding idle time (ms). No request starts after it. */
 const TURN_LIMIT = 2000;
 /** Number of requests per turn and idle time before each (ms), for rows that scrape like Prometheus. */
@@ -64,15 +59,12 @@ async function startPushgateway(from: string, children: ChildProcess[]): Promise
   return url;
 }
 
-/** Returns the protobuf variant of a server's row. */
-const inProtobuf = (row: Row): Row => ({ ...row, name: row.name.replace(',', ', protobuf,'), protobuf: true });
-
 async function measure(rows: readonly Row[]) {
   const results = new Map(rows.map(row => [row.name, { times: [] as number[], bytes: 0 }]));
   for (let turn = 0; turn < TURNS; turn++) {
     say(`turn ${turn + 1} of ${TURNS}, ${rows.length} rows`);
-    for (const { name, url, gzip, protobuf, before, each, idle = 0 } of rows) {
-      const headers = { 'Accept-Encoding': gzip ? 'gzip' : 'identity', ...(protobuf ? { Accept: PROTOBUF } : {}) };
+    for (const { name, url, gzip, before, each, idle = 0 } of rows) {
+      const headers = { 'Accept-Encoding': gzip ? 'gzip' : 'identity' };
       const deadline = performance.now() + TURN_LIMIT + idle * each;
       for (let request = 0; request < each && performance.now() < deadline; request++) {
         if (before !== undefined) await timeGet(before, {});
@@ -97,7 +89,7 @@ export async function run(): Promise<string> {
     );
     const pushgateway = await startPushgateway(`${ours}/metrics`, children);
     const pushed = `${pushgateway}/metrics`;
-    const texts: readonly Row[] = [
+    const rows: readonly Row[] = [
       { name: 'delivery-watch, plain', url: `${ours}/metrics`, gzip: false, each: 60 },
       { name: 'delivery-watch, gzip', url: `${ours}/metrics`, gzip: true, each: 200 },
       {
@@ -130,10 +122,7 @@ export async function run(): Promise<string> {
             { name: 'pushgateway, gzip', url: pushed, gzip: true, each: 20 },
           ]),
     ];
-    const isBoth = ({ url, idle }: Row) => idle === undefined && !url.startsWith(promClient ?? '');
-    const rows = [...texts, ...texts.filter(isBoth).map(inProtobuf)];
-    const results = await measure(rows);
-    return report(rows, results);
+    return report(rows, await measure(rows));
   } finally {
     for (const child of children) child.kill('SIGTERM');
   }
@@ -155,19 +144,9 @@ function report(rows: readonly Row[], results: Awaited<ReturnType<typeof measure
     ['delivery-watch, gzip, 1 of 100 accounts just changed', 'pushgateway, gzip', 25],
     ['delivery-watch, plain', 'prom-client metrics(), plain', 40],
   ];
-  const both = [
-    ...targets,
-    ...targets
-      .filter(([, above]) => !above.startsWith('prom-client'))
-      .map(([below, above, target]) => {
-        const [mine, other] = [below, above].map(name => name.replace(',', ', protobuf,'));
-        return [mine ?? '', other ?? '', target] as const;
-      }),
-    ['delivery-watch, protobuf, plain', 'prom-client metrics(), plain', 40] as const,
-  ];
   const ratios = table(
     ['ratio of medians', 'is', 'target', 'met'],
-    both.map(([below, above, target]) => {
+    targets.map(([below, above, target]) => {
       const ratio = median(above) / median(below);
       const met = Number.isNaN(ratio) ? 'not measured' : ratio >= target ? 'yes' : 'NO';
       return [`${above} ÷ ${below}`, `${ratio.toFixed(0)}×`, `≥ ${target}×`, met];

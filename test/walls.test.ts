@@ -87,7 +87,6 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/api': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
-  '@bufbuild/protobuf/wire': ['metrics'],
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],

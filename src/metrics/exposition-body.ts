@@ -1,9 +1,9 @@
 import { type GzipBlock, gzipBlock, inflateBlock, joinGzip } from './gzip-block.ts';
 
-/** Short plain text, or deflated long text. With the charset `latin1` each character is a byte. */
+/** Short plain text, or deflated long text. */
 export type Content = string | readonly GzipBlock[];
 
-export type Charset = 'utf8' | 'latin1';
+export type Charset = 'utf8';
 
 /** A part of a body that can be replaced separately. `version` increases whenever the content changes. */
 export interface Fragment {
@@ -51,10 +51,6 @@ export function* contentOf<T>(
   if (blocks.length === 0 && text.length < LONG) return text;
   return text === '' ? blocks : [...blocks, gzipBlock(text, charset)];
 }
-
-/** Returns the length in bytes of `latin1` content. */
-export const lengthOf = (content: Content): number =>
-  typeof content === 'string' ? content.length : content.reduce((sum, { length }) => sum + length, 0);
 
 /** Replaces the content of a fragment and returns whether it changed. Long text always counts as changed. */
 export function fillFragment(fragment: Fragment, content: Content, version: number): boolean {

@@ -8,7 +8,7 @@ export interface Part {
   readonly family: Family;
 }
 
-/** Encodes families and samples as lines (both text formats) or as protobuf messages. */
+/** Encodes families and samples as lines. */
 export interface Encoding {
   readonly charset: Charset;
   parts(family: Family): readonly Part[];

@@ -18,8 +18,7 @@ export function familyName(family: Family, format: Format): string {
   return family.name;
 }
 
-export const unitOf = (family: Family): string | undefined =>
-  /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
+const unitOf = (family: Family): string | undefined => /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
 
 function typeOf({ type, isUnknown }: Family, format: Format): string {
   if (format === 'text') return type === 'info' ? 'gauge' : type;

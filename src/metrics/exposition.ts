@@ -11,7 +11,6 @@ import {
 } from './exposition-body.ts';
 import { checkFamilies } from './exposition-check.ts';
 import type { Encoding } from './exposition-encoding.ts';
-import { PROTOBUF } from './exposition-protobuf.ts';
 import { LINES } from './exposition-text.ts';
 import type { Sample, Source } from './family.ts';
 
@@ -19,7 +18,6 @@ import type { Sample, Source } from './family.ts';
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
-  protobuf: 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
 };
 
 /** Maximum duration of a slice of rendering (ms). */
@@ -67,29 +65,17 @@ export function createExposition(
   },
   isShown: IsShown = () => true,
 ) {
-  const inText = createRendering(LINES, onError, isShown);
-  const inProtobuf = createRendering(PROTOBUF, onError, isShown);
-  let current = sources;
-  inText.use(sources);
-  function of(format: Format): Rendering {
-    if (format !== 'protobuf') return inText;
-    // Protobuf fragments are created only if requested.
-    inProtobuf.use(current);
-    return inProtobuf;
-  }
+  const { use, work } = createRendering(LINES, onError, isShown);
+  use(sources);
   return {
     /** Replaces the sources, and keeps the rendered text of unchanged ones. Throws like `createExposition`. */
-    use(next: readonly Source[]): void {
-      if (next === current) return;
-      inText.use(next);
-      current = next;
-    },
+    use,
     /**
      * Returns the complete exposition of `scope`; empty for an unknown account. Rethrows errors of `onError`; the next call then
      * reads the source again.
      */
     render(options: RenderOptions): Buffer {
-      const steps = of(options.format).work(options);
+      const steps = work(options);
       for (;;) {
         const { done, value } = steps.next();
         if (done) return value;
@@ -97,7 +83,7 @@ export function createExposition(
     },
     /** Like `render`, but yields to the event loop between slices. If samples change meanwhile, some families may be older. */
     async renderInSlices(options: RenderOptions): Promise<Buffer> {
-      const steps = of(options.format).work(options);
+      const steps = work(options);
       const turns = createYielder(MAX_SLICE);
       for (;;) {
         const { done, value } = steps.next();
@@ -111,8 +97,6 @@ export function createExposition(
 
 type IsShown = (account: string) => boolean;
 const OMITTED = Symbol('omitted');
-
-type Rendering = ReturnType<typeof createRendering>;
 
 function createShown(encoding: Encoding, source: Source): Shown {
   return {

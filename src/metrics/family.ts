@@ -1,7 +1,3 @@
-import { createNative, type NativeHistogram, observeNative } from './native-histogram.ts';
-
-export type { NativeHistogram } from './native-histogram.ts';
-
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 
 export interface Family<L extends string = string> {
@@ -88,18 +84,11 @@ export interface HistogramState {
   sum: number;
   /** Latest trace of each bucket, if any. */
   exemplars?: (Exemplar | null)[];
-  readonly native?: NativeHistogram;
 }
 
-/** Creates an empty histogram. `isNative`: whether it also keeps native buckets, which take up to about 3 KB. */
-export function createHistogram(bounds: readonly number[], isNative = true): HistogramState {
-  const classic = { counts: Array(bounds.length + 1).fill(0), sum: 0 };
-  return isNative ? { ...classic, native: createNative() } : classic;
+export function createHistogram(bounds: readonly number[]): HistogramState {
+  return { counts: Array(bounds.length + 1).fill(0), sum: 0 };
 }
-
-/** Replaces a histogram without native buckets, which was never exposed, with an empty one. */
-export const withNative = (stored: HistogramState, bounds: readonly number[]): HistogramState =>
-  stored.native ? stored : createHistogram(bounds);
 
 /** Rounds a sum to a millionth, to hide floating-point errors. */
 const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
@@ -115,7 +104,6 @@ export function observeValue(
   while (index < bounds.length && value > (bounds[index] as number)) index += 1;
   (histogram.counts[index] as number) += 1;
   histogram.sum += value;
-  if (histogram.native) observeNative(histogram.native, value);
   if (!exemplar) return;
   histogram.exemplars ??= bounds.map(() => null);
   histogram.exemplars[index] = { ...exemplar, value };

@@ -18,7 +18,7 @@ const HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
 /** An empty deflate block with fixed codes, marked as last (RFC 1951 §3.2.3). */
 const LAST_BLOCK = Uint8Array.of(3, 0);
 
-export function gzipBlock(text: string, charset: 'utf8' | 'latin1'): GzipBlock {
+export function gzipBlock(text: string, charset: 'utf8'): GzipBlock {
   const bytes = Buffer.from(text, charset);
   return {
     // Copied, because zlib returns a view that keeps its 16 KiB output chunk alive.

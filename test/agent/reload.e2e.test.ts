@@ -333,11 +333,7 @@ it('detects files replaced by renaming, changed symbolic links and additional ma
   expect(names()).toEqual(['e']);
 });
 
-const FORMATS = [
-  '*/*',
-  'application/openmetrics-text',
-  'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited',
-];
+const FORMATS = ['*/*', 'application/openmetrics-text'];
 
 it('applies excluded families to /metrics and /probe in every format without affecting polling and alerts', async () => {
   const { account, write, start, waits } = await setUp();

@@ -32,7 +32,7 @@ function createAccounts(count: number) {
 it.each([
   ['text', true],
   ['text', false],
-  ['protobuf', true],
+  ['openmetrics', true],
 ] as const)(
   'rendering %s (gzip: %s) in slices yields to the event loop and produces the same bytes as rendering at once',
   async (format, gzip) => {

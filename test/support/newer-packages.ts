@@ -22,7 +22,4 @@ function find(name: string): string | undefined {
   }
 }
 
-/** Finds a Prometheus with features that Debian stable may lack, such as start timestamps of series. */
-export const findNewerPrometheus = () => find('prometheus');
-
 export const findNewerKubectl = () => find('kubectl');

@@ -56,16 +56,8 @@ export interface StoredTally extends ShownTally {
 
 const MAX_BEYOND = 10_000;
 
-/**
- * Creates tallies by destination. `stored`: rows of an earlier process. `isNative`: histograms of new destinations have native
- * buckets.
- */
-export function createDestinations(
-  option: DestinationOption,
-  max: number,
-  stored: ReadonlyMap<string, StoredTally>,
-  isNative = false,
-) {
+/** Creates tallies by destination. `stored`: rows of an earlier process. */
+export function createDestinations(option: DestinationOption, max: number, stored: ReadonlyMap<string, StoredTally>) {
   const all = new Map<string, Counted>();
   const placed = new Map<string, Counted>();
   const beyond = new Set<string>();
@@ -87,7 +79,7 @@ export function createDestinations(
   }
 
   function place(name: string): Counted {
-    const counted = all.get(name) ?? create(name, createDestinationTally(isNative), 0, readUntil);
+    const counted = all.get(name) ?? create(name, createDestinationTally(), 0, readUntil);
     placed.set(name, counted);
     return counted;
   }

@@ -13,7 +13,7 @@ import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
 import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
-import { createLogTally, type LogTally, waitsWithNative } from './tally.ts';
+import { createLogTally, type LogTally } from './tally.ts';
 import { createTraceCollector, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
@@ -50,7 +50,6 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
-  readonly destinationHistograms?: boolean;
 }
 
 interface MemoryServices {
@@ -62,13 +61,12 @@ interface MemoryServices {
 
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations, destinationHistograms = false }: MemoryOptions,
+  { destination: option, maxDestinations }: MemoryOptions,
   { traces, routes, schedules = [], isAudited = false }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
   const log = rows.get('log');
-  const isNative = option !== 'none' && destinationHistograms;
   // Stored destination names are meaningless if the option `destination` has changed.
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
@@ -82,9 +80,7 @@ export function restoreMemory(
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
-      const tally = JSON.parse(value) as StoredTally;
-      const waits = isNative ? waitsWithNative(tally) : {};
-      destinations.set(name.slice(option.length + 1), { ...tally, ...waits });
+      destinations.set(name.slice(option.length + 1), JSON.parse(value) as StoredTally);
     } else if (kind === 'open') {
       const [createdAt, dueAt, activeAt, attempts, overdue] = JSON.parse(value) as StoredOpen;
       const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
@@ -115,7 +111,7 @@ export function restoreMemory(
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
     log: log === undefined ? createLogTally() : (JSON.parse(log) as LogTally),
-    destinations: createDestinations(option, maxDestinations, destinations, isNative),
+    destinations: createDestinations(option, maxDestinations, destinations),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: scheduleRows, routes, touch: key => touched.add(key) }),

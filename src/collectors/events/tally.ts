@@ -1,5 +1,5 @@
 import { recordOf } from '../../kit/record.ts';
-import { createHistogram, type HistogramState, observeValue, withNative } from '../../metrics/family.ts';
+import { createHistogram, type HistogramState, observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type EventState, MESSAGE_OUTCOMES, type MessageOutcome } from '../../model/message.ts';
 
 /** Result of an attempt: whether the destination accepted the message. */
@@ -53,15 +53,14 @@ export interface LogTally extends Waits {
   duplicates: number;
 }
 
-const createWaits = (isNative: boolean): Waits => ({
-  timeToDeliver: createHistogram(BUCKET_BOUNDS.timeToDeliver, isNative),
-  queueWait: createHistogram(BUCKET_BOUNDS.queueWait, isNative),
+const createWaits = (): Waits => ({
+  timeToDeliver: createHistogram(BUCKET_BOUNDS.timeToDeliver),
+  queueWait: createHistogram(BUCKET_BOUNDS.queueWait),
 });
 
-/** Creates an empty tally. `isNative`: its histograms have native buckets, which waste memory if they are not exposed. */
-export function createDestinationTally(isNative = false): DestinationTally {
+export function createDestinationTally(): DestinationTally {
   return {
-    ...createWaits(isNative),
+    ...createWaits(),
     events: recordOf(EVENT_STATES, () => 0),
     finished: recordOf(MESSAGE_OUTCOMES, () => 0),
     answers: recordOf(DELIVERY_RESULTS, () => recordOf(STATUS_CLASSES, () => 0)),
@@ -78,7 +77,7 @@ export function countEvent(tally: DestinationTally, state: number, statusClass: 
 
 export function createLogTally(): LogTally {
   return {
-    ...createWaits(true),
+    ...createWaits(),
     attempt: recordOf(DELIVERY_RESULTS, () => createHistogram(BUCKET_BOUNDS.attempt)),
     attempts: recordOf(MESSAGE_OUTCOMES, () => createHistogram(BUCKET_BOUNDS.attempts)),
     untracked: recordOf(UNTRACKED, () => 0),
@@ -88,11 +87,6 @@ export function createLogTally(): LogTally {
     duplicates: 0,
   };
 }
-
-export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits): Waits => ({
-  timeToDeliver: withNative(timeToDeliver, BUCKET_BOUNDS.timeToDeliver),
-  queueWait: withNative(queueWait, BUCKET_BOUNDS.queueWait),
-});
 
 /** Converts milliseconds to seconds. Clock skew may make a duration negative, which counts as 0. */
 const seconds = (ms: number) => Math.max(0, ms) / 1000;

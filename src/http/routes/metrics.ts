@@ -7,14 +7,9 @@ import type { ResponseLimiter } from '../response-limiter.ts';
 import type { HttpServed, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Returns the format of an element of an Accept header. Parameter values are case-sensitive. */
+/** Returns the format of an element of an Accept header; undefined if it is none of ours. */
 function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format | undefined {
   const version = parameters.get('version');
-  if (type === 'application/vnd.google.protobuf') {
-    const isOurs =
-      parameters.get('proto') === 'io.prometheus.client.MetricFamily' && parameters.get('encoding') === 'delimited';
-    return isOurs ? 'protobuf' : undefined;
-  }
   if (type === 'application/openmetrics-text' && (version ?? '1.0.0') === '1.0.0') return 'openmetrics';
   if (type === 'text/plain' && (version ?? '0.0.4') === '0.0.4') return 'text';
   if (type === '*/*' || type === 'text/*') return 'text';
