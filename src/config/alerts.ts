@@ -2,16 +2,15 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { accountRounds, dataSources } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { HEARTBEAT } from '../notify/options.ts';
-import { BUILTIN_ALERTS } from '../rules/checks/alerts.ts';
+import { BUILTIN_ALERTS, sentAlerts } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
-import { type DeclaredNames, noSuchName, type Path, type Reporter } from './errors.ts';
+import { noSuchName, type Path, type Reporter } from './errors.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
 interface Checking {
   readonly config: Config;
-  readonly declared: DeclaredNames;
   readonly report: Reporter;
 }
 
@@ -64,16 +63,17 @@ function checkSelector(
   selector: Selector,
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
-  { config, declared, report }: Checking,
+  { config, report }: Checking,
   path: Path,
 ): void {
   const { metric, labels } = selector;
   const { accounts } = config;
   const wrong = metricError(selector, must, config);
   if (wrong) report.error([...path, 'metric'], wrong);
+  const accountNames = accounts.map(({ name }) => name);
   for (const name of labels.account ?? []) {
-    if (declared.accounts.includes(name)) continue;
-    report.error([...path, 'labels', 'account'], noSuchName('account', name, declared.accounts));
+    if (accountNames.includes(name)) continue;
+    report.error([...path, 'labels', 'account'], noSuchName('account', name, accountNames));
   }
   const family = alertFamilies.get(metric)?.family;
   if (!family || wrong) return;
@@ -156,13 +156,19 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter
   }
 }
 
-function checkSilences({ alerts }: Config, now: number, declared: DeclaredNames, report: Reporter): void {
+/** Returns the names of all alerts that may fire: of the configured rules and of the built-in alerts that are sent. */
+export const alertNames = ({ rules, builtin }: Config['alerts']): readonly string[] => [
+  ...rules.map(({ name }) => name),
+  ...sentAlerts(builtin),
+];
+
+function checkSilences({ alerts, accounts }: Config, now: number, report: Reporter): void {
   for (const [index, silence] of alerts.silences.entries()) {
     const { match, until } = silence;
     const path = ['alerts', 'silences', index];
     for (const [label, names, what] of [
-      ['alertname', declared.alerts, 'alert'],
-      ['account', declared.accounts, 'account'],
+      ['alertname', alertNames(alerts), 'alert'],
+      ['account', accounts.map(({ name }) => name), 'account'],
     ] as const) {
       for (const name of match[label] ?? []) {
         if (names.includes(name) || name === '') continue;
@@ -183,10 +189,10 @@ function checkDisabled({ alerts, autoCancel }: Config, report: Reporter): void {
 }
 
 /** Checks the names in `alerts` against the configuration and the metrics. */
-export function checkAlerts(config: Config, now: number, declared: DeclaredNames, report: Reporter): void {
+export function checkAlerts(config: Config, now: number, report: Reporter): void {
   const { alerts, autoCancel } = config;
   checkDisabled(config, report);
-  checkSilences(config, now, declared, report);
+  checkSilences(config, now, report);
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)
     report.error(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
@@ -195,12 +201,12 @@ export function checkAlerts(config: Config, now: number, declared: DeclaredNames
     if (builtin.includes(rule.name)) {
       report.error(['alerts', 'rules', index, 'name'], `${rule.name} is a built-in alert: choose another name`);
     }
-    checkCondition(rule, { config, declared, report }, ['alerts', 'rules', index, 'when', rule.when.kind]);
+    checkCondition(rule, { config, report }, ['alerts', 'rules', index, 'when', rule.when.kind]);
   }
-  const isPausing = autoCancel.pauseWhileAlerts.some(name => declared.alerts.includes(name));
-  if (!alerts.enabled && isPausing) report.error(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
+  if (!alerts.enabled && autoCancel.pauseWhileAlerts.length > 0)
+    report.error(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
   else checkPausing(config, report);
-  if (alerts.enabled && declared.notifiers.length === 0 && autoCancel.pauseWhileAlerts.length === 0) {
+  if (alerts.enabled && alerts.notifiers.length === 0 && autoCancel.pauseWhileAlerts.length === 0) {
     const message = 'is true, but alerts.notifiers is empty: alerts are evaluated and shown, but not sent';
     report.warn(['alerts', 'enabled'], message);
   }

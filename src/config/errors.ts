@@ -17,7 +17,12 @@ export interface LocatedError extends FileLocation {
   readonly message: string;
 }
 
-export const byLocation = (a: LocatedError, b: LocatedError) => a.line - b.line || a.column - b.column;
+/** Sorts errors by file, in order of first appearance, and by position. Removes duplicates. */
+export function sortedErrors(errors: readonly LocatedError[]): LocatedError[] {
+  const files = Map.groupBy(errors, ({ file }) => file);
+  const inOrder = [...files.values()].flatMap(each => each.toSorted((a, b) => a.line - b.line || a.column - b.column));
+  return [...new Map(inOrder.map(each => [formatError(each), each])).values()];
+}
 
 /** Formats an error without its file and position, such as `accounts[0].token: must be text`. */
 export const withPath = (path: string, message: string) => (path === '' ? message : `${path}: ${message}`);
@@ -33,6 +38,15 @@ export function formatPath(path: Path): string {
     .replace(/^\./, '');
 }
 
+/** Returns the value at a path; undefined if there is none. */
+export function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (part, step) =>
+      typeof part === 'object' && part !== null ? (part as Record<PropertyKey, unknown>)[step] : undefined,
+    value,
+  );
+}
+
 export function readErrorText(error: unknown): string {
   const { code = 'error' } = error as NodeJS.ErrnoException;
   return code === 'ENOENT' ? 'does not exist' : `can't be read: ${code}`;
@@ -45,9 +59,10 @@ export class ConfigError extends Error {
   readonly warnings: readonly LocatedError[];
 
   constructor(errors: readonly LocatedError[], warnings: readonly LocatedError[] = []) {
-    super(errors.map(formatError).join('\n'));
-    this.errors = errors;
-    this.warnings = warnings;
+    const inOrder = sortedErrors(errors);
+    super(inOrder.map(formatError).join('\n'));
+    this.errors = inOrder;
+    this.warnings = sortedErrors(warnings);
   }
 }
 
@@ -58,13 +73,6 @@ export interface Reporter {
   warn(path: Path, message: string): void;
   /** Whether the file sets the path. Inherited values and defaults do not count. */
   isGiven(path: Path): boolean;
-}
-
-/** Names that other settings refer to. */
-export interface DeclaredNames {
-  readonly accounts: readonly string[];
-  readonly alerts: readonly string[];
-  readonly notifiers: readonly string[];
 }
 
 /** Returns the message for an unknown name. `existing`: the declared names. */

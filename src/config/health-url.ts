@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { valueAt } from './parse-all.ts';
+import { valueAt } from './errors.ts';
 import { readYaml } from './yaml-file.ts';
 
 /** Same as in http/options.ts, which is not imported because this command must start fast. */

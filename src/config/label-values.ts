@@ -8,7 +8,6 @@ import {
 } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { OBJECTIVES } from '../metrics/objectives.ts';
-import { isNameless } from './parse-all.ts';
 import type { Config } from './schema.ts';
 
 type Account = Config['accounts'][number];
@@ -89,7 +88,6 @@ export function neverIs(
   }
   const values = valuesOf(family, label, config, accounts);
   if (!values || values.includes(value)) return undefined;
-  const named = values.filter(each => !isNameless(each));
-  if (named.length === 0) return `there is no ${label} called ${value}`;
-  return `must be one of ${named.join(', ')}; ${value} does not occur`;
+  if (values.length === 0) return `there is no ${label} called ${value}`;
+  return `must be one of ${values.join(', ')}; ${value} does not occur`;
 }

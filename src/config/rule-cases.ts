@@ -2,10 +2,9 @@ import { z } from 'zod';
 import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
 import { timeWithZone } from '../kit/cron.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
-import { ConfigError, type LocatedError, type Path, toErrors } from './errors.ts';
-import { createAllowedKeys } from './json-schema.ts';
+import { ConfigError, type LocatedError, type Path } from './errors.ts';
 import { readText } from './load.ts';
-import { valueAt } from './parse-all.ts';
+import { parseContent } from './parse.ts';
 import { readYaml } from './yaml-file.ts';
 
 /** Time relative to the start of the case (ms), or since the Unix epoch (ms). */
@@ -86,13 +85,9 @@ export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
   const error = (path: Path, message: string): LocatedError => ({ ...yaml.locate(path), message });
-  const parsed = caseFile.safeParse(yaml.content ?? {});
-  if (!parsed.success) {
-    const allowed = createAllowedKeys(caseFile);
-    const given = (path: Path) => valueAt(yaml.content, path);
-    throw new ConfigError(parsed.error.issues.flatMap(issue => toErrors(issue, yaml.locate, allowed, given)));
-  }
-  const { start, ...rest } = parsed.data;
+  const { data, errors } = parseContent(caseFile, yaml.content ?? {}, yaml.locate);
+  if (!data) throw new ConfigError(errors);
+  const { start, ...rest } = data;
   const resolve = (time: When) => (time.at === undefined ? start + time.after : time.at);
   const walks: { at: number; snapshot: number }[] = [];
   for (const [snapshot, { at, every, until }] of rest.snapshots.entries()) {

@@ -1,7 +1,7 @@
 import { type Schedule, schedulesOf } from '../collectors/index.ts';
 import { createOccurrences } from '../kit/cron.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { checkNames, type DeclaredNames, type Path, type Reporter } from './errors.ts';
+import { checkNames, type Path, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
 /** Maximum number of expected starts that are open concurrently. */
@@ -46,14 +46,13 @@ function checkRoute(schedule: Schedule, accounts: Config['accounts'], path: Path
 }
 
 /** Reports schedules that cannot be evaluated. */
-export function checkSchedules({ schedules, accounts }: Config, declared: DeclaredNames, report: Reporter): void {
+export function checkSchedules({ schedules, accounts }: Config, report: Reporter): void {
+  const names = accounts.map(({ name }) => name);
   for (const [index, schedule] of schedules.entries()) {
     const path = ['schedules', index];
     checkTimes(schedule, path, report);
-    checkNames('account', schedule.accounts ?? [], declared.accounts, [...path, 'accounts'], report);
+    checkNames('account', schedule.accounts ?? [], names, [...path, 'accounts'], report);
     checkRoute(schedule, accounts, [...path, 'match', 'route'], report);
-    // The given list of accounts is invalid, so the schedule's accounts are unknown.
-    if (schedule.accounts === null && report.isGiven([...path, 'accounts'])) continue;
     const withoutEvents = accounts.find(
       ({ name, collect }) => !collect.events.enabled && schedulesOf([schedule], name).length > 0,
     );

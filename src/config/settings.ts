@@ -3,7 +3,8 @@ import { enabledRounds } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { maxForReading } from '../upstream/options.ts';
-import { checkNames, type DeclaredNames, type Path, type Reporter } from './errors.ts';
+import { alertNames } from './alerts.ts';
+import { checkNames, type Path, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
 type Account = Config['accounts'][number];
@@ -265,19 +266,17 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
 }
 
 /** Checks auto-cancel rules against the rest of the configuration. */
-export function checkAutoCancel(
-  { autoCancel, store, accounts }: Config,
-  declared: DeclaredNames,
-  report: Reporter,
-): void {
+export function checkAutoCancel({ autoCancel, store, accounts, alerts }: Config, report: Reporter): void {
   if (autoCancel.mode === 'off' && autoCancel.rules.length > 0) {
     report.warn(['autoCancel', 'mode'], 'is off: no rule is evaluated');
   }
-  checkNames('alert', autoCancel.pauseWhileAlerts, declared.alerts, ['autoCancel', 'pauseWhileAlerts'], report);
+  const accountNames = accounts.map(({ name }) => name);
+  const notifierNames = alerts.notifiers.map(({ name }) => name);
+  checkNames('alert', autoCancel.pauseWhileAlerts, alertNames(alerts), ['autoCancel', 'pauseWhileAlerts'], report);
   for (const [index, rule] of autoCancel.rules.entries()) {
     const path = ['autoCancel', 'rules', index];
-    checkNames('account', rule.accounts ?? [], declared.accounts, [...path, 'accounts'], report);
-    checkNames('notifier', rule.notify, declared.notifiers, [...path, 'notify'], report);
+    checkNames('account', rule.accounts ?? [], accountNames, [...path, 'accounts'], report);
+    checkNames('notifier', rule.notify, notifierNames, [...path, 'notify'], report);
     const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
     const without = (collector: 'dlq' | 'events') => own.find(({ collect }) => !collect[collector].enabled)?.name;
     const withoutDlq = without('dlq');

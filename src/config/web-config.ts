@@ -5,9 +5,8 @@ import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { byLocation, ConfigError, type LocatedError, type Path, readErrorText, toErrors } from './errors.ts';
+import { ConfigError, type LocatedError, type Path, readErrorText, toErrors, valueAt } from './errors.ts';
 import { createAllowedKeys } from './json-schema.ts';
-import { valueAt } from './parse-all.ts';
 import { readTls } from './web-tls.ts';
 import { readYaml } from './yaml-file.ts';
 
@@ -99,7 +98,7 @@ export function readWebConfig(
     ]);
   }
   const yaml = readYaml(content, file);
-  const { data, error } = webConfigFile.safeParse(yaml.content ?? {}, { jitless: true });
+  const { data, error } = webConfigFile.safeParse(yaml.content ?? {});
   const errors = [...yaml.errors];
   const allowed = createAllowedKeys(webConfigFile);
   for (const issue of error?.issues ?? []) {
@@ -111,7 +110,7 @@ export function readWebConfig(
   if ((yaml.content ?? null) === null && errors.length === 0) {
     errors.push({ ...yaml.locate([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
   }
-  if (errors.length > 0 || !data) throw new ConfigError(errors.toSorted(byLocation));
+  if (errors.length > 0 || !data) throw new ConfigError(errors);
   const warnings: LocatedError[] = [];
   const into = (list: LocatedError[]) => (path: Path, message: string) =>
     void list.push({ ...yaml.locate(path), message });
@@ -126,7 +125,7 @@ export function readWebConfig(
       warn: into(warnings),
     });
   checkUsers(users, tlsSection !== undefined, into(warnings));
-  if (errors.length > 0) throw new ConfigError(errors.toSorted(byLocation), warnings);
+  if (errors.length > 0) throw new ConfigError(errors, warnings);
   return {
     config: {
       tls,

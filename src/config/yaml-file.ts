@@ -22,8 +22,8 @@ export interface YamlFile {
   readonly isBroken: boolean;
   /** Returns the place of the deepest existing node on `path`, or of its key `key`. */
   locate(path: Path, key?: string): FileLocation;
-  /** Whether the node that `locate` finds was parsed without errors and ends before unreliable parts. */
-  isSure(path: Path, key?: string): boolean;
+  /** Whether the value at a path ends before unreliable parts. */
+  isSure(path: Path): boolean;
 }
 
 /** Formats a value as YAML without folding long lines. */
@@ -108,6 +108,8 @@ function explainYamlError(
       return explain(
         'must have a comma between items in { } or [ ]; put text that contains a colon and a space in quotes',
       );
+    case 'TAB_AS_INDENT':
+      return explain('must be indented with spaces, not tabs');
     case 'DUPLICATE_KEY':
       return explain('duplicate key');
     case 'BAD_SCALAR_START':
@@ -147,13 +149,6 @@ function openQuote(document: Document, end: number): number {
   return start;
 }
 
-/** Reads the file up to the section with the tab, because the parser misreads the rest. */
-function readBeforeTab(text: string, tab: number, file: string, error: LocatedError): YamlFile {
-  const keys = [...text.slice(0, tab).matchAll(/^[^\s#-]/gm)];
-  const before = readYaml(text.slice(0, keys.at(-1)?.index ?? 0), file);
-  return { ...before, errors: [...before.errors, error], isBroken: true };
-}
-
 export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
   // Pretty errors would quote the line, which may contain a secret.
@@ -162,11 +157,6 @@ export function readYaml(text: string, file: string): YamlFile {
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line), column: Math.max(1, col), path: formatPath(path) };
   };
-  const tab = document.errors.find(({ code }) => code === 'TAB_AS_INDENT')?.pos[0];
-  if (tab !== undefined) {
-    const message = 'must be indented with spaces, not tabs';
-    return readBeforeTab(text, tab, file, { ...at(tab), message });
-  }
   const found = new Map<number, string>();
   let brokenAt = Number.POSITIVE_INFINITY;
   const addError = (offset: number, message: string) => {
@@ -216,9 +206,6 @@ export function readYaml(text: string, file: string): YamlFile {
     errors: [...found].map(([offset, message]) => ({ ...at(offset), message })),
     isBroken: Number.isFinite(brokenAt),
     locate: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
-    isSure(path, key) {
-      const [start, end] = nodeAt(path, key)?.range ?? [0, 0];
-      return end <= brokenAt && !found.has(start);
-    },
+    isSure: path => (nodeAt(path)?.range?.[1] ?? 0) <= brokenAt,
   };
 }

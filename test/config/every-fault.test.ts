@@ -1,7 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../src/config/load.ts';
-import { runs } from '../support/runs.ts';
+import { faultText } from './fault-text.ts';
 
 /** A fault: the value to set at a path of the configuration; undefined deletes the path. */
 type Plant = readonly [what: string, path: string, value: unknown];
@@ -51,7 +50,7 @@ const good = () => ({
   },
 });
 
-/** Faults for each stage of validation, including several in the same item. */
+/** Faults for each stage of validation. */
 const PLANTS: readonly Plant[] = [
   ['an unknown key', 'server.lisen', 1],
   ['a wrong type', 'server.listen', 1],
@@ -125,14 +124,26 @@ it.each(PLANTS)('parseConfig reports exactly one error for %s', (...plant) =>
   expect(faultsOf([plant])).toHaveLength(1),
 );
 
-it('parseConfig reports all errors independently of each other', () => {
-  const alone = new Map(PLANTS.map(plant => [plant, faultsOf([plant])]));
-  fc.assert(
-    fc.property(fc.shuffledSubarray([...PLANTS], { minLength: 2 }), plants => {
-      const order = PLANTS.filter(plant => plants.includes(plant));
-      expect(faultsOf(order).sort()).toEqual([...new Set(order.flatMap(plant => alone.get(plant) ?? []))].sort());
-    }),
-    { numRuns: runs(50) },
+it('parseConfig reports the errors of one stage in the order of the file: files, then sections, then checks across sections', () => {
+  const parse = (text: string) => () => parseConfig(text, 'x.yaml', {}, 0);
+  const across = `accounts:
+  - { name: a, baseUrl: 'https://a.example.com', token: { env: NOT_SET } }
+schedules:
+  - { name: nightly, accounts: [nowhere], match: { label: x }, cron: 0 2 * * * }
+`;
+  const sections = `server: { lisen: '127.0.0.1:1' }\n${across}upstream: { timeout: soon, proxy: '$PROXY' }\n`;
+  const files = `${sections}log: { level: info }\nlog: { level: *debug }\n`;
+  expect(faultText(parse(files))).toBe(
+    'x.yaml:8:1: duplicate key\nx.yaml:8:15: aliases are not allowed; put text that begins with * in quotes',
+  );
+  expect(faultText(parse(sections)).split('\n')).toEqual([
+    expect.stringMatching(/^x\.yaml:1:11: server\.lisen: unknown key; allowed here: listen, /),
+    expect.stringMatching(/^x\.yaml:6:22: upstream\.timeout: must be a duration/),
+    'x.yaml:6:35: upstream.proxy: variables are not expanded here; write { env: PROXY }',
+  ]);
+  expect(faultText(parse(across))).toBe(
+    'x.yaml:2:57: accounts[0].token: the environment variable NOT_SET is not set\n' +
+      'x.yaml:4:33: schedules[0].accounts[0]: there is no account called nowhere; there are: a',
   );
 });
 

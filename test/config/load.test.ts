@@ -186,15 +186,19 @@ accounts:
     expect(again.accounts.map(({ name }) => name)).toEqual(['a', 'd', 'c']);
 
     const wrong = load({
-      '1.yaml': `${one('b')}- { name: e, baseUrl: ftp://x, token: { env: UNSET }, colour: red }\n`,
+      '1.yaml': `${one('b')}- { name: e, baseUrl: ftp://x, token: { env: TOKEN }, colour: red }\n`,
       '2.yaml': one('a'),
     });
     const faults = faultText(wrong.load).replaceAll(`${wrong.folder}/accounts.d/`, '').split('\n');
     expect(faults).toEqual([
       '1.yaml:2:23: [1].baseUrl: must be an http or https address without user, query or fragment',
-      '1.yaml:2:39: [1].token: the environment variable UNSET is not set',
       expect.stringMatching(/^1\.yaml:2:\d+: \[1\]\.colour: unknown key; allowed here: name, /),
       '2.yaml:1:11: [0].name: must be unique; a already exists',
+    ]);
+    const unset = load({ '1.yaml': one('b').replace('TOKEN', 'UNSET'), '2.yaml': one('c').replace('TOKEN', 'UNSET') });
+    expect(faultText(unset.load).replaceAll(`${unset.folder}/accounts.d/`, '').split('\n')).toEqual([
+      '1.yaml:1:52: [0].token: the environment variable UNSET is not set',
+      '2.yaml:1:52: [0].token: the environment variable UNSET is not set',
     ]);
     const notLists = load({ '1.yaml': 'accounts: []', '2.yaml': 'a: [' });
     expect(faultText(notLists.load).replaceAll(`${notLists.folder}/accounts.d/`, '')).toMatch(
