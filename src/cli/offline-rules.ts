@@ -4,7 +4,6 @@ import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { ownFamilies } from '../metrics/own.ts';
 import type { RuleFinding, Tristate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
@@ -124,7 +123,6 @@ export function coverageOf(checks: readonly RuleCheck[]): Coverage {
 /** Converts configured alerts to rules for Prometheus 2.42 and newer. */
 export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) {
   const metrics = {
-    up: ownFamilies.up,
     family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
     // Staleness conditions must be evaluated even while the data is stale.
     collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),

@@ -80,8 +80,6 @@ function evaluateComplete(condition: AlertCondition, evidence: AlertEvidence): '
       return where(value => value < condition.value);
     case 'stale':
       return series.flatMap(({ labels, value, staleFor }) => (value > 0 ? [{ labels, value, heldFor: staleFor }] : []));
-    case 'absent':
-      return series.length === 0 ? [{ labels: {}, value: 1 }] : [];
     case 'age': {
       const ages = series.map(({ labels, value }) => ({ labels, value: evidence.now / 1000 - value }));
       return where(age => age > condition.above / 1000, ages);

@@ -28,8 +28,6 @@ function textOf(condition: AlertCondition, { account = '', round }: Labels, valu
     }
     case 'stale':
       return `The data of ${condition.collector}${round === undefined ? '' : ` (round ${round})`} of ${account} is stale.`;
-    case 'absent':
-      return `${account} has no ${condition.metric}.`;
   }
 }
 

@@ -46,7 +46,6 @@ const kinds = {
       round: z.string().optional().describe('Value of the label `round`. Default: any.'),
     })
     .describe('Holds while the data of a collector is stale.'),
-  absent: selector.describe('Holds while an account has fresh data but no matching series.'),
 };
 
 type Kind = keyof typeof kinds;

@@ -98,13 +98,12 @@ export const BLIND = { name: 'account:delivery_blind:min', labels: ['collector']
 export const PARTIAL = { name: 'account:delivery_partial:min', labels: ['collector'] } as const;
 
 export interface Metrics {
-  readonly up: QueriedFamily;
   family(metric: string): QueriedFamily;
   collectorsOf(condition: AlertCondition): readonly string[];
 }
 
 /** Returns a condition as PromQL with the same value as in the agent. `guardedExpression` handles stale data. */
-function expressionOf(condition: AlertCondition, { up, family }: Metrics): string {
+function expressionOf(condition: AlertCondition, { family }: Metrics): string {
   if (condition.kind === 'ratio') {
     const { part, whole, over, above, atLeast } = condition;
     const risen = ({ metric, labels }: Selector) =>
@@ -128,15 +127,11 @@ function expressionOf(condition: AlertCondition, { up, family }: Metrics): strin
       return `time() - ${lowest(of, asIs, labels)} > ${condition.above / 1000}`;
     case 'stale':
       return `${lowest(of, asIs, labels)} == 1`;
-    case 'absent': {
-      const accounts = series(up, labels.account ? { account: labels.account } : {});
-      return `${accountsOf(accounts)} unless ${onAccount()} ${series(of, labels)}`;
-    }
   }
 }
 
 const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly string[] =>
-  condition.kind === 'ratio' || condition.kind === 'absent' ? [] : family(selectorOf(condition).metric).labels;
+  condition.kind === 'ratio' ? [] : family(selectorOf(condition).metric).labels;
 
 /**
  * Returns the expression of an alert, guarded against unreadable data. Unreadable data looks like recovery, because gauges vanish

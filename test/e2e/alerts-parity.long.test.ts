@@ -40,10 +40,6 @@ const RULES = [
     },
   },
   { name: 'Waiting', when: { above: { metric: 'delivery_flow_control_waitlist_size', value: 10 } } },
-  {
-    name: 'NoKey',
-    when: { absent: { metric: 'delivery_flow_control_waitlist_size', labels: { flow_control_key: ['late "key"'] } } },
-  },
   { name: 'Blind', when: { stale: { collector: 'flow_control', round: 'list' } } },
 ];
 
@@ -153,7 +149,6 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
     const repair = emulator.faults.add({ endpoint: 'GET /v2/flowControl', kind: 'status', status: 500 });
     await watch(12);
     repair();
-    state.setWaitlist('late "key"', 1);
     state.setWaitlist('pile', 5);
     for (const id of [old, ...entries]) state.removeDlqEntry(id);
     await watch(20);

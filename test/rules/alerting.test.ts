@@ -371,7 +371,6 @@ describe('printed Prometheus rules', () => {
           ratio: { part: counter, whole: { metric: 'delivery_messages_overdue_total' }, over: '15m', above: 0.05 },
         }),
         rule('Stale', { stale: { collector: 'dlq', round: 'full' } }),
-        rule('Absent', { absent: { metric: 'delivery_dlq_filter_messages', labels: { account: 'a', filter: '\n"' } } }),
       ],
     },
   });

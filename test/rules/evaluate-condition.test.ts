@@ -105,10 +105,3 @@ it('the condition stale holds if the given round of the collector is stale, or a
     { metric: 'delivery_collector_data_stale', labels: { collector: ['dlq'], round: ['full'] } },
   ]);
 });
-
-it('absent holds only if the data is fresh and does not contain the series', () => {
-  const when = { absent: { metric: 'm', labels: { x: ['a', 'b'] } } };
-  expect(resultOf(when, evidenceOf({ m: {} }))).toEqual([{ labels: {}, value: 1 }]);
-  expect(resultOf(when, evidenceOf({ m: { a: 0 } }))).toEqual([]);
-  expect(resultOf(when, evidenceOf({}))).toBe('unknown');
-});

@@ -26,7 +26,6 @@ it.each([
     'delivery_a_total of shop is 7.123 % of delivery_b_total in 15m, above 5 %.',
   ],
   [{ stale: { collector: 'dlq' } }, 1, 'The data of dlq (round full) of shop is stale.'],
-  [{ absent: { metric: 'delivery_dlq_retention_seconds' } }, 1, 'shop has no delivery_dlq_retention_seconds.'],
 ])('without an annotation, the summary describes the condition: %j', (when, value, summary) => {
   expect(defaultSummary(rule('A', { when: alertCondition.parse(when) }), labels, value)).toEqual({ summary });
 });

@@ -100,7 +100,7 @@ it('rules backtest reports each alert that fires and resolves, with its labels, 
 it('rules backtest reports a rule as unknown if the event log does not contain its data', async () => {
   const { emulator, run } = await setUp([
     { name: 'Dlq', when: { above: { metric: 'delivery_dlq_messages', value: 1 } } },
-    { name: 'Waiting', when: { absent: { metric: 'delivery_flow_control_waitlist_size' } } },
+    { name: 'Waiting', when: { above: { metric: 'delivery_flow_control_waitlist_size', value: 1 } } },
     { name: 'Gaps', when: { above: { metric: 'delivery_event_log_gaps_total', value: 1 } } },
     { name: 'Down', when: { below: { metric: 'delivery_up', value: 1 } } },
     { name: 'Stale', when: { stale: { collector: 'events' } } },
