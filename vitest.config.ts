@@ -18,7 +18,6 @@ const processes = {
 /** The slowest files, the slowest first. */
 const SLOW = [
   'mixin/scenarios.long',
-  'cli/backtest/week.long',
   'e2e/replicas.long',
   'e2e/auto-cancel-crash.long',
   'auto-cancel/month.long',

@@ -9,7 +9,6 @@ import { limitLookups } from '../lookup/limit.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Holding } from '../replicas/holding.ts';
 import { whileHeld } from '../replicas/session.ts';
-import type { Reader } from '../upstream/api.ts';
 import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
@@ -36,8 +35,6 @@ export interface ClientDeps {
   readonly secrets: Pick<SecretValues, 'of'>;
   /** Undefined if no other process can hold the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
-  /** Reader that replaces the service in a replay. */
-  readonly reader?: Reader;
 }
 
 /**
@@ -48,7 +45,7 @@ export function createAccountClient(
   settings: AccountSettings,
   before: StoredAccount,
   counted: AccountMeter | undefined,
-  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding, reader }: ClientDeps,
+  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
 ) {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
@@ -92,7 +89,7 @@ export function createAccountClient(
     budget,
     meter,
     log,
-    at: reader ? () => reader : client.at,
+    at: client.at,
     /** Creates a writer that uses the same budget. Only auto-cancel may use the writer, because auto-cancel keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
     /** Returns whether the last conclusive token check, maybe by an earlier process, failed; undefined before the first. */

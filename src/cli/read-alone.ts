@@ -3,7 +3,6 @@ import type { Account } from '../agent/account.ts';
 import type { AccountSettings } from '../agent/account-client.ts';
 import { openAccounts, type PartsDeps } from '../agent/parts.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
-import type { Config } from '../config/schema.ts';
 import { systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
 import { printable, someOf } from '../kit/text.ts';
@@ -65,23 +64,6 @@ export async function openOwnStore(
   return { store, parts: { env, clock, random, openStore: async () => own } };
 }
 
-/** Opens the accounts for reading. See `openOwnStore`. */
-export async function openForReading(...[loaded, deps, closing, onStoreError]: Parameters<typeof openOwnStore>) {
-  const { store, parts } = await openOwnStore(loaded, deps, closing, onStoreError);
-  return { accounts: await openInMemory(loaded, parts, closing), store };
-}
-
-/** Disables everything in a configuration that sends, stores or cancels. */
-export const passive = (config: Config): Config => ({
-  ...config,
-  log: { ...config.log, level: 'silent' },
-  store: { ...config.store, kind: 'memory' },
-  heartbeat: null,
-  tracing: { ...config.tracing, enabled: false },
-  alerts: { ...config.alerts, enabled: false, notifiers: [] },
-  autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
-});
-
 /** Replaces the progress line on a terminal. An empty text removes it. */
 export function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
@@ -136,10 +118,11 @@ export function readAccounts(
   read: (account: Account, settings: AccountSettings) => Promise<void>,
 ): Promise<readonly string[]> {
   return withClosing(async closing => {
-    const { accounts } = await openForReading(loaded, realDeps, closing, error => {
+    const { parts } = await openOwnStore(loaded, realDeps, closing, error => {
       report(`The agent's requests of today are unknown: ${error instanceof Error ? error.message : error}`);
       return undefined;
     });
+    const accounts = await openInMemory(loaded, parts, closing);
     const done = new AbortController();
     void reportWaits(accounts, done.signal).catch(() => undefined);
     closing.add('report', () => done.abort());

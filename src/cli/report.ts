@@ -3,6 +3,7 @@ import { openBase } from '../agent/parts.ts';
 import { createServing } from '../agent/served.ts';
 import { Supervisor } from '../agent/supervisor.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
 import { type Peer, reportOfPeer } from '../http/peer.ts';
 import { withClosing } from '../kit/closing.ts';
 import { printableJson } from '../kit/text.ts';
@@ -10,7 +11,7 @@ import { type AccountReport, type HealthVerdict, Report } from '../status/api/re
 import { askAgent } from './ask-agent.ts';
 import { ExitStatus } from './exit-status.ts';
 import { repeated } from './option-values.ts';
-import { loadAccounts, report as note, openOwnStore, passive, realDeps, type SelectionOptions } from './read-alone.ts';
+import { loadAccounts, report as note, openOwnStore, realDeps, type SelectionOptions } from './read-alone.ts';
 import { markdownReport, textReport } from './report/text.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -21,6 +22,17 @@ const FORMATS = {
 };
 
 const EXIT_CODES: Readonly<Record<HealthVerdict, number>> = { healthy: 0, problems: 1, unknown: 3 };
+
+/** Disables everything in a configuration that sends, stores or cancels. */
+const passive = (config: Config): Config => ({
+  ...config,
+  log: { ...config.log, level: 'silent' },
+  store: { ...config.store, kind: 'memory' },
+  heartbeat: null,
+  tracing: { ...config.tracing, enabled: false },
+  alerts: { ...config.alerts, enabled: false, notifiers: [] },
+  autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
+});
 
 function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1], signal: AbortSignal) {
   return withClosing(async closing => {

@@ -2,7 +2,6 @@ import { Command, InvalidArgumentError } from 'commander';
 import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
-import { backtestCommand } from './backtest.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
 import { commandGroup, jobOption, linkOption, loadOptional, servedRunbooks } from './option-values.ts';
@@ -120,8 +119,4 @@ function printCommand(): Command {
 }
 
 export const rulesCommand = (): Command =>
-  commandGroup('rules', 'print, test and backtest alert and auto-cancel rules', [
-    printCommand(),
-    testCommand(),
-    backtestCommand(),
-  ]);
+  commandGroup('rules', 'print alert rules, and test auto-cancel rules', [printCommand(), testCommand()]);

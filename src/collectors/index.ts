@@ -44,15 +44,6 @@ function enabledKinds(collect: CollectOptions) {
   });
 }
 
-/** Disables all collectors except one. */
-export function onlyCollector(name: string, collect: CollectOptions): CollectOptions {
-  const others = enabledKinds(collect).filter(({ kind }) => kind.name !== name);
-  return {
-    ...collect,
-    ...Object.fromEntries(others.map(({ kind, options }) => [kind.configKey, { ...options, enabled: false }])),
-  };
-}
-
 /** Returns the name of a collector in texts for users. */
 export const collectorTitle = (collector: string): string =>
   dataSources.find(({ name }) => name === collector)?.title ?? collector;

@@ -43,8 +43,6 @@ export interface EmulatorOptions {
   readonly dlqEntries?: number;
   /** Maximum number of events per account; default: an equal share of a million, at least 5,000. */
   readonly maxEvents?: number;
-  /** Retention of events (ms); default six hours. */
-  readonly logRetention?: number;
   /** Default: see destinations.ts. */
   readonly destinations?: readonly Destination[];
   readonly dialect?: Partial<Dialect>;
@@ -82,8 +80,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const { maxEvents = Math.max(MIN_SHARE, Math.floor(MAX_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
-  const { logRetention, destinations } = options;
-  const world = { scenario, history, dlqEntries, maxEvents, logRetention, workload, destinations };
+  const { destinations } = options;
+  const world = { scenario, history, dlqEntries, maxEvents, workload, destinations };
   const common = { ...world, clock: emulated, realClock: clock, dialect, faults, closing: closing.signal };
   const account = (number: number) =>
     createAccount({

@@ -19,7 +19,6 @@ export interface WorldOptions {
   readonly workload?: boolean;
   /** Default: a million. */
   readonly maxEvents?: number | undefined;
-  readonly logRetention?: number | undefined;
   readonly destinations?: readonly Destination[] | undefined;
   readonly dialect?: Dialect;
 }
@@ -41,7 +40,6 @@ export type World = ReturnType<typeof createWorld>;
 /** Creates the lists and the workload. Time advances on demand. */
 export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, maxEvents = MAX_EVENTS } = options;
-  const { logRetention = LOG_RETENTION_MS } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
@@ -54,7 +52,7 @@ export function createWorld(options: WorldOptions) {
   };
   const logView = new LogView(seed, dialect, latest);
   const expire = (time: number) => {
-    log.dropEarliest(time - logRetention, maxEvents);
+    log.dropEarliest(time - LOG_RETENTION_MS, maxEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MAX_DEAD_LETTERS + dlqEntries);
   };
   const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;

@@ -139,7 +139,7 @@ const retentionOptions = z.strictObject({
     ),
   events: Duration.nullable()
     .default(null)
-    .describe('Retention of the event log, which limits `rules backtest` and the `idleFor` of auto-cancel rules.'),
+    .describe('Retention of the event log. `idleFor` of auto-cancel rules must be shorter.'),
 });
 
 /** Account limits by configuration key. Each key is the limit's label value in camel case. */

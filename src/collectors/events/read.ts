@@ -4,7 +4,7 @@ import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { ImplausibleResponse } from '../collector.ts';
 import { eventIdentity, type KeptEvent } from './kept-event.ts';
-import type { Schedules } from './schedules.ts';
+import type { Memory } from './memory.ts';
 import { statusClassOf } from './tally.ts';
 
 /** Number of pages after which a range is shortened. Ranges are read completely, because pages may come in any order. */
@@ -38,16 +38,11 @@ export function startRange(api: Reader, from: number, to: number, isDetailed: bo
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
 
-export interface EventMapping {
-  readonly destinationOf: (event: DeliveryEvent) => string;
-  readonly schedules: Pick<Schedules, 'of'>;
-}
-
 /** Reads up to `pages` more pages of a range. Returns whether the range is complete. */
 export async function readMore(
   range: RangeRead,
   pages: number,
-  { destinationOf, schedules }: EventMapping,
+  { destinationOf, schedules }: Pick<Memory, 'destinationOf' | 'schedules'>,
 ): Promise<boolean> {
   const { from, to, events, iterator } = range;
   for (let read = 0; read < pages; read += 1) {

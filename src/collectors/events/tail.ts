@@ -17,7 +17,7 @@ import {
   noteGap,
 } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
-import { type EventMapping, MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
+import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecentEvents, type RecentEvents } from './recent.ts';
 
@@ -26,18 +26,14 @@ export interface TailOptions extends Limits {
   readonly isSwept: boolean;
 }
 
-/** A read of the log up to a fixed time, one range at a time, oldest first. */
-export interface LogWalk {
+/** A read of the log up to the current time, one range at a time, oldest first. It repeats the end of the previous read. */
+export interface TailWalk {
   /** End of the read. Fixed, so that the read ends even while new events arrive. */
   readonly until: number;
   readonly readBack: ReadBack;
   readonly read: (from: number, to: number) => RangeRead;
   range: RangeRead;
   span: number;
-}
-
-/** A read of the log up to the current time, which repeats the end of the previous read. */
-export interface TailWalk extends LogWalk {
   /** Time of the newest known event at the start of the read. */
   readonly newest: number | undefined;
   /** Counter of recent events, including known ones, for the first read of a process; undefined in later reads. */
@@ -47,7 +43,10 @@ export interface TailWalk extends LogWalk {
   foundNew: boolean;
 }
 
-function rangeFrom({ until, readBack: { skip }, read, span }: Omit<LogWalk, 'range'>, start: number): RangeRead {
+function rangeFrom(
+  { until, readBack: { skip }, read, span }: Pick<TailWalk, 'until' | 'readBack' | 'read' | 'span'>,
+  start: number,
+): RangeRead {
   const from = skip && start >= skip.from && start <= skip.to ? skip.to + 1 : start;
   const end = skip && from < skip.from ? skip.from - 1 : until;
   return read(from, Math.min(end, from + span - 1));
@@ -81,10 +80,10 @@ export function startTail(
 }
 
 /** Reads the next pages. Returns the range if it is complete now, else undefined. */
-export async function readTail(walk: LogWalk, reading: EventMapping): Promise<RangeRead | undefined> {
+export async function readTail(walk: TailWalk, memory: Memory): Promise<RangeRead | undefined> {
   const { range } = walk;
   const { from, to } = range;
-  if (await readMore(range, PAGES_A_STEP, reading)) {
+  if (await readMore(range, PAGES_A_STEP, memory)) {
     // A range that is short only because the read ends does not show the density of the log.
     if (range.pages < MAX_RANGE_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
     if (to < walk.until) walk.range = rangeFrom(walk, to + 1);
