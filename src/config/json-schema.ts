@@ -37,7 +37,7 @@ function schemaAt(path: Path, schema: JsonSchema): JsonSchema | undefined {
 }
 
 /** Returns a function that lists the keys allowed at a path, in documented order. */
-export function createAllowedKeys(schema: z.ZodType = ConfigInput) {
+export function createAllowedKeys(schema: z.ZodType) {
   let created: JsonSchema | undefined;
   return (path: Path): readonly string[] => {
     created ??= inputSchema(schema);
