@@ -58,14 +58,14 @@ function lock(path: string): () => void {
 }
 
 /** Checks the token of an account without changing it. Throws RotationError. */
-export function checkConfiguredToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
+function checkConfiguredToken(loaded: LoadedConfig, name: string, deps: RotationDeps): Promise<TokenReport> {
   return withClosing(async closing =>
     checkToken(checkedAccount(loaded, findAccount(loaded, name), deps.env, closing), deps),
   );
 }
 
 /** Resets the token of an account. Throws RotationError with the next step. */
-export function rotateConfiguredToken(loaded: LoadedConfig, name: string, deps: RotateDeps): Promise<void> {
+function rotateConfiguredToken(loaded: LoadedConfig, name: string, deps: RotateDeps): Promise<void> {
   return withClosing(async closing => {
     const account = findAccount(loaded, name);
     const { management, actionToken, paths } = account;

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { healthUrl } from '../../src/config/health-url.ts';
+import { healthUrl } from '../../src/cli/healthcheck.ts';
 import { serverOptions } from '../../src/http/options.ts';
 import { newFolder } from '../support/folder.ts';
 
