@@ -28,15 +28,15 @@ const headersOf = (gzip: boolean, body: Buffer) => ({
   ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),
 });
 
-const ROLES: Readonly<Record<string, () => RequestListener>> = {
+const ROLES: Readonly<Record<string, () => RequestListener | Promise<RequestListener>>> = {
   ours() {
     const { accounts, agent, exposition } = createExposition();
     let turn = 0;
     return express()
-      .get('/metrics', (request, response) => {
+      .get('/metrics', async (request, response) => {
         const gzip = request.acceptsEncodings('gzip') === 'gzip';
         agent.change();
-        const body = exposition.render({ scope: 'everything', format: 'text', gzip });
+        const body = await exposition.render({ scope: 'everything', format: 'text', gzip });
         response.writeHead(200, headersOf(gzip, body));
         response.end(body);
       })
@@ -47,10 +47,10 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
   },
 
   /** Serves the same bytes, rendered in advance. */
-  ready() {
+  async ready() {
     const { exposition } = createExposition();
-    const plain = exposition.render({ scope: 'everything', format: 'text', gzip: false });
-    const gzipped = exposition.render({ scope: 'everything', format: 'text', gzip: true });
+    const plain = await exposition.render({ scope: 'everything', format: 'text', gzip: false });
+    const gzipped = await exposition.render({ scope: 'everything', format: 'text', gzip: true });
     return (request, response) => {
       const gzip = request.headers['accept-encoding'] === 'gzip';
       const body = gzip ? gzipped : plain;
@@ -83,6 +83,6 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
 
 const role = ROLES[process.argv[2] ?? ''];
 if (role === undefined) throw new Error(`unknown role; the roles are ${Object.keys(ROLES).join(', ')}`);
-const server = createServer(role());
+const server = createServer(await role());
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
 process.on('disconnect', () => process.exit());

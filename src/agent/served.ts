@@ -76,7 +76,7 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
     async exposition(scope, format, gzip) {
       if (typeof scope === 'string') await process.refresh();
       exposition.use(supervisor.state().shown);
-      return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
+      return { contentType: CONTENT_TYPES[format], body: await exposition.render({ scope, format, gzip }) };
     },
     watch() {
       let [watched, hasChanged] = [current(), current().served.watch()];

@@ -73,7 +73,7 @@ export function collectOnce(
       groups: accounts.flatMap(({ name, dlqFacts }) =>
         (dlqFacts()?.kinds.largest ?? []).map(group => ({ account: name, ...group })),
       ),
-      text: createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString(),
+      text: (await createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false })).toString(),
     };
   });
 }

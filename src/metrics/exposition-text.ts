@@ -1,5 +1,4 @@
 import type { Format } from '../model/exposition.ts';
-import type { Encoding } from './exposition-encoding.ts';
 import { type Exemplar, type Family, formatValue, type Sample } from './family.ts';
 
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
@@ -25,7 +24,7 @@ function typeOf({ type, isUnknown }: Family, format: Format): string {
   return isUnknown ? 'unknown' : type;
 }
 
-function renderHeader(family: Family, format: Format): string {
+export function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
   const type = typeOf(family, format);
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
@@ -39,7 +38,7 @@ const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
 /** Returns a function that formats samples as lines. It skips repeated series, because the formats forbid them. */
-function createLines(family: Family, account: string | undefined, format: Format) {
+export function createLines(family: Family, account: string | undefined, format: Format) {
   const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
   const bucketLabels = [...family.labels, 'le'];
   const seen = new Set<string>();
@@ -62,12 +61,9 @@ function createLines(family: Family, account: string | undefined, format: Format
   };
 }
 
-export const LINES: Encoding = {
-  charset: 'utf8',
-  parts: family => [{ key: family.name, family }],
-  header: renderHeader,
-  framed: (header, samples) => (samples.some(({ content }) => content !== '') ? header : ''),
-  samples: ({ family }, account, format) => createLines(family, account, format),
-  hasExemplars: ({ type }, samples) => type === 'histogram' && samples.some(({ exemplar }) => exemplar !== undefined),
-  end: format => (format === 'openmetrics' ? '# EOF\n' : ''),
-};
+/** Whether these samples differ between OpenMetrics and text. */
+export const hasExemplars = ({ type }: Family, samples: readonly Sample[]): boolean =>
+  type === 'histogram' && samples.some(({ exemplar }) => exemplar !== undefined);
+
+/** Last line of each format. */
+export const END: Readonly<Record<Format, string>> = { text: '', openmetrics: '# EOF\n' };

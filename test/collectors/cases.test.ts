@@ -78,7 +78,8 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
       samples: () => new Map(Object.entries(collector.families).map(([key, { name }]) => [name, samples[key] ?? []])),
     },
   ]);
-  return { text: exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString(), changes };
+  const body = await exposition.render({ scope: 'everything', format: 'text', gzip: false });
+  return { text: body.toString(), changes };
 }
 
 describe.each(dataSources.map(({ name, families }) => [name, families] as const))('%s', (kind, families) => {

@@ -66,8 +66,8 @@ const leases = createLeaseMeter(
 ).sourceOf(['a'], () => false);
 const exposition = createExposition([source, extremes, leases]);
 
-test.skipIf(!requireProgram('promtool'))('promtool reports no problems in the exposition', () => {
-  const input = exposition.render({ scope: 'everything', format: 'text', gzip: false });
+test.skipIf(!requireProgram('promtool'))('promtool reports no problems in the exposition', async () => {
+  const input = await exposition.render({ scope: 'everything', format: 'text', gzip: false });
   expect(execFileSync('promtool', ['check', 'metrics'], { input, stdio: ['pipe', 'pipe', 'pipe'] }).toString()).toBe(
     '',
   );
@@ -75,11 +75,11 @@ test.skipIf(!requireProgram('promtool'))('promtool reports no problems in the ex
 
 describe.skipIf(!requireProgram('prometheus'))('scrapes by Prometheus', () => {
   const encodings: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     const [, format = '', encoding] = (request.url ?? '').split('/');
     const gzip = encoding === 'gzip';
     encodings.push(request.headers['accept-encoding']);
-    const body = exposition.render({ scope: 'everything', format: format as Format, gzip });
+    const body = await exposition.render({ scope: 'everything', format: format as Format, gzip });
     response.writeHead(200, {
       'Content-Type': CONTENT_TYPES[format as Format],
       ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),

@@ -48,122 +48,122 @@ function createSources() {
   return { first, second, agent, all: [first, second, agent] };
 }
 
-function text(scope: Scope, format: Format, sources = createSources().all): string {
-  return createExposition(sources).render({ scope, format, gzip: false }).toString();
+async function text(scope: Scope, format: Format, sources = createSources().all): Promise<string> {
+  return (await createExposition(sources).render({ scope, format, gzip: false })).toString();
 }
 
 describe('exposition', () => {
   test('the exposition renders all sources in text format 0.0.4', async () => {
     expect(CONTENT_TYPES.text).toBe('text/plain; version=0.0.4; charset=utf-8');
-    await expect(text('everything', 'text')).toMatchFileSnapshot('exposition.prom');
+    await expect(await text('everything', 'text')).toMatchFileSnapshot('exposition.prom');
   });
 
   test('the exposition renders all sources in OpenMetrics 1.0.0', async () => {
     expect(CONTENT_TYPES.openmetrics).toBe(
       'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
     );
-    await expect(text('everything', 'openmetrics')).toMatchFileSnapshot('exposition.openmetrics');
+    await expect(await text('everything', 'openmetrics')).toMatchFileSnapshot('exposition.openmetrics');
   });
 
-  test('the exposition contains the same samples in both formats, as read by a strict parser', () => {
-    const of = (format: 'text' | 'openmetrics') =>
-      parseExposition(text('everything', format), format).flatMap(({ samples }) => samples);
-    expect(of('text')).toHaveLength(11);
-    expect(of('openmetrics')).toEqual(of('text'));
+  test('the exposition contains the same samples in both formats, as read by a strict parser', async () => {
+    const of = async (format: 'text' | 'openmetrics') =>
+      parseExposition(await text('everything', format), format).flatMap(({ samples }) => samples);
+    expect(await of('text')).toHaveLength(11);
+    expect(await of('openmetrics')).toEqual(await of('text'));
   });
 
   test.each(['text', 'openmetrics'] as const)(
     'the exposition renders a single account, the agent alone or an unknown account in %s',
-    format => {
+    async format => {
       const end = format === 'openmetrics' ? '# EOF\n' : '';
-      const names = (scope: Scope) => parseExposition(text(scope, format), format).map(({ name }) => name);
-      expect(names({ account: 'one' })).toEqual(
+      const names = async (scope: Scope) => parseExposition(await text(scope, format), format).map(({ name }) => name);
+      expect(await names({ account: 'one' })).toEqual(
         format === 'text' ? ['delivery_waiting', 'delivery_account_info'] : ['delivery_waiting', 'delivery_account'],
       );
-      expect(text({ account: 'one' }, format)).not.toContain('account="two"');
-      expect(names('agent')).toEqual([format === 'text' ? 'process_cpu_seconds_total' : 'process_cpu_seconds']);
-      expect(text({ account: 'nobody' }, format)).toBe(end);
-      expect(text('everything', format, [])).toBe(end);
+      expect(await text({ account: 'one' }, format)).not.toContain('account="two"');
+      expect(await names('agent')).toEqual([format === 'text' ? 'process_cpu_seconds_total' : 'process_cpu_seconds']);
+      expect(await text({ account: 'nobody' }, format)).toBe(end);
+      expect(await text('everything', format, [])).toBe(end);
     },
   );
 
-  test('the exposition contains a family only while at least one source has samples of it', () => {
+  test('the exposition contains a family only while at least one source has samples of it', async () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
-    const families = (gzip: boolean) => {
-      const body = exposition.render({ scope: 'everything', format: 'text', gzip });
+    const families = async (gzip: boolean) => {
+      const body = await exposition.render({ scope: 'everything', format: 'text', gzip });
       return parseExposition((gzip ? gunzipSync(body) : body).toString(), 'text').map(({ name }) => name);
     };
-    const before = families(true);
+    const before = await families(true);
     first.set({ delivery_gone: [{ labels: {}, value: 0 }] });
-    expect(families(true)).toEqual(['delivery_gone', ...before.filter(name => name !== 'delivery_account_info')]);
+    expect(await families(true)).toEqual(['delivery_gone', ...before.filter(name => name !== 'delivery_account_info')]);
     first.set({});
-    expect(families(true)).toEqual(before.filter(name => name !== 'delivery_account_info'));
-    expect(families(false)).toEqual(families(true));
+    expect(await families(true)).toEqual(before.filter(name => name !== 'delivery_account_info'));
+    expect(await families(false)).toEqual(await families(true));
   });
 
-  test('the exposition reads a source again only when its revision changes', () => {
+  test('the exposition reads a source again only when its revision changes', async () => {
     const { first, second, all } = createSources();
     const exposition = createExposition(all);
     const render = (scope: Scope, format: Format, gzip: boolean) => exposition.render({ scope, format, gzip });
     for (const format of ['text', 'openmetrics'] as const) {
-      for (const gzip of [true, false]) render('everything', format, gzip);
-      render({ account: 'one' }, format, true);
+      for (const gzip of [true, false]) await render('everything', format, gzip);
+      await render({ account: 'one' }, format, true);
     }
     expect([first.reads(), second.reads()]).toEqual([1, 1]);
     first.set({});
-    render('agent', 'text', true);
+    await render('agent', 'text', true);
     expect([first.reads(), second.reads()]).toEqual([1, 1]);
-    render('everything', 'text', true);
+    await render('everything', 'text', true);
     expect([first.reads(), second.reads()]).toEqual([2, 1]);
   });
 
-  test('after the sources are replaced, the exposition renders the new ones and omits the removed ones', () => {
+  test('after the sources are replaced, the exposition renders the new ones and omits the removed ones', async () => {
     const { first, second, agent } = createSources();
     const exposition = createExposition([first, agent]);
-    const body = (gzip: boolean) => {
-      const rendered = exposition.render({ scope: 'everything', format: 'text', gzip });
+    const body = async (gzip: boolean) => {
+      const rendered = await exposition.render({ scope: 'everything', format: 'text', gzip });
       return (gzip ? gunzipSync(rendered) : rendered).toString();
     };
-    body(true);
+    await body(true);
     exposition.use([second, agent]);
-    const shown = body(true);
+    const shown = await body(true);
     expect([first.reads(), second.reads(), agent.reads()]).toEqual([1, 1, 1]);
-    expect(shown).toBe(text('everything', 'text', [second, agent]));
+    expect(shown).toBe(await text('everything', 'text', [second, agent]));
     agent.set({});
-    for (const gzip of [true, false]) expect(body(gzip)).not.toContain('process_cpu_seconds_total');
+    for (const gzip of [true, false]) expect(await body(gzip)).not.toContain('process_cpu_seconds_total');
     const contradiction = { ...second, families: [{ ...waiting, help: 'another' }] };
     expect(() => exposition.use([first, contradiction])).toThrow('two ways');
-    expect(body(false)).toBe(text('everything', 'text', [createSources().second, agent]));
+    expect(await body(false)).toBe(await text('everything', 'text', [createSources().second, agent]));
   });
 
-  test('the exposition contains all other sources if one source throws and an error handler is given', () => {
+  test('the exposition contains all other sources if one source throws and an error handler is given', async () => {
     const { first, all } = createSources();
     const errors: [string | undefined, string][] = [];
     const exposition = createExposition(all, ({ account }, error) => errors.push([account, String(error)]));
-    const names = () => {
-      const text = exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString();
-      return parseExposition(text, 'text').map(({ name }) => name);
+    const names = async () => {
+      const body = await exposition.render({ scope: 'everything', format: 'text', gzip: false });
+      return parseExposition(body.toString(), 'text').map(({ name }) => name);
     };
-    const before = names();
+    const before = await names();
     first.set({ delivery_else: [] });
-    const during = names();
+    const during = await names();
     expect(during.length).toBeGreaterThan(0);
     expect(during).toEqual(before.filter(name => name !== 'delivery_account_info'));
-    expect(names()).toEqual(during);
+    expect(await names()).toEqual(during);
     expect(errors).toEqual([['one', 'Error: samples of delivery_else, which their source does not list']]);
   });
 
-  test('the exposition reads a source again after it failed to return samples', () => {
+  test('the exposition reads a source again after it failed to return samples', async () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
     const render = () => exposition.render({ scope: 'everything', format: 'text', gzip: true });
-    const before = render();
+    const before = await render();
     first.set({ delivery_else: [] });
-    expect(render).toThrow('samples of delivery_else, which their source does not list');
-    expect(render).toThrow('delivery_else');
+    await expect(render()).rejects.toThrow('samples of delivery_else, which their source does not list');
+    await expect(render()).rejects.toThrow('delivery_else');
     first.set({ delivery_gone: [{ labels: {}, value: 0 }] });
-    expect(render()).not.toEqual(before);
+    expect(await render()).not.toEqual(before);
   });
 });
 
@@ -184,21 +184,21 @@ describe('conflicting families', () => {
     expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
   });
 
-  test('in OpenMetrics, a counter of type unknown keeps its suffix _total next to a gauge with the same base name', () => {
+  test('in OpenMetrics, a counter of type unknown keeps its suffix _total next to a gauge with the same base name', async () => {
     const one = [{ labels: {}, value: 1 }];
     const families = [gauge('late', 'x'), { ...counter('late_total', 'x'), isUnknown: true as const }];
     const sources = [createFakeSource(families, { late: one, late_total: one }, 'a')];
-    const types = (format: 'text' | 'openmetrics') =>
-      parseExposition(text('everything', format, sources), format).map(({ name, type }) => `${name} ${type}`);
-    expect(types('text')).toEqual(['late gauge', 'late_total counter']);
-    expect(types('openmetrics')).toEqual(['late gauge', 'late_total unknown']);
+    const types = async (format: 'text' | 'openmetrics') =>
+      parseExposition(await text('everything', format, sources), format).map(({ name, type }) => `${name} ${type}`);
+    expect(await types('text')).toEqual(['late gauge', 'late_total counter']);
+    expect(await types('openmetrics')).toEqual(['late gauge', 'late_total unknown']);
   });
 
-  test('sources with equal definitions share one family', () => {
+  test('sources with equal definitions share one family', async () => {
     const sources = ['a', 'b'].map(name =>
       createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),
     );
-    expect(text('everything', 'text', sources)).toBe(
+    expect(await text('everything', 'text', sources)).toBe(
       '# HELP delivery_a x\n# TYPE delivery_a gauge\ndelivery_a{account="a"} 1\ndelivery_a{account="b"} 1\n',
     );
   });

@@ -58,7 +58,7 @@ export interface Process extends Asking {
   accepted: number;
   /** Returns the remaining lease time (ms), during which no other process can hold the account. */
   leaseLeft(): number;
-  scrape(): string;
+  scrape(): Promise<string>;
   /** Returns the start of the last complete round, by the process's own clock (ms since the Unix epoch). */
   observedAt(collector: string, round: string): number | undefined;
   firing(): readonly string[];
@@ -135,7 +135,7 @@ function createProcess(host: Host, machine: Machine, hooks: HostHooks, clock: Cl
     leaseLeft: () => Number.POSITIVE_INFINITY,
     step: () => hooks.step(host),
     witness: () => hooks.witness(process),
-    scrape: () => '',
+    scrape: async () => '',
     observedAt: () => undefined,
     firing: () => [],
     evaluatedAt: machine.time.now,
@@ -289,9 +289,9 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   }
 
   const exposition = createExposition([]);
-  function scrape(): string {
+  async function scrape(): Promise<string> {
     exposition.use(supervisor?.state().shown ?? []);
-    return exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString();
+    return (await exposition.render({ scope: 'everything', format: 'text', gzip: false })).toString();
   }
 
   const base: AgentBase = {

@@ -216,8 +216,8 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       }),
     );
 
-  function scrape(of: Process): void {
-    const body = of.scrape();
+  async function scrape(of: Process): Promise<void> {
+    const body = await of.scrape();
     if (body.includes(CANARY)) found('a secret on /metrics');
     tally.add('scrapes');
     const isSame = shown?.process === of;
@@ -370,7 +370,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       if (time.now === before) return;
       const { account } = slots.holder().host ?? {};
       if (!account?.isRunning || account.leaseLeft() <= 0) return;
-      scrape(account);
+      await scrape(account);
       check(account);
     },
     async end() {

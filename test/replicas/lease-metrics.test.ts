@@ -41,17 +41,16 @@ function scene(turns: (RenewalResult | undefined)[]) {
   const { store, leases } = withLeaseMetrics({ ...createMemoryStore(), replicas }, clock);
   if (!leases || !store.replicas) throw new Error('the store is shared');
   const exposition = createExposition([leases.sourceOf(['a', 'b'], account => account === 'a')]);
-  const shown = () =>
-    exposition
-      .render({ scope: 'agent', format: 'text', gzip: false })
+  const shown = async () =>
+    (await exposition.render({ scope: 'agent', format: 'text', gzip: false }))
       .toString()
       .split('\n')
       .filter(line => line !== '' && !line.startsWith('#') && !line.includes('_bucket'));
   return { replicas: store.replicas, shown };
 }
 
-it('lease metrics before the first renewal contain the held accounts, but neither the number of replicas nor the time of the last renewal', () => {
-  expect(scene([]).shown()).toEqual([
+it('lease metrics before the first renewal contain the held accounts, but neither the number of replicas nor the time of the last renewal', async () => {
+  expect(await scene([]).shown()).toEqual([
     'delivery_watch_leader{account="a"} 1',
     'delivery_watch_leader{account="b"} 0',
     'delivery_watch_lease_renewals_total{outcome="ok"} 0',
@@ -64,17 +63,17 @@ it('lease metrics before the first renewal contain the held accounts, but neithe
   ]);
 });
 
-it('delivery_watch_leader becomes 0 as soon as the account is no longer held, without waiting for a renewal', () => {
+it('delivery_watch_leader becomes 0 as soon as the account is no longer held, without waiting for a renewal', async () => {
   let isHeld = true;
   const meter = createLeaseMeter(
     () => undefined,
     () => 0,
   );
   const exposition = createExposition([meter.sourceOf(['a'], () => isHeld)]);
-  const text = () => exposition.render({ scope: 'agent', format: 'text', gzip: false }).toString();
-  expect(text()).toContain('delivery_watch_leader{account="a"} 1');
+  const text = async () => (await exposition.render({ scope: 'agent', format: 'text', gzip: false })).toString();
+  expect(await text()).toContain('delivery_watch_leader{account="a"} 1');
   isHeld = false;
-  expect(text()).toContain('delivery_watch_leader{account="a"} 0');
+  expect(await text()).toContain('delivery_watch_leader{account="a"} 0');
 });
 
 it('lease metrics count renewals, and each handover of an account once, excluding the agent-wide lease', async () => {
@@ -92,7 +91,7 @@ it('lease metrics count renewals, and each handover of an account once, excludin
   // Only `b` counts as released, because `a` was already counted as lost. The second call releases the rest, as at shutdown.
   await replicas.release(['a', 'b']);
   await replicas.release(['', 'c']);
-  expect(shown().slice(2)).toEqual([
+  expect((await shown()).slice(2)).toEqual([
     'delivery_watch_replicas 2',
     'delivery_watch_lease_last_renewal_timestamp_seconds 1700000000.58',
     'delivery_watch_lease_renewals_total{outcome="ok"} 3',
