@@ -106,6 +106,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'rules',
   ],
   croner: ['kit'],
+  'p-limit': ['upstream'],
   pg: ['store'],
   'path-to-regexp': ['collectors'],
   re2js: ['auto-cancel'],

@@ -1,6 +1,6 @@
 import type { Counter } from '../kit/counter.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
-import { mapInSlices } from './body.ts';
+import { MAX_LIST_BYTES, MAX_PAGE_BYTES, mapInSlices } from './body.ts';
 import type { Call, Endpoint, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { UpstreamError } from './errors.ts';
@@ -59,9 +59,6 @@ const PAGES_TO_GROW = 16;
 
 /** Page size that every service accepts; some reject larger ones. */
 const SMALL_PAGE = 100;
-
-/** Maximum size of a response body (bytes). A page of 1,000 events with bodies has a few MiB. */
-export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 const MAX_KEY_BYTES = 1024 * 1024;
 
@@ -150,7 +147,7 @@ export function createReader(deps: ReaderDeps): Reader {
     async flowControl(signal, take) {
       const path = '/v2/flowControl';
       try {
-        const body = await get(deps, { endpoint: 'flow_control', path, largest: MAX_BODY_BYTES, signal });
+        const body = await get(deps, { endpoint: 'flow_control', path, largest: MAX_LIST_BYTES, signal });
         const page = wire.toFlowControlPage(body);
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
         let rejected = 0;
@@ -221,7 +218,7 @@ async function* pagesOf<Row>(
     const { body, requested } = await size
       .read(rows => {
         search.set('count', String(rows));
-        return get(deps, { endpoint, path, query: search, largest: MAX_BODY_BYTES, signal });
+        return get(deps, { endpoint, path, query: search, largest: MAX_PAGE_BYTES, signal });
       })
       .catch(error => {
         // Even a page of one row is too large: count that row as rejected.

@@ -1,8 +1,8 @@
 import { pipeline } from 'node:stream/promises';
-import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
-import { unlessAborted } from '../kit/clock.ts';
+import pLimit from 'p-limit';
 import { createYielder } from '../kit/yielder.ts';
+import { createBodyMemory, type Reservation } from './body-memory.ts';
 import { UpstreamError } from './errors.ts';
 
 export interface BodyBounds {
@@ -11,17 +11,24 @@ export interface BodyBounds {
   readonly largest: number;
 }
 
-/** Maximum length of a text that is parsed in one piece (characters): the worst case takes 0.1 s. */
-const SMALL = 1024 * 1024;
-/** Maximum number of list elements and object members in a larger text. A list of 100,000 flow-control keys has 900,000. */
-const MAX_VALUES = 1_000_000;
-/** Rows of a larger text are parsed in pieces of about this length (characters). */
-const PIECE = 64 * 1024;
+const MIB = 1024 * 1024;
+/** Maximum size of a body that is kept without a reservation, and parsed at once (bytes): the worst case takes 0.15 s. */
+const SMALL = MIB;
+/** Largest value of `largest` (bytes). A list of 100,000 flow-control keys has 23 MiB. */
+export const MAX_LIST_BYTES = 32 * MIB;
+/** `largest` for a page of a list (bytes): parsing 16 MiB of ordinary rows takes 0.05 to 0.15 s. */
+export const MAX_PAGE_BYTES = 16 * MIB;
+/** Memory for larger bodies until they are parsed, shared by all accounts (bytes). */
+const MAX_MEMORY = 128 * MIB;
+/** A body is kept in blocks of this size, the first ones smaller (bytes). */
+const BLOCK = 64 * 1024;
+const SMALLEST_BLOCK = 4096;
 /**
- * Maximum number of values in one piece (at least one row), and of values outside of pieces. Parsing them takes at most 0.2 s.
+ * Maximum number of list elements and object members in a larger body: with different names, parsing them takes up to 3 s. A list
+ * of 100,000 flow-control keys has 900,000.
  */
-const MAX_PIECE_VALUES = 100_000;
-/** Maximum depth of nesting. JSON.parse is slow for deeper texts: 4 s for 32 MiB of brackets. */
+const MAX_VALUES = 1_000_000;
+/** Maximum depth of nesting. JSON.parse is slow for deeper texts: 1.2 s for 16 MiB of brackets. */
 const MAX_DEPTH = 200;
 
 /** Limits the size of a body. Throws UpstreamError (`tooLarge`) above `largest` bytes. */
@@ -68,125 +75,59 @@ function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBo
   throw new UpstreamError('invalid_response', `${bounds.what}: unexpected content encoding`);
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-/** Shared by all accounts, so that large responses do not add up to one long block of the event loop. */
+/** Shared by all accounts: large bodies are parsed in separate turns of the event loop. */
 const turns = createYielder();
 
-/** Returns the position of the quote that ends the string starting at `from`; the text's length if it is unterminated. */
-function endOfString(text: string, from: number): number {
-  for (let at = from; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return at;
-    if (code === BACKSLASH) at += 1;
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [LEFT_BRACKET, RIGHT_BRACKET, LEFT_BRACE, RIGHT_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Throws UpstreamError (`tooLarge`) if a JSON text has too many levels or values. Yields to the event loop between slices. */
+async function checkShape(text: Buffer, what: string): Promise<void> {
+  let [depth, deepest, values, isString, isEscaped] = [0, 0, 0, false, false];
+  for (let at = 0; at < text.length; ) {
+    await turns.pass();
+    for (const end = Math.min(at + BLOCK, text.length); at < end; at += 1) {
+      const byte = text[at];
+      if (isEscaped) isEscaped = false;
+      else if (byte === QUOTE) isString = !isString;
+      else if (isString) isEscaped = byte === BACKSLASH;
+      else if (byte === COMMA) values += 1;
+      else if (byte === LEFT_BRACKET || byte === LEFT_BRACE) {
+        depth += 1;
+        values += 1;
+        if (depth > deepest) deepest = depth;
+      } else if (byte === RIGHT_BRACKET || byte === RIGHT_BRACE) depth -= 1;
+    }
+    const excess = deepest > MAX_DEPTH ? `${MAX_DEPTH} levels` : values > MAX_VALUES && `${MAX_VALUES} values`;
+    if (!excess) continue;
+    const message = `${what}: response body with more than ${excess}`;
+    throw new UpstreamError('invalid_response', message, { tooLarge: true });
   }
-  return text.length;
 }
 
-function parse(text: string, what: string): unknown {
+function parse(bytes: Buffer, what: string): unknown {
+  const text = bytes.toString();
   try {
-    return JSON.parse(text);
+    // A byte order mark is not JSON, but harmless.
+    return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text);
   } catch {
     // The parser's message quotes the body, so it is discarded.
     throw new UpstreamError('invalid_response', `${what}: not JSON`);
   }
 }
 
-/**
- * Parses the rows of a large body in pieces and yields to the event loop in between, because JSON.parse can take seconds or minutes
- * for a body with a million different names. Rows are the objects and arrays in a list that is the body or a member of it. Throws
- * UpstreamError.
- */
-async function parseInPieces(text: string, what: string): Promise<unknown> {
-  // The body, with `[index]` in place of each piece.
-  let outline = '';
-  const pieces: unknown[][] = [];
-  let [copied, start, end] = [0, 0, 0];
-  // Depth of a list's elements; 0 outside of lists.
-  let rowDepth = 0;
-  let [values, outerValues, pieceValues, depth] = [0, 0, 0, 0];
-  const count = () => {
-    values += 1;
-    if (start > 0) pieceValues += 1;
-    else outerValues += 1;
-    const excess =
-      (depth > MAX_DEPTH && `${MAX_DEPTH} levels`) ||
-      (values > MAX_VALUES && `${MAX_VALUES} values`) ||
-      (pieceValues > MAX_PIECE_VALUES && `${MAX_PIECE_VALUES} values in a row`) ||
-      (outerValues > MAX_PIECE_VALUES && `${MAX_PIECE_VALUES} values outside of rows`);
-    if (!excess) return;
-    const message = `${what}: response body with more than ${excess}`;
-    throw new UpstreamError('invalid_response', message, { tooLarge: true });
-  };
-  for (let at = 0; at < text.length; at += 1) {
-    switch (text[at]) {
-      case '"':
-        at = endOfString(text, at + 1);
-        break;
-      case '[':
-      case '{':
-        if (rowDepth === 0 && depth <= 1 && text[at] === '[') rowDepth = depth + 1;
-        else if (rowDepth > 0 && rowDepth === depth && start === 0) start = at;
-        depth += 1;
-        count();
-        break;
-      case ']':
-      case '}':
-        depth -= 1;
-        // The last piece includes the values after the last row.
-        if (start > 0 && depth <= rowDepth) end = depth === rowDepth ? at + 1 : at;
-        if (end > 0 && (depth < rowDepth || end - start >= PIECE)) {
-          await turns.pass();
-          outline += `${text.slice(copied, start)}[${pieces.length}]`;
-          pieces.push(parse(`[${text.slice(start, end)}]`, what) as unknown[]);
-          [copied, start, end, pieceValues] = [end, 0, 0, 0];
-        }
-        if (depth < rowDepth) rowDepth = 0;
-        break;
-      case ',':
-        count();
-    }
-  }
-  await turns.pass();
-  const body = parse(outline + text.slice(copied), what);
-  const isObject = typeof body === 'object' && body !== null;
-  for (const list of Array.isArray(body) ? [body] : isObject ? Object.values(body) : []) {
-    if (!Array.isArray(list)) continue;
-    const elements = list.splice(0).flatMap(element => (Array.isArray(element) ? pieces[element[0]] : [element]));
-    for (const element of elements) list.push(element);
-  }
-  return body;
-}
+const memory = createBodyMemory(MAX_MEMORY, MAX_LIST_BYTES);
+const parsing = pLimit(1);
 
-/** To bound memory, at most `MAX_LARGE` bodies longer than this (characters) are read concurrently, across all accounts. */
-const LARGE = 4 * 1024 * 1024;
-const MAX_LARGE = 2;
-const waiting = new Set<() => void>();
-let free = MAX_LARGE;
-
-function releaseSlot(): void {
-  const [next] = waiting;
-  if (next) {
-    waiting.delete(next);
-    next();
-  } else free += 1;
-}
-
-async function acquireSlot(signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  if (free > 0) {
-    free -= 1;
-    return;
-  }
-  const { promise, resolve } = Promise.withResolvers<void>();
-  waiting.add(resolve);
-  try {
-    await unlessAborted(promise, signal);
-  } catch (error) {
-    if (!waiting.delete(resolve)) releaseSlot();
-    throw error;
-  }
-}
+/** Parses a large body after those before it, in its own turn of the event loop. Removes its blocks from `blocks`. */
+const parseLarge = (blocks: Buffer[], size: number, what: string, signal: AbortSignal) =>
+  parsing(async () => {
+    signal.throwIfAborted();
+    const bytes = Buffer.concat(blocks.splice(0), size);
+    await checkShape(bytes, what);
+    await turns.pass();
+    return parse(bytes, what);
+  });
 
 /** Returns the JSON value of a body with this Content-Encoding. Throws UpstreamError or the reason of `signal`. */
 export async function readBody(
@@ -195,22 +136,32 @@ export async function readBody(
   bounds: BodyBounds,
   signal = new AbortController().signal,
 ): Promise<unknown> {
-  const decoder = new StringDecoder('utf8');
-  let text = '';
-  let isLarge = false;
+  let reservation: Reservation | undefined;
+  // Chunks are copied, because a chunk of one byte would take 100 bytes of memory.
+  const blocks: Buffer[] = [];
+  let size = 0;
+  let free = Buffer.alloc(0);
   try {
     for await (const chunk of decoded(packed, encoding.toLowerCase(), bounds)) {
-      text += decoder.write(chunk);
-      if (isLarge || text.length <= LARGE) continue;
-      await acquireSlot(signal);
-      isLarge = true;
+      for (let copied = 0; copied < chunk.length; ) {
+        if (free.length === 0) {
+          if (size >= SMALL) {
+            reservation ??= memory.open();
+            await reservation.add(BLOCK, signal);
+          }
+          free = Buffer.allocUnsafeSlow(Math.min(Math.max(size, SMALLEST_BLOCK), BLOCK));
+          blocks.push(free);
+        }
+        const length = chunk.copy(free, 0, copied);
+        free = free.subarray(length);
+        copied += length;
+        size += length;
+      }
     }
-    text += decoder.end();
-    // A byte order mark is not JSON, but harmless.
-    if (text.startsWith('\ufeff')) text = text.slice(1);
-    return text.length > SMALL ? await parseInPieces(text, bounds.what) : parse(text, bounds.what);
+    if (size > SMALL) return await parseLarge(blocks, size, bounds.what, signal);
+    return parse(Buffer.concat(blocks, size), bounds.what);
   } finally {
-    if (isLarge) releaseSlot();
+    reservation?.release();
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Dispatcher, request as undiciRequest } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Secret } from '../kit/secret.ts';
-import { MAX_BODY_BYTES } from './api.ts';
+import { MAX_PAGE_BYTES } from './body.ts';
 import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
@@ -116,7 +116,7 @@ export function createTokenCheck(deps: TokenCheckDeps) {
           template: '/v2/dlq',
           query: new URLSearchParams({ count: '1' }),
           priority: 'background',
-          largest: MAX_BODY_BYTES,
+          largest: MAX_PAGE_BYTES,
           signal: new AbortController().signal,
         },
         { authorization: `Bearer ${token.reveal()}` },

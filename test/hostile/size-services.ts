@@ -109,7 +109,7 @@ const longCursors =
 /** Services with excessive numbers or sizes of rows, pages and keys. */
 export const sizeServices: readonly HostileService[] = [
   {
-    name: 'pages-of-33-mib',
+    name: 'pages-of-17-mib',
     outcome: 'ok',
     start(site) {
       let inVain = 0;
@@ -126,7 +126,7 @@ export const sizeServices: readonly HostileService[] = [
           inVain += Number(read.has(list));
           // One request may have been in flight, and the agent doubles the page size again after 16 pages.
           if (inVain > 2 + pages / 16) site.complain('another request for a page size that was too large');
-          sendBlanks(response, 33);
+          sendBlanks(response, 17);
         }
       });
     },

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
-import { MAX_BODY_BYTES } from '../../src/upstream/api.ts';
+import { MAX_LIST_BYTES, MAX_PAGE_BYTES } from '../../src/upstream/body.ts';
 import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { allKeys, allRows, createTestClient, TOKEN } from '../support/client.ts';
@@ -282,7 +282,7 @@ describe('client', () => {
     let sent = 0;
     const endless = await serve((_request, response) => {
       const more = () => {
-        while (!response.destroyed && sent < 4 * MAX_BODY_BYTES) {
+        while (!response.destroyed && sent < 4 * MAX_LIST_BYTES) {
           sent += chunk.length;
           if (!response.write(chunk)) return response.once('drain', more);
         }
@@ -291,22 +291,22 @@ describe('client', () => {
       more();
     });
     expect((await failure(endless.url, { timeout: 30_000 })).error.message).toContain(
-      `the limit is ${MAX_BODY_BYTES} bytes`,
+      `the limit is ${MAX_LIST_BYTES} bytes`,
     );
-    expect(sent).toBeLessThan(2 * MAX_BODY_BYTES);
+    expect(sent).toBeLessThan(2 * MAX_LIST_BYTES);
 
-    const tooLarge = packedBlanks(MAX_BODY_BYTES + 1);
+    const tooLarge = packedBlanks(MAX_LIST_BYTES + 1);
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
     expect((await failure(service.url, { timeout: 30_000 })).error.message).toContain(
-      `the limit is ${MAX_BODY_BYTES} bytes`,
+      `the limit is ${MAX_LIST_BYTES} bytes`,
     );
   });
 
   it('the client requests half as many rows when a page is too large to read, and keeps the smaller size', async () => {
     // A compressed page of spaces that exceeds the limit is cheap to send.
-    const tooLarge = packedBlanks(33 * MIB);
+    const tooLarge = packedBlanks(17 * MIB);
     const service = await serve((request, response) => {
       const query = new URL(request.url ?? '', 'http://x').searchParams;
       if (Number(query.get('count')) > 12) response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge);
@@ -330,7 +330,7 @@ describe('client', () => {
   });
 
   it('the client fails and counts an unreadable row when a page of one row is too large', async () => {
-    const tooLarge = packedBlanks(MAX_BODY_BYTES + 1);
+    const tooLarge = packedBlanks(MAX_PAGE_BYTES + 1);
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
@@ -338,7 +338,7 @@ describe('client', () => {
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
       reason: 'invalid_response',
       message: expect.stringMatching(
-        `^GET /v2/dlq: response body of at least \\d{8} bytes; the limit is ${MAX_BODY_BYTES} bytes$`,
+        `^GET /v2/dlq: response body of at least \\d{8} bytes; the limit is ${MAX_PAGE_BYTES} bytes$`,
       ),
     });
     expect(counts.rejected).toEqual({ dlq: 1 });

@@ -6,7 +6,7 @@ import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 
-/** A body above 1 MiB that is nested too deeply. Like a body above 32 MiB, it is not parsed. */
+/** A body above 1 MiB that is nested too deeply. Like a body above 16 MiB, it is not parsed. */
 const UNREADABLE = gzipSync('['.repeat(1024 * 1024 + 1));
 const refuse = (response: ServerResponse) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(UNREADABLE);
 
