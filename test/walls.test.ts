@@ -106,7 +106,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'rules',
   ],
   croner: ['kit'],
-  'p-limit': ['upstream'],
+  'p-limit': ['upstream', 'store', 'scheduler', 'auto-cancel', 'status', 'agent', 'cli'],
   pg: ['store'],
   'path-to-regexp': ['collectors'],
   re2js: ['auto-cancel'],

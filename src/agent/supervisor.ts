@@ -1,8 +1,7 @@
+import pLimit from 'p-limit';
 import { AutoCancelAccounts } from '../auto-cancel/accounts.ts';
 import { changesBetween } from '../config/changes.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { inParallel } from '../kit/in-parallel.ts';
-import { createSerially } from '../kit/serially.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import type { Change } from '../model/change.ts';
 import { createSession, handoverFields, type Session } from '../replicas/session.ts';
@@ -36,7 +35,7 @@ export class Supervisor {
   readonly #closed = new Map<string, RunningAccount>();
   readonly #sessions = new Map<string, Session>();
   readonly #failures: AccountFailures;
-  readonly #inTurn = createSerially();
+  readonly #inTurn = pLimit(1);
   readonly #loops: ReturnType<typeof createLoops>;
   readonly #starting = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
@@ -190,7 +189,7 @@ export class Supervisor {
       lost.push(NO_ACCOUNT);
     }
     await this.#releaseLeases();
-    await inParallel(this.#running.values(), CONCURRENCY, account => this.#configure(account, prepared));
+    await pLimit(CONCURRENCY).map(this.#running.values(), account => this.#configure(account, prepared));
     const gained = await this.#openMissing(prepared);
     if (this.#base.holding && gained.length + lost.length > 0) {
       this.#base.log.info(
@@ -296,7 +295,7 @@ export class Supervisor {
         await this.#openFailed(NO_ACCOUNT, error);
       }
     }
-    await inParallel(prepared.desired.keys(), CONCURRENCY, async name => {
+    await pLimit(CONCURRENCY).map(prepared.desired.keys(), async name => {
       const isMissing = this.#wants(name, prepared) && !this.#running.has(name);
       if (!isMissing || !this.#failures.isDue(name) || this.#stopping.signal.aborted) return;
       try {

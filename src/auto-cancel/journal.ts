@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { createSerially } from '../kit/serially.ts';
+import pLimit from 'p-limit';
 import type { Change } from '../model/change.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { Posting } from '../notify/outbox.ts';
@@ -202,7 +202,7 @@ export async function openJournal(store: Store, account: string, notices: Notice
     end = next;
   }
 
-  const serially = createSerially();
+  const serially = pLimit(1);
 
   return {
     /** Journal state, folded from all lines. Callers must not change it. */

@@ -1,5 +1,5 @@
+import pLimit from 'p-limit';
 import type { Clock } from '../kit/clock.ts';
-import { inParallel } from '../kit/in-parallel.ts';
 
 export interface StartOptions<T> {
   readonly concurrency: number;
@@ -39,7 +39,7 @@ export async function startStaggered<T>(
   items: readonly T[],
   { concurrency, timeout, clock, signal, start }: StartOptions<T>,
 ): Promise<void> {
-  await inParallel(items, concurrency, async item => {
+  await pLimit(concurrency).map(items, async item => {
     if (signal.aborted) return;
     const started = new AbortController();
     await Promise.race([start(item), sleepAdaptively(timeout, clock, started.signal)]);

@@ -1,10 +1,10 @@
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { z } from 'zod';
 import { kindOf } from '../collectors/dlq/kinds.ts';
 import type { CollectOptions } from '../collectors/index.ts';
 import { createRoutes } from '../collectors/routes.ts';
 import { BoundedMap } from '../kit/bounded-map.ts';
 import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
-import { createSerially, type Serially } from '../kit/serially.ts';
 import { boundText } from '../kit/text.ts';
 import { LookupLimitError } from '../lookup/limit.ts';
 import { dlqList, eventList, type FilterName, type List, queryOf } from '../lookup/lists.ts';
@@ -123,10 +123,10 @@ interface Entry {
 /** Runs the look-ups of each account sequentially. Identical look-ups share a result, which is reused for `CACHED_FOR`. */
 function createQueue(clock: LookupDeps['clock']) {
   const results = new BoundedMap<string, Entry>(MAX_CACHED);
-  const queues = new Map<string, { readonly serially: Serially; waiting: number }>();
+  const queues = new Map<string, { readonly serially: LimitFunction; waiting: number }>();
 
   async function enqueue<T>(account: string, signal: AbortSignal, work: Work<T>): Promise<T> {
-    const queue = queues.get(account) ?? { serially: createSerially(), waiting: 0 };
+    const queue = queues.get(account) ?? { serially: pLimit(1), waiting: 0 };
     queues.set(account, queue);
     if (queue.waiting >= MAX_WAITING) throw new RequestError(429, 'too many look-ups of this account wait', 1000);
     queue.waiting += 1;

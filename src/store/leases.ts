@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
+import pLimit from 'p-limit';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import { createSerially } from '../kit/serially.ts';
 import { heldSql, leaseStatements } from './leases-sql.ts';
 import type { LeaseParts } from './postgres.ts';
 import type { DatabaseRow, PostgresDatabase } from './postgres-database.ts';
@@ -68,7 +68,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   let hasUnreportedLoss = false;
   let sharing: Sharing | undefined;
-  const serially = createSerially();
+  const serially = pLimit(1);
 
   const held = () => [...own].filter(([, { lost }]) => !lost);
 

@@ -40,7 +40,7 @@ const CREATION_MS = 60_000;
 const CLOSE_MS = 1000;
 const IDLE_MS = 60_000;
 
-/** Runs at most `limit` tasks concurrently. An error that affects all tasks also fails the queued ones. */
+/** Runs at most `limit` tasks concurrently. Unlike p-limit, an error that affects all tasks also fails the queued ones with it. */
 function createLimit(limit: number) {
   const waiting: PromiseWithResolvers<void>[] = [];
   let running = 0;

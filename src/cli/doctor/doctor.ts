@@ -1,9 +1,9 @@
+import pLimit from 'p-limit';
 import { Agent } from 'undici';
 import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
 import { replicaUrlOf } from '../../config/replica-url.ts';
 import { createSecretValues } from '../../config/secrets.ts';
 import { withClosing } from '../../kit/closing.ts';
-import { inParallel } from '../../kit/in-parallel.ts';
 import { plural, someOf } from '../../kit/text.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { createDispatchers } from '../../upstream/dispatcher.ts';
@@ -70,16 +70,14 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
 }
 
 async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise<CheckLine[]> {
-  const lines: (readonly CheckLine[])[] = [];
-  await withClosing(async closing => {
+  return withClosing(async closing => {
     const dispatchers = createDispatchers(deps.env);
     const secrets = createSecretValues(config, deps.env);
     closing.add('connections', () => dispatchers.destroy());
-    await inParallel(config.accounts, AT_A_TIME, async (account, index) => {
-      lines[index] = await checkService(account, { ...deps, config, dispatchers, secrets });
-    });
+    const checked = { ...deps, config, dispatchers, secrets };
+    const lines = await pLimit(AT_A_TIME).map(config.accounts, account => checkService(account, checked));
+    return lines.flat();
   });
-  return lines.flat();
 }
 
 /** Checks everything that a configuration requires, without side effects. Rejects only with the signal's reason. */

@@ -1,10 +1,10 @@
 import { type NextFunction, type Request, type Response, Router } from 'express';
+import pLimit from 'p-limit';
 import { z } from 'zod';
 import { FORWARDED, REPORT_PATH } from '../../http/peer.ts';
 import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { holderUrl } from '../../http/routes/metrics.ts';
-import { createSerially } from '../../kit/serially.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import { AutoCancelQuery } from '../api/auto-cancel.ts';
 import { HistoryQuery } from '../api/history.ts';
@@ -63,7 +63,7 @@ function addLookups(router: Router, served: Served): void {
 
 export function apiRoutes(served: Served): Router {
   // A response may have thousands of rows: concurrent responses would exhaust memory.
-  const serially = createSerially();
+  const serially = pLimit(1);
   const router = Router();
   const isConfigured = (account: string) => served.accounts.includes(account);
 

@@ -1,8 +1,8 @@
 import { type Request, type Response, Router } from 'express';
+import pLimit from 'p-limit';
 import { EXPLAIN_PATH, FORWARDED } from '../../http/peer.ts';
 import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
-import { createSerially } from '../../kit/serially.ts';
 import { timeOrAge } from '../api/lookup.ts';
 import type { Served } from '../served.ts';
 import { refuse } from './query.ts';
@@ -15,7 +15,7 @@ const SINCE = '24h';
 /** Serves GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…] as JSON. */
 export function autoCancelRoutes(served: Served): Router {
   // A response may have thousands of rows: concurrent responses would exhaust memory.
-  const serially = createSerially();
+  const serially = pLimit(1);
   return Router()
     .get(EXPLAIN_PATH, async (request: Request, response: Response) => {
       const id = parameter(request.query.id);

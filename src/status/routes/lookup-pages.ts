@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
+import type { LimitFunction } from 'p-limit';
 import { whenOver } from '../../http/response-limiter.ts';
 import { holderUrl } from '../../http/routes/metrics.ts';
-import type { Serially } from '../../kit/serially.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { ReducedAccountView } from '../api/account.ts';
 import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
@@ -19,7 +19,7 @@ interface Pages {
   contextOf(request: Request): PageContext;
   noAccount(request: PathRequest, response: Response): Promise<void>;
   send(response: Response, page: Html, status?: number): Promise<void>;
-  readonly serially: Serially;
+  readonly serially: LimitFunction;
 }
 
 const OWN = { account: true, limit: true } as const;

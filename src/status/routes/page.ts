@@ -1,9 +1,9 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type NextFunction, type Request, type Response, Router } from 'express';
+import pLimit from 'p-limit';
 import type { Lifecycle } from '../../http/routes/lifecycle.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
-import { createSerially } from '../../kit/serially.ts';
 import { OverviewQuery } from '../api/overview.ts';
 import { accountPage } from '../page/account.ts';
 import { agentPage } from '../page/agent.ts';
@@ -71,7 +71,7 @@ const missing = (title: string, what: string, context: PageContext) =>
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
   const assets = readAssets();
   // A response may have thousands of rows: concurrent responses would exhaust memory.
-  const serially = createSerially();
+  const serially = pLimit(1);
   // A trailing slash would change the base of relative links.
   const router = Router({ strict: true });
   const contextOf = (request: Request): PageContext => ({
