@@ -1,30 +1,22 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 
-/** Limits on clients, described in docs/bounds.md. Times in milliseconds. */
-export interface Bounds {
-  readonly maxConnections: number;
-  /** Maximum time from the start of a response until the client has read it. */
-  readonly responseWithin: number;
-  /** Maximum time from the first byte of a request, or from connecting, until its headers are complete. */
-  readonly headersWithin: number;
-  /** Maximum time from the first byte of a request to its last. */
-  readonly requestWithin: number;
-  /** Maximum idle time of a connection between requests; longer than most scrape intervals. */
-  readonly keepAliveFor: number;
-  /** Maximum total size of unread responses (bytes). Identical bodies count once; two different bodies are always allowed. */
-  readonly unreadBytes: number;
-  /** Maximum number of unanswered requests per connection. */
-  readonly pipelined: number;
-}
+export type Bounds = Readonly<typeof BOUNDS>;
 
-export const BOUNDS: Bounds = {
+/** Limits on clients, described in docs/bounds.md. Times in milliseconds. */
+export const BOUNDS = {
   maxConnections: 512,
+  /** Maximum time from the start of a response until the client has read it. */
   responseWithin: 30_000,
+  /** Maximum time from the first byte of a request, or from connecting, until its headers are complete. */
   headersWithin: 10_000,
+  /** Maximum time from the first byte of a request to its last. */
   requestWithin: 30_000,
+  /** Maximum idle time of a connection between requests; longer than most scrape intervals. */
   keepAliveFor: 75_000,
+  /** Maximum total size of unread responses (bytes). Identical bodies count once; two different bodies are always allowed. */
   unreadBytes: 24 * 1024 * 1024,
+  /** Maximum number of unanswered requests per connection. */
   pipelined: 4,
 };
 

@@ -1,5 +1,4 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { withDeadline } from '../kit/clock.ts';
 import type { Authenticate, Authenticated } from './authentication.ts';
 import type { Bounds, LogBound } from './bounds.ts';
@@ -17,15 +16,6 @@ export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage
     { path, address: socket.remoteAddress },
     'clients that do not read their response in time are disconnected',
   );
-}
-
-/**
- * Makes Node's parser ignore the rest of its input, as after an upgrade (return value 2). Thousands of pipelined requests
- * would otherwise stay in memory.
- */
-function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
-  if (socket.parser) socket.parser.onIncoming = () => 2;
-  socket.destroy();
 }
 
 export interface GateOptions {
@@ -47,8 +37,6 @@ export function createGate(
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
-  const unanswered = new WeakMap<Socket, number>();
-
   function isAllowed({ headersDistinct: { host = [] } }: IncomingMessage): boolean {
     const allowed = hosts();
     return allowed.size === 0 || (host.length === 1 && allowed.has(hostOf(host[0]) ?? ''));
@@ -116,21 +104,6 @@ export function createGate(
   }
 
   return (request, response) => {
-    const { socket } = request;
-    // Ignore pipelined requests of a closed connection.
-    if (socket.destroyed) return;
-    const open = (unanswered.get(socket) ?? 0) + 1;
-    if (open > bounds.pipelined) {
-      logBound(
-        'pipelined',
-        { address: socket.remoteAddress },
-        'clients that pipeline too many requests are disconnected',
-      );
-      cutReading(socket);
-      return;
-    }
-    unanswered.set(socket, open);
-    whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
     response.setHeader('X-Content-Type-Options', 'nosniff');
     // Routes may leave the body unread, so do not reuse the connection.
     if (hasBody(request)) response.setHeader('Connection', 'close');

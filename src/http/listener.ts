@@ -7,7 +7,7 @@ import type { Log } from '../kit/log.ts';
 import type { Access } from './access.ts';
 import type { Bounds, LogBound } from './bounds.ts';
 import { type Admission, refusalOf } from './client-certs.ts';
-import { guardConnections } from './connections.ts';
+import { clientOf, limitConnections, refuseInvalid } from './connections.ts';
 import { contextOf, type WebTls } from './options.ts';
 
 export interface Address {
@@ -43,13 +43,13 @@ function listen(server: Server, { host, port }: Address): Promise<void> {
   });
 }
 
-async function closeServer(server: Server, sockets: ReadonlySet<Socket>, clock: Clock): Promise<void> {
+async function closeServer(server: Server, sockets: () => Iterable<Socket>, clock: Clock): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()));
   server.closeIdleConnections();
   const done = new AbortController();
   clock.sleep(GRACE, done.signal).then(
     () => {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets()) socket.destroy();
     },
     () => undefined,
   );
@@ -65,7 +65,6 @@ export interface Tls {
 /** Applies new certificates to new connections, and disconnects clients whose certificate is refused. */
 function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
   let used = first;
-  const clientOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
   /** TLS settings at the start of each handshake, by client. The current settings may change during the handshake. */
   const begun = new Map<string, WebTls>();
   server.prependListener('connection', (socket: Socket) => {
@@ -104,27 +103,21 @@ export async function openListener(
     headersTimeout: bounds.headersWithin,
     requestTimeout: bounds.requestWithin,
     connectionsCheckingInterval: CHECK_EVERY,
+    keepAliveTimeout: bounds.keepAliveFor,
   };
   const first = tls?.access.current()?.tls;
   const server = first
-    ? createTlsServer(
-        {
-          ...options,
-          ...contextOf(first),
-          handshakeTimeout: bounds.headersWithin,
-          requestCert: first.clientAuth !== 'NoClientCert',
-          rejectUnauthorized: first.clientAuth === 'RequireAndVerifyClientCert',
-        },
-        onRequest,
-      )
-    : createServer(options, onRequest);
+    ? createTlsServer({
+        ...options,
+        ...contextOf(first),
+        handshakeTimeout: bounds.headersWithin,
+        requestCert: first.clientAuth !== 'NoClientCert',
+        rejectUnauthorized: first.clientAuth === 'RequireAndVerifyClientCert',
+      })
+    : createServer(options);
   if (tls && first) keepCertificates(server as TlsServer, first, tls, logBound);
-  guardConnections(server, bounds, logBound);
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
+  refuseInvalid(server, bounds, logBound);
+  const connections = limitConnections(server, bounds, logBound, onRequest);
   await listen(server, address);
   server.on('error', error => log.error({ error: error.message }, 'the HTTP server reports an error'));
   const { port, address: ip, family } = server.address() as AddressInfo;
@@ -132,14 +125,12 @@ export async function openListener(
   return {
     url: `${first ? 'https' : 'http'}://${name}:${port}`,
     port,
-    setMaxConnections(max: number): void {
-      server.maxConnections = max;
-    },
+    setMaxConnections: connections.setMax,
     /** Releases the address. Responses in flight continue. */
     pause: () => void server.close(),
     /** Listens on the address again. Rejects if it is in use. */
     resume: () => listen(server, { host: address.host, port }),
     /** Waits a moment for responses in flight, then destroys all connections. */
-    close: () => closeServer(server, sockets, clock),
+    close: () => closeServer(server, connections.sockets, clock),
   };
 }

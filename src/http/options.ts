@@ -92,7 +92,9 @@ export const serverOptions = z.strictObject({
     .min(1)
     .max(100_000)
     .default(BOUNDS.maxConnections)
-    .describe('Maximum number of open connections; further ones are refused.'),
+    .describe(
+      'Maximum number of open connections. A further one replaces the oldest without a request in progress; if there is none, it is refused.',
+    ),
   allowedHosts: z
     .array(allowedHost)
     .default([])

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Maximum size of a write (bytes), small enough to observe each client's progress. */
+/** Maximum size of a write (bytes), small enough to observe each client's progress. With TLS, a pending write is a copy. */
 const CHUNK = 256 * 1024;
 
 /** Calls `over` when the response is complete or the connection is closed, possibly at once. */
@@ -19,56 +19,38 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
   response.on('close', end);
 }
 
-interface PendingResponse {
-  readonly request: IncomingMessage;
-  readonly body: Buffer;
-}
-
 export type ResponseLimiter = ReturnType<typeof createResponseLimiter>;
 
 const FEW = 2;
 
 /** Limits unread responses to `maxBytes` or two different bodies. Above the limit, disconnects the clients that have been idle longest. */
 export function createResponseLimiter(maxBytes: number, onCut: (request: IncomingMessage) => void) {
-  const waiting = new Set<PendingResponse>();
-  const holders = new Map<Buffer, number>();
-  let bytes = 0;
+  /** Bodies of unread responses. The client that has been idle longest is first. */
+  const unread = new Map<IncomingMessage, Buffer>();
 
-  function release(pending: PendingResponse): void {
-    if (!waiting.delete(pending)) return;
-    const left = (holders.get(pending.body) as number) - 1;
-    if (left > 0) {
-      holders.set(pending.body, left);
-    } else {
-      holders.delete(pending.body);
-      bytes -= pending.body.length;
-    }
-  }
-
-  function evictFor(newest: Buffer): void {
-    for (const pending of waiting) {
-      if (bytes <= maxBytes || holders.size <= FEW) return;
-      if (pending.body === newest) continue;
-      onCut(pending.request);
-      release(pending);
-      pending.request.socket.destroy();
-    }
+  function exceeds(bytes: number): boolean {
+    const bodies = new Set(unread.values());
+    return bodies.size > FEW && bodies.values().reduce((sum, { length }) => sum + length, 0) > bytes;
   }
 
   return {
     /** Whether more than half of the limit is used. A few concurrent clients never need that much. */
-    isCrowded: () => holders.size > FEW && bytes > maxBytes / 2,
+    isCrowded: () => exceeds(maxBytes / 2),
     /** Sends `body` without copying it. `end`: ends the response with the last part. */
     send(request: IncomingMessage, response: ServerResponse, body: Buffer, end: (last: Buffer) => void): void {
-      const pending = { request, body };
-      waiting.add(pending);
-      if (!holders.has(body)) bytes += body.length;
-      holders.set(body, (holders.get(body) ?? 0) + 1);
-      evictFor(body);
-      whenOver(request, response, () => release(pending));
+      unread.set(request, body);
+      for (const [other, held] of unread) {
+        if (!exceeds(maxBytes)) break;
+        // Cutting a response with the same body would not free memory.
+        if (held === body) continue;
+        unread.delete(other);
+        onCut(other);
+        other.socket.destroy();
+      }
+      whenOver(request, response, () => unread.delete(request));
       let sent = 0;
       const next = () => {
-        if (waiting.delete(pending)) waiting.add(pending);
+        if (unread.delete(request)) unread.set(request, body);
         if (body.length - sent <= CHUNK) return end(body.subarray(sent));
         response.write(body.subarray(sent, sent + CHUNK), error => {
           if (!error) next();
