@@ -109,9 +109,17 @@ function hintOf(expected: string, value: unknown): string {
   if (expected === 'boolean' && isText && /^(y|yes|on)$/i.test(value)) return ': in YAML 1.2 this is text; write true';
   if (expected === 'boolean' && isText && /^(n|no|off)$/i.test(value)) return ': in YAML 1.2 this is text; write false';
   if (/^(number|int)$/.test(expected) && isText && /^-?[\d.]+$/.test(value)) return ', without quotes';
-  if (expected === 'string' && /^(number|boolean)$/.test(typeof value)) return ': put it in quotes';
   if (expected === 'array' && /^(string|number|boolean)$/.test(typeof value)) return ', such as [one, another]';
   return '';
+}
+
+/** Whether YAML reads a value neither as text nor as a list or section. */
+const isBare = (value: unknown) => value === null || /^(number|boolean)$/.test(typeof value);
+
+/** Returns a suggestion for a value where text is allowed. `written`: the value in the file, unless it is text or secret. */
+function quotesFor(value: unknown, written: string | undefined): string {
+  if (!isBare(value) || (value === null && !written)) return '';
+  return written ? `: put it in quotes: "${written}"` : ': put it in quotes';
 }
 
 /** Describes a bound: `must be at most 10`, `must be above 0`. */
@@ -124,7 +132,7 @@ function boundWords(origin: string, inclusive: boolean | undefined, bound: unkno
 }
 
 /** Returns a message of our schemas unchanged, and replaces zod's messages, which do not name the allowed values. */
-function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
+function messageOf(issue: z.core.$ZodIssue, value: unknown, written: string | undefined): string {
   const { code, message } = issue;
   const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);
   const must = () => {
@@ -135,20 +143,40 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
     if (code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
     return message.replace(/^Invalid input: /, '');
   };
-  const words = isOurs ? message : must();
+  const requirement = isOurs ? message : must();
+  // Messages mention text if the schema accepts any text.
+  const isForText = code !== 'invalid_value' && /\btext\b/.test(requirement);
+  const words = isForText ? requirement + quotesFor(value, written) : requirement;
   if (value === undefined && /^invalid_(type|union|value)$/.test(code)) return `is required: ${words}`;
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
 
+const acceptsSections = ({ errors }: z.core.$ZodIssueInvalidUnion) =>
+  errors.flat().some(({ path, ...issue }) => path.length === 0 && 'expected' in issue && issue.expected === 'object');
+
+/** Returns the wrong parts of a value, if an alternative of a union accepts the rest of it; otherwise the issue itself. */
+function wrongParts(issue: z.core.$ZodIssue, valueAt: (path: Path) => unknown): readonly z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const alternatives = issue.errors.map(issues =>
+    issues.map(part => ({ ...part, path: [...issue.path, ...part.path] })),
+  );
+  const isPart = ({ path, code }: z.core.$ZodIssue) =>
+    code !== 'unrecognized_keys' && path.length > issue.path.length && isBare(valueAt(path));
+  const parts = alternatives.find(issues => issues.length > 0 && issues.every(isPart));
+  return parts?.flatMap(part => wrongParts(part, valueAt)) ?? [issue];
+}
+
 /**
  * Converts a zod issue. `locate` returns a path's place in the file, `allowed` returns the keys allowed at a path, and
- * `valueAt` returns the value there.
+ * `valueAt` returns the value there. `written`: returns a value that is not text, as written in the file; omitted if the values
+ * may be secrets.
  */
 export function toErrors(
   issue: z.core.$ZodIssue,
   locate: (path: Path, key?: string) => FileLocation,
   allowed: (path: Path) => readonly string[],
   valueAt: (path: Path) => unknown,
+  written: (path: Path) => string | undefined = () => undefined,
 ): LocatedError[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
@@ -156,5 +184,10 @@ export function toErrors(
     return issue.keys.map(key => ({ ...locate(path, key), message }));
   }
   if (issue.code === 'invalid_key') return issue.issues.flatMap(({ message }) => ({ ...locate(path), message }));
-  return [{ ...locate(path), message: messageOf(issue, valueAt(path)) }];
+  return wrongParts(issue, valueAt).map(part => {
+    // A union of text and a section such as { env: NAME } may be a secret.
+    const isSecret = part.code === 'invalid_union' && acceptsSections(part);
+    const message = messageOf(part, valueAt(part.path), isSecret ? undefined : written(part.path));
+    return { ...locate(part.path), message };
+  });
 }

@@ -100,6 +100,13 @@ function gather(text: string, file: string) {
     }
   }
 
+  /** Returns the file that contains a setting, and the setting's path there. */
+  function ownerOf(path: Path): { yaml: YamlFile; path: Path } {
+    const [section, number, ...rest] = path;
+    const owner = section === 'accounts' && typeof number === 'number' ? owners[number] : undefined;
+    return owner && owner.yaml !== main ? { yaml: owner.yaml, path: [owner.index, ...rest] } : { yaml: main, path };
+  }
+
   return {
     main,
     raw: (isMapping ? raw : (content ?? {})) as unknown,
@@ -108,9 +115,12 @@ function gather(text: string, file: string) {
     hash: hash.digest('hex').slice(0, 16),
     /** Returns a setting's place in the file that contains it. */
     place(path: Path, key?: string): FileLocation {
-      const [section, number, ...rest] = path;
-      const owner = section === 'accounts' && typeof number === 'number' ? owners[number] : undefined;
-      return owner && owner.yaml !== main ? owner.yaml.locate([owner.index, ...rest], key) : main.locate(path, key);
+      const own = ownerOf(path);
+      return own.yaml.locate(own.path, key);
+    },
+    written(path: Path): string | undefined {
+      const own = ownerOf(path);
+      return own.yaml.written(own.path);
     },
   };
 }
@@ -120,12 +130,12 @@ function gather(text: string, file: string) {
  * stage that has any: reading the files, the schema, checks across sections.
  */
 export function parseConfig(text: string, file: string, env?: Env, now = systemClock.now()): LoadedConfig {
-  const { raw, errors, warnings, hash, place } = gather(text, file);
+  const { raw, errors, warnings, hash, place, written } = gather(text, file);
   if (errors.length > 0) throw new ConfigError(errors, warnings);
 
   const expanded = expansions(raw).map(({ path, message }) => ({ ...place(path), message }));
   const isExpanded = (at: FileLocation) => expanded.some(({ file, path }) => file === at.file && path === at.path);
-  const parsed = parseContent(Config, raw, place);
+  const parsed = parseContent(Config, raw, { locate: place, written });
   errors.push(...expanded, ...parsed.errors.filter(error => !isExpanded(error)));
   const { data: config } = parsed;
   if (!config || errors.length > 0) throw new ConfigError(errors, warnings);
@@ -168,11 +178,11 @@ const storeSection = z.object({ store: ConfigInput.shape.store });
  * ConfigError if they cannot be read. `needsAccounts`: all names are required.
  */
 export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
-  const { main, raw, errors, place } = gather(readText(file), file);
+  const { main, raw, errors, place, written } = gather(readText(file), file);
   const hasStore = !main.isBroken || (valueAt(raw, ['store']) !== undefined && main.isSure(['store']));
   const hasAccounts = !main.isBroken && errors.every(error => error.file === file);
   if (!hasStore || (needsAccounts && !hasAccounts)) throw new ConfigError(errors);
-  const parsed = parseContent(storeSection, raw, place);
+  const parsed = parseContent(storeSection, raw, { locate: place, written });
   if (!parsed.data) throw new ConfigError(parsed.errors);
   const accounts = valueAt(raw, ['accounts']);
   const names = (Array.isArray(accounts) ? accounts : []).map(account => valueAt(account, ['name']));

@@ -8,7 +8,7 @@ import { parseContent } from './parse.ts';
 import { readYaml } from './yaml-file.ts';
 
 /** Time relative to the start of the case (ms), or since the Unix epoch (ms). */
-const when = z.string({ error: "must be text such as '+49h'" }).transform((text, context) => {
+const when = z.string({ error: "must be a time such as '+49h'" }).transform((text, context) => {
   const after = text.startsWith('+') ? parseDuration(text.slice(1)) : undefined;
   if (after !== undefined) return { after };
   const at = timeWithZone.safeParse(text);
@@ -85,7 +85,7 @@ export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
   const error = (path: Path, message: string): LocatedError => ({ ...yaml.locate(path), message });
-  const { data, errors } = parseContent(caseFile, yaml.content ?? {}, yaml.locate);
+  const { data, errors } = parseContent(caseFile, yaml.content ?? {}, yaml);
   if (!data) throw new ConfigError(errors);
   const { start, ...rest } = data;
   const resolve = (time: When) => (time.at === undefined ? start + time.after : time.at);

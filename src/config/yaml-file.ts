@@ -22,6 +22,8 @@ export interface YamlFile {
   readonly isBroken: boolean;
   /** Returns the place of the deepest existing node on `path`, or of its key `key`. */
   locate(path: Path, key?: string): FileLocation;
+  /** Returns a value that YAML does not read as text, as it is written; undefined for other values. */
+  written(path: Path): string | undefined;
   /** Whether the value at a path ends before unreliable parts. */
   isSure(path: Path): boolean;
 }
@@ -152,7 +154,13 @@ function openQuote(document: Document, end: number): number {
 export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
   // Pretty errors would quote the line, which may contain a secret.
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  // A %YAML or tag directive must not turn text into dates, sets or binary data.
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    schema: 'core',
+    resolveKnownTags: false,
+  });
   const at = (offset: number, path: Path = []): FileLocation => {
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line), column: Math.max(1, col), path: formatPath(path) };
@@ -179,6 +187,11 @@ export function readYaml(text: string, file: string): YamlFile {
       return nothing;
     },
     Pair(_key, pair) {
+      if (isScalar(pair.key) && typeof pair.key.value !== 'string') {
+        const { source = '', range } = pair.key;
+        addError(range?.[0] ?? 0, `must be text as a key${source && `: put it in quotes: "${source}"`}`);
+        pair.key.value = source;
+      }
       if (isScalar(pair.key) || !isNode(pair.key)) return undefined;
       if (!Number.isFinite(brokenAt)) {
         addError(pair.key.range?.[0] ?? 0, 'must be text as a key; text that begins with { or [ goes in quotes');
@@ -205,6 +218,10 @@ export function readYaml(text: string, file: string): YamlFile {
     content: document.toJS(),
     errors: [...found].map(([offset, message]) => ({ ...at(offset), message })),
     isBroken: Number.isFinite(brokenAt),
+    written(path) {
+      const node: unknown = document.getIn(path, true);
+      return isScalar(node) && typeof node.value !== 'string' ? node.source : undefined;
+    },
     locate: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
     isSure: path => (nodeAt(path)?.range?.[1] ?? 0) <= brokenAt,
   };

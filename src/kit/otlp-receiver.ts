@@ -10,7 +10,7 @@ const headerValue = z.union(
       .regex(/^[\t\x20-\x7e]*$/, { error: 'must be printable ASCII characters' })
       .transform(text => new Secret(text)),
   ],
-  { error: 'must be { env: NAME } or the value itself, printable ASCII characters' },
+  { error: 'must be { env: NAME } or the value itself as text of printable ASCII characters' },
 );
 
 export type HeaderSetting = z.output<typeof headerValue>;

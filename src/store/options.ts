@@ -38,7 +38,7 @@ export const storeOptions = z
         '`sqlite`: a file. `postgres`: a PostgreSQL database that replicas share. `memory`: state is lost when the process ends.',
       ),
     path: z
-      .string({ error: 'must be the path of a file' })
+      .string()
       .refine(text => text !== '' && !text.includes('\0'), { error: 'must be the path of a file' })
       .default('./data/delivery-watch.db')
       .describe(

@@ -174,5 +174,5 @@ export function filterValueError(parameter: DlqFilter, value: string | number): 
       ? undefined
       : 'must be an IPv4 or IPv6 address';
   }
-  return typeof value === 'string' || Number.isSafeInteger(value) ? undefined : 'must be text: put it in quotes';
+  return typeof value === 'string' ? undefined : 'must be text';
 }

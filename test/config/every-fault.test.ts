@@ -1,5 +1,8 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { LineCounter, parseDocument, stringify, visit } from 'yaml';
 import { ConfigError, parseConfig } from '../../src/config/load.ts';
+import { runs } from '../support/runs.ts';
 import { faultText } from './fault-text.ts';
 
 /** A fault: the value to set at a path of the configuration; undefined deletes the path. */
@@ -99,6 +102,16 @@ const PLANTS: readonly Plant[] = [
   ['an invalid duration in a rule', 'autoCancel.rules.1.grace', 'soon'],
 ];
 
+function errorsOf(text: string): ConfigError['errors'] {
+  try {
+    parseConfig(text, 'x.yaml', { TOKEN: 't', TOKEN_URL: 'https://hc.example.com/x' }, 0);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.errors;
+  }
+}
+
 function faultsOf(plants: readonly Plant[]): string[] {
   const config = good();
   for (const [, path, value] of plants) {
@@ -108,14 +121,10 @@ function faultsOf(plants: readonly Plant[]): string[] {
     if (value === undefined) Reflect.deleteProperty(parent, last);
     else Reflect.set(parent, last, value);
   }
-  try {
-    parseConfig(JSON.stringify(config), 'x.yaml', { TOKEN: 't', TOKEN_URL: 'https://hc.example.com/x' }, 0);
-    return [];
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    // The names listed in a message depend on other faults.
-    return error.errors.map(({ path, message }) => `${path}: ${message.replace(/; there are: .*/, '')}`);
-  }
+  // The names listed in a message depend on other faults.
+  return errorsOf(JSON.stringify(config)).map(
+    ({ path, message }) => `${path}: ${message.replace(/; there are: .*/, '')}`,
+  );
 }
 
 it('parseConfig reports no errors in a valid configuration', () => expect(faultsOf([])).toEqual([]));
@@ -144,6 +153,47 @@ schedules:
   expect(faultText(parse(across))).toBe(
     'x.yaml:2:57: accounts[0].token: the environment variable NOT_SET is not set\n' +
       'x.yaml:4:33: schedules[0].accounts[0]: there is no account called nowhere; there are: a',
+  );
+});
+
+/** Values and keys that YAML reads as numbers, booleans or null. */
+const BARE = [
+  '0123',
+  '1.0',
+  '2.10',
+  '1e3',
+  '0x1F',
+  '0o17',
+  '+5',
+  '.5',
+  '-0',
+  '12345678901234567890',
+  'true',
+  'False',
+  '.inf',
+];
+
+it('parseConfig rejects every text and key without quotes that YAML reads as something else, at its place', () => {
+  const text = stringify({ ...good(), tracing: { headers: { 'x-key': 'y' } } }, { lineWidth: 0 });
+  const lines = new LineCounter();
+  const spans: (readonly [isKey: boolean, from: number, to: number])[] = [];
+  visit(parseDocument(text, { lineCounter: lines }), {
+    Scalar(key, { value, range }) {
+      if (typeof value === 'string' && range) spans.push([key === 'key', range[0], range[1]]);
+    },
+  });
+  fc.assert(
+    fc.property(fc.constantFrom(...spans), fc.constantFrom(...BARE), ([isKey, from, to], bare) => {
+      const changed = `${text.slice(0, from)}${bare}${text.slice(to)}`;
+      const errors = errorsOf(changed);
+      const { line, col } = lines.linePos(from);
+      const messages = errors.filter(error => error.line === line && error.column === col).map(each => each.message);
+      expect(messages).not.toEqual([]);
+      const message = messages.join();
+      if (isKey || /\btext\b/.test(message)) expect(message).toContain('put it in quotes');
+      if (message.includes('quotes: "')) expect(message).toContain(`put it in quotes: "${bare}"`);
+    }),
+    { numRuns: runs(150) },
   );
 });
 

@@ -30,6 +30,19 @@ describe('invalid configurations', () => {
     expect(message).toMatchSnapshot();
   });
 
+  it('loadConfig does not show the value of a secret that is not text', () => {
+    const text = `
+accounts: [{ name: a, baseUrl: 'https://a.example', token: 8675309, upstream: { proxy: 8675309 } }]
+tracing: { headers: { x: 8675309 } }
+heartbeat: { url: 8675309 }
+alerts: { notifiers: [{ name: n, webhook: { url: 8675309, secret: 8675309 } }] }
+`;
+    const message = faultText(() => parseConfig(text, 'x.yaml', ENV));
+    expect(message).toContain('x.yaml:2:60: accounts[0].token: must be');
+    expect(message.match(/ put it in quotes$/gm)).toHaveLength(5);
+    expect(message).not.toContain('8675309');
+  });
+
   it('loadConfig reports a missing file', () =>
     expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe('nowhere.yaml:1:1: does not exist'));
 });

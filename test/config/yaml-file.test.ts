@@ -44,10 +44,23 @@ describe('YAML errors', () => {
     ['two documents', 'a: 1\n---\nb: 2', '2:1: must be one document: --- starts another'],
     ['an invalid escape sequence', 'a: "\\q"', 'in single quotes it does not'],
     ['a tag', 'a: !x y', '1:4: tags are not allowed'],
+    ['a tag of a date', 'a: !!timestamp 2026-01-01', '1:4: tags are not allowed'],
+    ['a number as a key', 'a: 1\n0123: x', '2:1: must be text as a key: put it in quotes: "0123"'],
+    ['a boolean as a key', '{ a: 1, true: x }', '1:9: must be text as a key: put it in quotes: "true"'],
+    ['null as a key', '~: x', '1:1: must be text as a key: put it in quotes: "~"'],
+    ['an empty key', ': x', '1:1: must be text as a key'],
     ['an alias', 'a: *x', '1:4: aliases are not allowed'],
   ])('one YAML error is reported, with its position and the fix: %s', (_what, text, expected) => {
     const { errors } = readYaml(text, 'x.yaml');
     const reported = errors.map(({ line, column, message }) => `${line}:${column}: ${message}`);
     expect(reported).toEqual([expect.stringContaining(expected)]);
   });
+});
+
+it('text without quotes is read as written, regardless of the YAML version of the file', () => {
+  const values = ['no', 'on', 'y', '2026-01-01', '12:30:45', '1_000', '0b11', '1.2.3', '08:00'];
+  for (const head of ['', '%YAML 1.1\n---\n', '%YAML 1.2\n---\n']) {
+    const { content, errors } = readYaml(`${head}- ${values.join('\n- ')}\n`, 'x.yaml');
+    expect([content, errors]).toEqual([values, []]);
+  }
 });

@@ -35,7 +35,7 @@ const filter = z.strictObject({
     .refine(name => !RESERVED.includes(name), { error: `must not be one of ${RESERVED.join(', ')}` })
     .describe('Value of the label `filter`; unique.'),
   match: z
-    .partialRecord(z.enum(DLQ_FILTERS), z.union([z.string().min(1), z.number()], { error: 'must be text or a number' }))
+    .partialRecord(z.enum(DLQ_FILTERS), z.union([z.string().min(1), z.number()], { error: 'must be text' }))
     .refine(match => Object.keys(match).length > 0, { error: `must name at least one of ${DLQ_FILTERS.join(', ')}` })
     .superRefine((match, context) => {
       for (const name of DLQ_FILTERS) {
