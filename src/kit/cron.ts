@@ -69,23 +69,40 @@ export interface Occurrence {
   readonly again: number;
 }
 
-/** Amounts by which clocks are set back at the end of daylight saving time (ms). */
-const SET_BACK = [3_600_000, 1_800_000] as const;
+/** Clocks are set back by at most three hours, usually one (ms). */
+const MAX_SET_BACK = 3 * 3_600_000;
+
+/** Returns a function that finds the offset of a time zone from UTC at a time (ms). */
+function createOffset(tz: string): (at: number) => number {
+  const format = new Intl.DateTimeFormat('en', { timeZone: tz, timeZoneName: 'longOffset' });
+  return at => {
+    const [, sign, hours, minutes] = /GMT([+-])(\d\d):(\d\d)/.exec(format.format(at)) ?? [];
+    return sign === undefined ? 0 : Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+  };
+}
 
 /** Returns a function that finds the next occurrence. Skipped local times do not occur, and repeated ones occur once. */
 export function createOccurrences(cron: string, tz: string): (after: number) => Occurrence | undefined {
   const parsed = parseCron(cron, tz);
+  const offset = createOffset(tz);
   const next = (after: number) => parsed.nextRun(new Date(after)) ?? undefined;
-  const clock = new Intl.DateTimeFormat('en', { timeZone: tz, day: 'numeric', hour: 'numeric', minute: 'numeric' });
+
+  function isRepeated(at: number): boolean {
+    const setBack = offset(at - MAX_SET_BACK) - offset(at);
+    return setBack > 0 && offset(at - setBack) === offset(at) + setBack;
+  }
+
+  function repetition(at: number): number | undefined {
+    const setBack = offset(at) - offset(at + MAX_SET_BACK);
+    return setBack > 0 && offset(at + setBack) === offset(at) - setBack ? at + setBack : undefined;
+  }
+
   return after => {
     let due = next(after);
     // For a skipped local time, croner returns the first moment after it.
-    while (due && !parsed.match(due)) due = next(due.getTime());
+    while (due && (!parsed.match(due) || isRepeated(due.getTime()))) due = next(due.getTime());
     if (!due) return undefined;
     const at = due.getTime();
-    const shown = clock.format(at);
-    const again = SET_BACK.map(ms => at + ms).find(time => clock.format(time) === shown);
-    const isOwn = again !== undefined && next(again - 1000)?.getTime() === again;
-    return { at, again: again === undefined || isOwn ? at : again };
+    return { at, again: repetition(at) ?? at };
   };
 }

@@ -1,5 +1,8 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createOccurrences, cronError, isTimeZone } from '../../src/kit/cron.ts';
+import { clockChange } from '../support/clock-changes.ts';
+import { runs } from '../support/runs.ts';
 
 /** Lists occurrences in UTC. If clocks show the local time of an occurrence twice, both times are listed as `first / second`. */
 function list(cron: string, after: string, count: number, tz = 'Europe/Berlin'): string[] {
@@ -30,19 +33,37 @@ describe('occurrences', () => {
     expect(list('15 * * * *', '2026-03-29T00:00:00Z', 3)).toEqual(['03-29T00:15', '03-29T01:15', '03-29T02:15']);
   });
 
-  it('a local time repeated by daylight saving is one occurrence, unless the expression matches every hour', () => {
+  it('a local time repeated by daylight saving is one occurrence with two times', () => {
     expect(list('30 2 * * *', '2026-10-24T12:00:00Z', 2)).toEqual(['10-25T00:30 / 10-25T01:30', '10-26T01:30']);
-    expect(list('0,30 * * * *', '2026-10-25T00:00:00Z', 4)).toEqual([
-      '10-25T00:30',
-      '10-25T01:00',
-      '10-25T01:30',
+    expect(list('0,30 * * * *', '2026-10-24T23:30:00Z', 4)).toEqual([
+      '10-25T00:00 / 10-25T01:00',
+      '10-25T00:30 / 10-25T01:30',
       '10-25T02:00',
+      '10-25T02:30',
     ]);
     expect(list('45 1 * * *', '2026-04-04T00:00:00Z', 2, 'Australia/Lord_Howe')).toEqual([
       '04-04T14:45 / 04-04T15:15',
       '04-05T15:15',
     ]);
+    expect(list('15 1,2 * * *', '2026-10-24T12:00:00Z', 3, 'Antarctica/Troll')).toEqual([
+      '10-24T23:15 / 10-25T01:15',
+      '10-25T00:15 / 10-25T02:15',
+      '10-26T01:15',
+    ]);
   });
+
+  it('occurrences equal a minute-by-minute reading of the local clock while clocks change', () =>
+    fc.assert(
+      fc.property(clockChange, ({ cron, tz, start, end, expected }) => {
+        const next = createOccurrences(cron, tz);
+        const found: number[][] = [];
+        for (let due = next(start); due && due.at <= end; due = next(due.at)) {
+          found.push(due.again === due.at ? [due.at] : [due.at, due.again]);
+        }
+        expect(found).toEqual(expected);
+      }),
+      { numRuns: runs(60) },
+    ));
 });
 
 it('cronError accepts only expressions with five fields and at least one occurrence', () => {

@@ -9,8 +9,9 @@ export interface TimeSpan {
 
 /** An expected start without an outcome. Times are in milliseconds since the Unix epoch. */
 interface Expectation {
-  /** A message created between `at` and `until` fulfils the expectation. */
+  /** A message created between `at` and `until` fulfils the expectation, or one created up to `EARLY` before `at`. */
   readonly at: number;
+  /** End of grace after `at`, or after its repetition when clocks are set back. */
   readonly until: number;
   startedAt?: number;
   deliveredAt?: number;
@@ -39,6 +40,9 @@ export interface Allowance {
   left: number;
 }
 
+/** Maximum time by which a message is created before its expected start (ms), because clocks differ. */
+const EARLY = 2000;
+
 const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
 
@@ -46,7 +50,7 @@ const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
 function outcomeOf({ at, until, startedAt, deliveredAt, unread }: Expectation, endsWithin: number, time: number) {
   if (startedAt === undefined) {
     if (time < until) return undefined;
-    return overlaps(unread, at, until) ? 'unread' : 'missed';
+    return overlaps(unread, at - EARLY, until) ? 'unread' : 'missed';
   }
   const end = startedAt + endsWithin;
   if (deliveredAt !== undefined && deliveredAt <= end) return 'ok';
@@ -67,6 +71,12 @@ export function createTimetable(
     if (expectedTo === undefined) return undefined;
     if (upcoming?.after !== expectedTo) upcoming = { after: expectedTo, due: occurrenceAfter(expectedTo) };
     return upcoming.due;
+  }
+
+  /** Whether a message created at `createdAt` is the expected one. While clocks are set back, it may be created twice. */
+  function isFulfilled({ at, until }: Expectation, createdAt: number): boolean {
+    const isWithinGrace = (start: number) => createdAt >= start - EARLY && createdAt <= start + grace;
+    return isWithinGrace(at) || isWithinGrace(Math.max(at, until - grace));
   }
 
   /** Records the outcome of an expectation if it has one at `time`. Returns whether it has one. */
@@ -91,26 +101,27 @@ export function createTimetable(
   return {
     begin(now: number): boolean {
       if (state.expectedTo !== undefined) return false;
-      state.expectedTo = now;
+      // An earlier message may have been the start of the next two seconds.
+      state.expectedTo = now + EARLY;
       return true;
     },
     /** Adds the starts expected up to `time`, within the allowance. The next call adds the rest. */
     expectUntil,
     /**
-     * Like `expectUntil`, but once the allowance is used up, skips the starts that an event at `time` is too late to fulfil and
-     * adds all others.
+     * Adds the starts that an event at `time` may fulfil, and all before. Once the allowance is used up, skips the starts that
+     * the event is too late to fulfil.
      */
     expectFor(time: number, allowance: Allowance): boolean {
-      const isChanged = expectUntil(time, allowance);
+      const isChanged = expectUntil(time + EARLY, allowance);
       if (state.expectedTo === undefined || allowance.left > 0) return isChanged;
       state.expectedTo = Math.max(state.expectedTo, time - grace - 1);
-      expectUntil(time, { left: Number.POSITIVE_INFINITY });
+      expectUntil(time + EARLY, { left: Number.POSITIVE_INFINITY });
       return true;
     },
     started(at: number): boolean {
       let isChanged = false;
       for (const open of state.open) {
-        if (at < open.at || at > open.until || at >= (open.startedAt ?? Number.POSITIVE_INFINITY)) continue;
+        if (!isFulfilled(open, at) || at >= (open.startedAt ?? Number.POSITIVE_INFINITY)) continue;
         open.startedAt = at;
         isChanged = true;
       }
@@ -121,24 +132,24 @@ export function createTimetable(
       let isChanged = false;
       for (const open of state.open) {
         // A message of unknown creation time may be the expected one.
-        const isExpected = createdAt === undefined ? at >= open.at : createdAt >= open.at && createdAt <= open.until;
+        const isExpected = createdAt === undefined ? at >= open.at - EARLY : isFulfilled(open, createdAt);
         if (!isExpected || at >= (open.deliveredAt ?? Number.POSITIVE_INFINITY)) continue;
         open.deliveredAt = at;
         isChanged = true;
       }
       return isChanged;
     },
-    /** Marks a span of the log as incompletely read. Skips all starts up to its end that have not been added yet. */
+    /** Marks a span of the log as incompletely read. Skips starts that have not been added yet if it may contain their message. */
     markUnread(span: TimeSpan): boolean {
       let isChanged = false;
       for (const open of state.open) {
-        if (!overlaps(span, open.at, open.until + endsWithin)) continue;
+        if (!overlaps(span, open.at - EARLY, open.until + endsWithin)) continue;
         const { from, to } = open.unread ?? span;
         open.unread = { from: Math.min(from, span.from), to: Math.max(to, span.to) };
         isChanged = true;
       }
-      if (state.expectedTo === undefined || state.expectedTo >= span.to) return isChanged;
-      state.expectedTo = span.to;
+      if (state.expectedTo === undefined || state.expectedTo >= span.to + EARLY) return isChanged;
+      state.expectedTo = span.to + EARLY;
       return true;
     },
     /** Closes expectations that have an outcome. The log must be complete up to `time`. */

@@ -36,7 +36,7 @@ const schedule = z.strictObject({
   ),
   tz: TimeZone.describe('IANA time zone of `cron`.'),
   grace: Duration.prefault('15m').describe(
-    'Maximum delay until the first message is created. After that, the start counts as missed.',
+    'Maximum delay until the first message is created, which may also be two seconds early. After that, the start counts as missed.',
   ),
   endsWithin: Duration.prefault('1h').describe(
     'Maximum time from creation to delivery, including retries. After that, the start counts as late.',

@@ -10,6 +10,9 @@ const OVERLAP = 30 * SECOND;
 const BUSY = 2 * HOUR;
 const JUDGED = BUSY + 29 * MINUTE;
 
+/** Maximum time by which a message may be created before its expected start (ms). */
+const EARLY = 2 * SECOND;
+
 interface Life {
   readonly created: number;
   /** Delivery time; undefined if the message fails. */
@@ -22,7 +25,7 @@ interface Life {
 function truthOf(lives: readonly Life[], grace: number, endsWithin: number) {
   const counts = { missed: 0, late: 0 };
   for (let at = EVERY; at + grace <= JUDGED; at += EVERY) {
-    const its = lives.filter(({ created, isOther }) => !isOther && created >= at && created <= at + grace);
+    const its = lives.filter(({ created, isOther }) => !isOther && created >= at - EARLY && created <= at + grace);
     const first = Math.min(...its.map(({ created }) => created));
     if (its.length === 0) counts.missed += 1;
     else if (!its.some(({ delivered }) => delivered !== undefined && delivered <= first + endsWithin)) counts.late += 1;
@@ -33,7 +36,10 @@ function truthOf(lives: readonly Life[], grace: number, endsWithin: number) {
 const life: fc.Arbitrary<Life> = fc
   .record({
     expected: fc.integer({ min: 1, max: BUSY / EVERY - 1 }),
-    after: fc.oneof(fc.constantFrom(0, MINUTE, 3 * MINUTE), fc.integer({ min: -SECOND, max: 9 * MINUTE })),
+    after: fc.oneof(
+      fc.constantFrom(-EARLY - 1, -EARLY, -20, 0, MINUTE, 3 * MINUTE),
+      fc.integer({ min: -3 * SECOND, max: 9 * MINUTE }),
+    ),
     takes: fc.option(fc.oneof(fc.constant(5 * MINUTE), fc.integer({ min: 1, max: 12 * MINUTE })), { nil: undefined }),
     late: fc.nat(OVERLAP - SECOND),
     isOther: fc.boolean(),

@@ -64,9 +64,18 @@ describe('expected starts', () => {
     });
   });
 
+  it('an expected start is fulfilled by a message created up to two seconds before it', async () => {
+    const scene = await createScene();
+    scene.add('m1', { created: '12:29:58', delivered: '12:29:59' });
+    scene.add('m2', { created: '12:59:59', delivered: '13:00:01' });
+    scene.add('m3', { created: '13:29:59.980', delivered: '13:30:00' });
+    await scene.readUntil('13:50:00');
+    expect(scene.counts()).toEqual([0, 0]);
+  });
+
   it('an expected start counts as missed only once, as soon as the log has been read past its grace', async () => {
     const scene = await createScene();
-    scene.add('early', { created: '12:29:59', delivered: '12:30:00' });
+    scene.add('early', { created: '12:29:57', delivered: '12:30:00' });
     scene.add('late', { created: '12:35:01', delivered: '12:35:02' });
     scene.add('other', { created: '12:31:00', delivered: '12:31:01' }, { schedule: 'scd_2' });
     scene.add('none', { created: '12:31:00', delivered: '12:31:01' }, {});
