@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { parseHttpDate, retryAfterMs } from '../kit/retry-after.ts';
 
 /** Outcomes of a request, which are values of the metric label `outcome`. */
 export const REQUEST_OUTCOMES = [
@@ -71,18 +72,14 @@ export function reasonOfStatus(status: number): Reason | undefined {
   return status < 500 ? 'refused' : 'server';
 }
 
-/** Wait after a 429 that specifies no wait or a reset time in the past (ms). */
+/** Wait after a 429 that specifies no wait, none that can be read, or a time in the past (ms). */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');
 
-/** Parses Retry-After (ms): seconds, or a date compared with the response's own Date. */
-function retryAfter(headers: IncomingHttpHeaders): number | undefined {
-  const value = text(headers['retry-after']);
-  if (value === '') return undefined;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.parse(text(headers.date));
-  return Number.isFinite(ms) && ms >= 0 ? ms : undefined;
-}
+/** Parses Retry-After (ms). A date is compared with the response's own Date, if it has one. */
+const retryAfter = (headers: IncomingHttpHeaders, now: number) =>
+  retryAfterMs(headers['retry-after'], parseHttpDate(text(headers.date)) ?? now);
 
 /** Returns the time until the burst limit resets (ms). The header is a Unix time in seconds or milliseconds. */
 function burstReset(headers: IncomingHttpHeaders, now: number): number | undefined {
@@ -95,7 +92,7 @@ function burstReset(headers: IncomingHttpHeaders, now: number): number | undefin
 
 /** Returns how long a response asks the agent to pause all requests (ms). `now` is wall time (ms). */
 export function requestedWait(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
-  if (status === 429) return retryAfter(headers) ?? burstReset(headers, now) ?? DEFAULT_WAIT;
-  if (status >= 500) return retryAfter(headers);
+  if (status === 429) return retryAfter(headers, now) || (burstReset(headers, now) ?? DEFAULT_WAIT);
+  if (status >= 500) return retryAfter(headers, now);
   return text(headers['burst-ratelimit-remaining']) === '0' ? burstReset(headers, now) : undefined;
 }

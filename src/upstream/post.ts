@@ -5,7 +5,7 @@ import { untilAborted } from './send.ts';
 
 export interface Reply {
   readonly status: number;
-  readonly retryAfter?: string | undefined;
+  readonly retryAfter?: string | readonly string[] | undefined;
   readonly text: string;
 }
 
@@ -48,10 +48,9 @@ export function createPost(timeout = TIMEOUT) {
     withDeadline(timeout, signal, async (deadline): Promise<Reply> => {
       const request = undiciRequest(url, { dispatcher, ...options, signal: deadline });
       const { statusCode, headers, body } = await untilAborted(request, deadline);
-      const retryAfter = headers['retry-after'];
       return {
         status: statusCode,
-        retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
+        retryAfter: headers['retry-after'],
         text: await startOf(body),
       };
     });
