@@ -4,10 +4,11 @@ import { packaging } from './scripts/packaging.ts';
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown requires it.
 export default defineConfig({
-  // The second entry runs in a worker thread.
+  // tinypool loads the other entries in a worker thread, `entry/worker.js` from the folder of its own chunk.
   input: {
     main: 'src/launch.js',
     'chunks/password-worker': 'src/http/password-worker.ts',
+    'chunks/entry/worker': 'node_modules/tinypool/dist/entry/worker.js',
   },
   platform: 'node',
   plugins: [packaging],

@@ -1,4 +1,3 @@
-import { parentPort } from 'node:worker_threads';
 import { compareSync } from 'bcryptjs';
 
 /** A password and a bcrypt hash to compare outside the main thread, because a comparison may take seconds. */
@@ -7,4 +6,4 @@ export interface PasswordCheck {
   readonly hash: string;
 }
 
-parentPort?.on('message', ({ password, hash }: PasswordCheck) => parentPort?.postMessage(compareSync(password, hash)));
+export const checkPassword = ({ password, hash }: PasswordCheck): boolean => compareSync(password, hash);

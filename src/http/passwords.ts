@@ -1,9 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { Worker } from 'node:worker_threads';
+import pLimit, { type LimitFunction } from 'p-limit';
+import type { Tinypool } from 'tinypool';
 import { BoundedMap } from '../kit/bounded-map.ts';
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
+
 import type { PasswordCheck } from './password-worker.ts';
 
 /** `full`: too many queued checks; `crowded`: too many from the same client. */
@@ -27,144 +29,108 @@ const IDLE = 10_000;
 // URL of the thread's file, which is next to this file in src and in dist.
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
+/** Name of the function that the thread runs. */
+const CHECK = 'checkPassword' satisfies keyof typeof import('./password-worker.ts');
+
 /** Timeouts of a check in the queue and of its comparison (ms). The costliest allowed hash takes about 3 s. */
 const [WAIT_WITHIN, COMPARE_WITHIN] = [15_000, 15_000];
 
-export type PasswordThread = Pick<Worker, 'on' | 'postMessage' | 'terminate'>;
-
-const startThread = (): PasswordThread =>
-  new Worker(WORKER, { resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 } });
-
-interface Check extends PasswordCheck {
-  /** Time of the request (monotonic). */
-  readonly since: number;
-  readonly done: (isRight: boolean) => void;
-  readonly fail: (error: Error) => void;
-}
-
-/**
- * Runs checks sequentially in a thread, alternating between clients. If the thread fails, its check is rejected and the next
- * check starts another thread.
- */
-class Checker {
-  readonly #clock: Clock;
+/** Compares passwords in one thread, which starts with the first check and ends when it is idle. */
+class Comparer {
   readonly #log: Log;
-  readonly #startThread: () => PasswordThread;
-  readonly #queues = new Map<string, Check[]>();
-  #waiting = 0;
-  #thread: PasswordThread | undefined;
-  #current: Check | undefined;
-  #timer = new AbortController();
+  readonly #worker: URL;
+  readonly #within: number;
+  #pool: Promise<Tinypool> | undefined;
+  /** Aborts the comparison in progress. */
+  #failure = new AbortController();
   #isFailing = false;
+  #isClosed = false;
 
-  constructor(clock: Clock, log: Log, startThread: () => PasswordThread) {
-    this.#clock = clock;
+  constructor(log: Log, worker: URL, within: number) {
     this.#log = log;
-    this.#startThread = startThread;
+    this.#worker = worker;
+    this.#within = within;
   }
 
-  add(question: PasswordCheck, client: string): Promise<boolean> | 'full' | 'crowded' {
-    const queue = this.#queues.get(client) ?? [];
-    if (queue.length >= MAX_PER_CLIENT) return 'crowded';
-    if (this.#waiting >= MAX_WAITING) return 'full';
-    const since = this.#clock.monotonic();
-    const isRight = new Promise<boolean>((done, fail) => queue.push({ ...question, since, done, fail }));
-    this.#queues.set(client, queue);
-    this.#waiting += 1;
-    if (!this.#current) this.#next();
-    return isRight;
+  /** Rejects if the thread fails. The next comparison then starts another one. */
+  async compare(check: PasswordCheck): Promise<boolean> {
+    if (this.#isClosed) throw new Error('closed');
+    try {
+      this.#pool ??= this.#open();
+      const pool = await this.#pool;
+      this.#failure = new AbortController();
+      const isRight = await withDeadline(this.#within, this.#failure.signal, signal =>
+        pool.run(check, { name: CHECK, signal }).catch(error => {
+          throw signal.aborted ? signal.reason : error;
+        }),
+      );
+      if (this.#isFailing) this.#log.info({}, 'passwords are checked again');
+      this.#isFailing = false;
+      return isRight;
+    } catch (error) {
+      this.#failed(error);
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
-    this.#timer.abort();
-    const error = new Error('closed');
-    this.#failWaiting(Number.POSITIVE_INFINITY, error);
-    this.#current?.fail(error);
-    await this.#end();
+    this.#isClosed = true;
+    await (await this.#pool)?.destroy();
   }
 
-  #after(ms: number, work: () => void): void {
-    this.#timer.abort();
-    this.#timer = new AbortController();
-    this.#clock.sleep(ms, this.#timer.signal).then(work, () => undefined);
+  async #open(): Promise<Tinypool> {
+    // Loaded here, because most agents have no passwords.
+    const { Tinypool } = await import('tinypool');
+    const pool = new Tinypool({
+      filename: this.#worker,
+      minThreads: 0,
+      maxThreads: 1,
+      idleTimeout: IDLE,
+      resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
+    });
+    // A thread that fails to start only emits this event, and its check would wait for the deadline.
+    pool.on('error', error => this.#failure.abort(error));
+    return pool;
   }
 
-  async #end(): Promise<void> {
-    const ended = this.#thread;
-    this.#thread = undefined;
-    await ended?.terminate();
-  }
-
-  #failed(error: Error): void {
-    const message = 'the thread that checks passwords failed; requests get 503';
-    if (!this.#isFailing) this.#log.error({ error: error.message }, message);
+  #failed(error: unknown): void {
+    if (this.#isFailing || this.#isClosed) return;
     this.#isFailing = true;
-    void this.#end();
-    this.#current?.fail(error);
-    this.#next();
-  }
-
-  #start(): PasswordThread {
-    const started = this.#startThread();
-    const unlessReplaced = (work: () => void) => {
-      if (this.#thread === started) work();
-    };
-    started.on('message', (isRight: boolean) => unlessReplaced(() => this.#answered(isRight)));
-    started.on('error', (error: Error) => unlessReplaced(() => this.#failed(error)));
-    started.on('exit', () => unlessReplaced(() => this.#failed(new Error('it has exited'))));
-    return started;
-  }
-
-  #answered(isRight: boolean): void {
-    if (this.#isFailing) this.#log.info({}, 'passwords are checked again');
-    this.#isFailing = false;
-    this.#current?.done(isRight);
-    this.#next();
-  }
-
-  /** Rejects waiting checks that were added before `time`. Each queue starts with its oldest check. */
-  #failWaiting(time: number, error: Error): void {
-    for (const [client, queue] of this.#queues) {
-      for (; queue[0] && queue[0].since < time; this.#waiting -= 1) queue.shift()?.fail(error);
-      if (queue.length === 0) this.#queues.delete(client);
-    }
-  }
-
-  #next(): void {
-    this.#current = undefined;
-    this.#failWaiting(this.#clock.monotonic() - WAIT_WITHIN, new Error('too many checks'));
-    const [first] = this.#queues;
-    if (!first) {
-      this.#after(IDLE, () => this.#end());
-      return;
-    }
-    const [client, queue] = first;
-    this.#queues.delete(client);
-    const check = queue.shift();
-    // Queue the client last, so that a client that guesses passwords does not delay others.
-    if (queue.length > 0) this.#queues.set(client, queue);
-    if (check) this.#run(check);
-  }
-
-  #run(check: Check): void {
-    this.#waiting -= 1;
-    this.#current = check;
-    try {
-      this.#thread ??= this.#start();
-    } catch (error) {
-      // Another attempt would fail, too.
-      this.#failWaiting(Number.POSITIVE_INFINITY, error as Error);
-      this.#failed(error as Error);
-      return;
-    }
-    this.#after(COMPARE_WITHIN, () => this.#failed(new Error(`no result within ${COMPARE_WITHIN / 1000} s`)));
-    this.#thread.postMessage({ password: check.password, hash: check.hash } satisfies PasswordCheck);
+    const message = error instanceof Error ? error.message : String(error);
+    this.#log.error({ error: message }, 'the thread that checks passwords failed; requests get 503');
   }
 }
 
+/**
+ * Creates a queue that runs work sequentially and alternates between clients, so that a client that guesses passwords does
+ * not delay others.
+ */
+function createFairQueue() {
+  const clients = new Map<string, { readonly serially: LimitFunction; open: number }>();
+  const inTurn = pLimit(1);
+  let open = 0;
+  return <T>(client: string, work: () => Promise<T>): Promise<T> | 'full' | 'crowded' => {
+    const own = clients.get(client) ?? { serially: pLimit(1), open: 0 };
+    // One check is in progress, the others wait.
+    if (own.open > MAX_PER_CLIENT) return 'crowded';
+    if (open > MAX_WAITING) return 'full';
+    own.open += 1;
+    open += 1;
+    clients.set(client, own);
+    return own
+      .serially(() => inTurn(work))
+      .finally(() => {
+        own.open -= 1;
+        open -= 1;
+        if (own.open === 0) clients.delete(client);
+      });
+  };
+}
+
 /** Checks passwords against bcrypt hashes. Caches correct passwords, so that clients that use them never wait for others. */
-export function createPasswords(clock: Clock, log: Log, start = startThread) {
-  const checker = new Checker(clock, log, start);
+export function createPasswords(clock: Clock, log: Log, worker = WORKER, compareWithin = COMPARE_WITHIN) {
+  const comparer = new Comparer(log, worker, compareWithin);
+  const queue = createFairQueue();
   const secret = randomBytes(32);
   const known = new BoundedMap<string, true>(MAX_CACHED);
   const pending = new Map<string, Promise<PasswordResult>>();
@@ -193,7 +159,11 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
       if (own && known.has(key)) return 'right';
       const same = pending.get(key);
       if (same) return same;
-      const added = checker.add({ password, hash }, client);
+      const since = clock.monotonic();
+      const added = queue(client, async () => {
+        if (clock.monotonic() - since > WAIT_WITHIN) throw new Error('too many checks');
+        return comparer.compare({ password, hash });
+      });
       if (typeof added === 'string') return added;
       const verdict = added.then((isRight): PasswordResult => {
         if (!isRight || !own) return 'wrong';
@@ -205,6 +175,6 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
       verdict.then(over, over);
       return verdict;
     },
-    close: () => checker.close(),
+    close: () => comparer.close(),
   };
 }

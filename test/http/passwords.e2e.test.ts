@@ -1,10 +1,13 @@
-import { Worker } from 'node:worker_threads';
+import { statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { hashSync } from 'bcryptjs';
 import { describe, expect, it } from 'vitest';
-import { createPasswords, type PasswordResult, type PasswordThread } from '../../src/http/passwords.ts';
+import { createPasswords, type PasswordResult } from '../../src/http/passwords.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { afterThisTest } from '../support/client.ts';
+import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
@@ -97,69 +100,69 @@ describe('passwords', () => {
   });
 });
 
-/** Creates a password checker that starts its threads with `starts`, in order; the last entry is used repeatedly. */
-function createWith(clock: Clock, ...starts: (() => PasswordThread)[]) {
+/** Creates a password checker whose first thread runs `first`, and whose later threads find every password correct. */
+function createWith(first: string, { clock = systemClock, within = 4000 }: { clock?: Clock; within?: number } = {}) {
+  const folder = newFolder();
+  const [worker, started] = [join(folder, 'worker.mjs'), join(folder, 'started')];
+  writeFileSync(started, '');
+  writeFileSync(
+    worker,
+    `import { appendFileSync, statSync } from 'node:fs';
+    const isFirst = statSync('${started}').size === 0;
+    appendFileSync('${started}', 'x');
+    let checkPassword = () => true;
+    if (isFirst) { ${first} }
+    export { checkPassword };`,
+  );
   const log = createTestLog();
-  let started = 0;
-  const start = () => {
-    started += 1;
-    return (starts[Math.min(started, starts.length) - 1] as () => PasswordThread)();
-  };
-  const passwords = createPasswords(clock, log, start);
+  const passwords = createPasswords(clock, log, pathToFileURL(worker), within);
   afterThisTest(passwords.close);
   const users = usersOf(4);
-  return { log, started: () => started, check: async (user: string) => passwords.check(users, right(user), user) };
+  return {
+    log,
+    passwords,
+    started: () => statSync(started).size,
+    check: async (user: string) => passwords.check(users, right(user), user),
+  };
 }
 
-const realThread = () => new Worker(new URL('../../src/http/password-worker.ts', import.meta.url));
-const threadOf = (code: string) => () => new Worker(code, { eval: true });
-const hanging = threadOf('for (;;) {}');
-
-function failing(): PasswordThread {
-  throw new Error('ERR_WORKER_INIT_FAILED');
-}
+const HANGS = 'checkPassword = () => { for (;;) {} };';
+const OUT_OF_MEMORY = 'checkPassword = () => { for (const all = []; ; ) all.push(Array(100_000).fill(0.5)); };';
 
 describe('password threads', () => {
-  it('if a password thread fails to start, its checks are rejected and the next check starts another thread', async () => {
-    const { check, started, log } = createWith(systemClock, failing, failing, realThread);
-    for (let time = 0; time < 2; time += 1) await expect(check('alice')).rejects.toThrow('ERR_WORKER_INIT_FAILED');
-    expect(await check('alice')).toBe('right');
-    expect(started()).toBe(3);
-    expect(log.lines.map(({ level }) => level)).toEqual(['error', 'info']);
-  });
-
   it.each([
-    ['exits', 'process.exit()', 'exited'],
-    ['throws', 'throw new Error("broken")', 'broken'],
-    [
-      'exits during a comparison',
-      'require("node:worker_threads").parentPort.on("message", () => process.exit())',
-      'exited',
-    ],
+    ['fails to start', 'throw new Error("broken");', 15_000, 'broken'],
+    ['exits', 'checkPassword = () => process.exit();', 4000, 'no response within 4000 ms'],
+    ['hangs', HANGS, 4000, 'no response within 4000 ms'],
+    ['needs too much memory', OUT_OF_MEMORY, 15_000, 'reaching memory limit'],
   ])(
-    'if a password thread %s, its check is rejected and a waiting check starts another thread',
-    async (_how, code, error) => {
-      const { check, started } = createWith(systemClock, threadOf(code), realThread);
+    'if a password thread %s, its check is rejected, the error is logged, and a waiting check starts another thread',
+    async (_how, code, within, message) => {
+      const { check, started, log } = createWith(code, { within });
       const [first, second] = await Promise.allSettled([check('alice'), check('bob')]);
-      expect(String((first as PromiseRejectedResult).reason)).toContain(error);
+      expect((first as PromiseRejectedResult).reason.message).toContain(message);
       expect(second).toEqual({ status: 'fulfilled', value: 'right' });
       expect(started()).toBe(2);
+      expect(log.lines.map(({ level, fields }) => [level, JSON.stringify(fields)])).toEqual([
+        ['error', expect.stringContaining(message)],
+        ['info', '{}'],
+      ]);
     },
   );
 
-  it('a password thread that hangs is replaced at its deadline, and a check that waits too long is rejected', async () => {
+  it('a check that waits too long for other checks is rejected', async () => {
     const clock = createManualClock();
-    const { check, started } = createWith(clock, hanging, hanging, realThread);
-    const reasonOf = (user: string) => check(user).catch((error: Error) => error.message);
-    const [first, second] = [reasonOf('alice'), reasonOf('bob')];
-    await clock.advance(1);
-    const third = reasonOf('carol');
-    await clock.advance(14_999);
-    expect(await first).toBe('no result within 15 s');
-    expect(started()).toBe(2);
-    await clock.advance(15_000);
-    expect([await second, await third]).toEqual(['no result within 15 s', 'too many checks']);
+    const { check } = createWith(HANGS, { clock });
+    const [first, second] = [check('alice'), check('bob')].map(each => each.catch((error: Error) => error.message));
+    await clock.advance(15_001);
+    expect([await first, await second]).toEqual(['no response within 4000 ms', 'too many checks']);
     expect(await check('alice')).toBe('right');
-    expect(started()).toBe(3);
+  });
+
+  it('closing rejects the check in progress and all waiting checks', async () => {
+    const { check, passwords } = createWith(HANGS);
+    const checks = Promise.allSettled([check('alice'), check('bob')]);
+    await passwords.close();
+    expect((await checks).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   });
 });
