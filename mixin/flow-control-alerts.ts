@@ -1,18 +1,18 @@
 import { limitFamily } from '../src/collectors/account-plan.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { highest, highestOf, latest, perReplica, series } from '../src/rules/promql.ts';
-import { type AlertSpec, ofItsAccount } from './alert.ts';
+import type { AlertSpec } from './alert.ts';
 import { type RecordingRule, unlessBlind } from './promql.ts';
 import { BACKLOG, BACKLOG_GROWTH } from './thresholds.ts';
 
-const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
+const { waitlistSize, paused, parallelismInUse, state } = flowControl.families;
 const labels = waitlistSize.labels;
 
 /** Number of waiting messages by key. Absent while waitlists cannot be read. */
 const waitlist = 'account_key:delivery_waitlist:max';
 /** Minimum of each waitlist in the last hour, except for paused keys. */
 const longWaitlist = 'account_key:delivery_waitlist:min1h';
-/** Keys that are paused, throttled or at their rate limit, for which a constant waitlist is not a problem. */
+/** Keys that are paused or whose rate is used up, for which a constant waitlist is not a problem. */
 const limited = 'account_key:delivery_limited:max';
 
 export const flowControlRecords: readonly RecordingRule[] = [
@@ -23,17 +23,11 @@ export const flowControlRecords: readonly RecordingRule[] = [
   },
   {
     record: limited,
-    // The waitlist of a throttled key stays constant if as many messages are added as are delivered.
-    expr: highestOf(
-      `${latest(series(paused))} == 1\nor ${latest(series(rateUsed))} >= ${latest(series(rateLimit))}\nor ignoring (state, reason) ${latest(series(state, { state: 'throttled' }))}`,
-      labels,
-    ),
+    expr: highestOf(latest(series(state, { state: ['paused', 'rate_limited'] })), labels),
   },
 ];
 const before = `${longWaitlist} offset 1h`;
 
-/** Template code for the number of messages waiting on the key, if any. */
-const waiting = `{{ with query (printf \`max(${ofItsAccount(waitlistSize.name, ', flow_control_key=%q')}) > 0\` $labels.cluster $labels.namespace $labels.job $labels.account $labels.flow_control_key) }} Messages that wait on the key: {{ . | first | value | printf "%.0f" }}.{{ end }}`;
 const { share, fewest, many } = BACKLOG_GROWTH;
 
 /** Alerts about flow-control keys. */
@@ -50,20 +44,6 @@ export const flowControlAlerts: readonly AlertSpec[] = [
     summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:
       'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for an hour, many more than in the hour before: its limits are below the arrival rate.',
-    dashboard: 'overview',
-  },
-  {
-    name: 'DeliveryFlowControlGhostSlots',
-    set: 'flow-control',
-    severity: 'warning',
-    collector: 'flow_control',
-    labels,
-    expr: `${highest(ghostSlots)} > 0`,
-    for: '2m',
-    // Keep firing while it is unknown whether an attempt runs in the slots.
-    keepFiringFor: '1h',
-    summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, but nothing runs in them.',
-    description: `Slots of {{ $labels.flow_control_key }} in {{ $labels.account }} that are in use although the event log shows no attempt in them: {{ $value | printf "%.0f" }}.${waiting}`,
     dashboard: 'overview',
   },
   {

@@ -23,8 +23,7 @@ import {
 } from './queries.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, answers, inFlight, overdueNow } = events.families;
-const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused, auditedKeys, ghostSlots } =
-  flowControl.families;
+const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused, state } = flowControl.families;
 
 const perAccount = { keep: ['account'] } as const;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
@@ -213,12 +212,6 @@ const keys: readonly PanelSpec[] = [
         ...IN_USE,
       },
       {
-        title: 'Ghost slots',
-        width: 100,
-        expr: level(ghostSlots, perKey),
-        thresholds: { warning: 1, critical: 1, calm: 'text' },
-      },
-      {
         title: 'Paused',
         width: 90,
         expr: level(paused, perKey),
@@ -237,8 +230,8 @@ const keys: readonly PanelSpec[] = [
     width: 24,
     height: 6,
     description: 'Why do messages wait on flow-control keys?',
-    queries: each('{{state}}', level(auditedKeys, { keep: ['state'] })),
-    noValue: 'the service does not report parallelism',
+    queries: each('{{state}}', level(state, { keep: ['state'] })),
+    noValue: 'there are no flow-control keys',
   },
 ];
 

@@ -59,12 +59,12 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     canceled: 'gray',
     unknown: 'purple',
     // Flow-control keys.
-    ok: 'green',
-    throttled: 'yellow',
     paused: 'gray',
-    draining: 'light-blue',
-    starved: 'orange',
-    ghost_slots: 'red',
+    idle: 'light-green',
+    rate_limited: 'yellow',
+    parallelism_full: 'light-yellow',
+    moving: 'green',
+    waiting: 'orange',
     // The agent's alerts.
     pending: 'orange',
     firing: 'red',

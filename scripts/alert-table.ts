@@ -19,8 +19,6 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',
   DeliveryFlowControlBacklogGrowing:
     'Evaluates one hour, and waitlists of at least 50 messages; the shipped alert evaluates two hours, and waitlists of more than 100 messages.',
-  DeliveryFlowControlGhostSlots:
-    'Keeps firing while the state is unknown, so 15 minutes of `keepFiringFor` are enough.',
   DeliveryDispatchPausedWithBacklog: 'The problem is `info` for its first hour.',
   DeliveryDatabaseAway:
     'The problem starts at the first failed renewal; the shipped alert evaluates three minutes of samples.',

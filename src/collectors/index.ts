@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FLOW_REASONS, FLOW_STATES } from '../model/flow-state.ts';
+import { FLOW_STATES } from '../model/flow-state.ts';
 import { CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
@@ -48,11 +48,10 @@ function enabledKinds(collect: CollectOptions) {
 export const collectorTitle = (collector: string): string =>
   dataSources.find(({ name }) => name === collector)?.title ?? collector;
 
-type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes' | 'isAudited'>;
+type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes'>;
 
 export function createCollectors(collect: CollectOptions, services: Services): Collector[] {
-  const isAudited = collect.flowControl.enabled && collect.flowControl.audit !== false;
-  const all = { ...services, routes: createRoutes(collect.routes), isAudited };
+  const all = { ...services, routes: createRoutes(collect.routes) };
   return enabledKinds(collect).map(({ kind, options }) => kind.create(options, all));
 }
 
@@ -74,8 +73,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],
   [dlq.families.filterLeft.name, { reason: LEFT_REASONS }],
-  [flowControl.families.state.name, { state: FLOW_STATES, reason: FLOW_REASONS }],
-  [flowControl.families.auditedKeys.name, { state: FLOW_STATES }],
+  [flowControl.families.state.name, { state: FLOW_STATES }],
   [events.families.recent.name, { state: EVENT_STATES }],
   [events.families.total.name, { state: EVENT_STATES }],
   [events.families.finished.name, { outcome: MESSAGE_OUTCOMES }],

@@ -147,7 +147,6 @@ async function openCollector<Facts, Memory, Walk>(
 }
 
 const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
-const isEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 
 /** Returns the time after which a filter's data is withdrawn (ms), as for a round. */
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
@@ -165,8 +164,6 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     traces,
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,
-    // The collectors run independently: flow control uses the shown facts of the event log.
-    attempts: () => opened.find(isEvents)?.state.visible().now?.attempts,
     now: clock.now,
   };
   const plan = createAccountPlan(accountRecordReader(config.store, name, deps), limits);

@@ -79,12 +79,6 @@ export const dialectOptions = {
     'repeats',
   ),
   eventsMost: choice('rows per page of events: default and maximum', '1000', '100'),
-  retrySlot: choice(
-    'slot of a flow-control key while a message waits for its retry: released, kept, or kept if the retry is due within a minute',
-    'released',
-    'kept',
-    'kept-briefly',
-  ),
   messageIdFilter: filtering('messageId'),
   urlFilter: filtering('url'),
   topicNameFilter: filtering('topicName'),

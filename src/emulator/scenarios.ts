@@ -14,8 +14,6 @@ export interface Scenario {
   /** Whether operators clear dead letters within a day and failure callbacks rarely fail. */
   readonly isTidy?: boolean;
   takesMs?(usual: number, elapsedMs: number): number;
-  /** Returns the share (0 to 1) of deliveries that leak their slot. The last slot of a key never leaks. */
-  leaks?(elapsedMs: number): number;
   stuck?(elapsedMs: number): number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;
@@ -81,15 +79,8 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryScheduleLate'],
     ...HEALTHY,
     // The emulator starts an hour after the workload, at the start of the slow hours.
-    takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
-  },
-  'ghost-slots': {
-    description:
-      'from one minute after the start, all slots but one of each flow-control key stay in use although nothing runs in them',
-    fires: ['DeliveryFlowControlGhostSlots', 'DeliveryScheduleLate'],
-    ...HEALTHY,
     dialect: { flowControlFields: 'all' },
-    leaks: elapsedMs => (elapsedMs < HOUR_MS + MINUTE_MS ? 0 : 0.1),
+    takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
   },
   'log-lag': {
     description:

@@ -12,7 +12,7 @@ import type { Position, RowTimeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
 /** Details of a key that only `setWaitlist` has added. */
-const SET_KEY = { running: 0, ghosts: 0, paused: false, started: 0, periodStart: 0 };
+const SET_KEY = { running: 0, paused: false, started: 0, periodStart: 0 };
 
 type Place = readonly [entry: FailedMessage, position: Position];
 

@@ -1,6 +1,5 @@
 import { Agenda } from './agenda.ts';
 import { CALLERS, type Destination, destinations as usual } from './destinations.ts';
-import type { Dialect } from './dialect.ts';
 import { FlowControl } from './flow-control.ts';
 import {
   deadLetter,
@@ -18,7 +17,6 @@ export interface WorkloadParts {
   readonly start: number;
   readonly seed: number;
   readonly scenario: Scenario;
-  readonly dialect: Pick<Dialect, 'retrySlot'>;
   readonly log: RowTimeline<LoggedEvent>;
   readonly dlq: RowTimeline<FailedMessage>;
   readonly expire: (now: number) => void;
@@ -46,12 +44,7 @@ export function createWorkload(parts: WorkloadParts) {
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
-  // Separate draws: leaks must not change other draws.
-  const chance = createRandom(seed + 5);
-  const flow = new FlowControl(agenda, () => {
-    const share = scenario.leaks?.(agenda.now - start) ?? 0;
-    return share > 0 && chance.chance(share);
-  });
+  const flow = new FlowControl(agenda);
   const takesMs = (usual: number) => scenario.takesMs?.(usual, agenda.now - start) ?? usual;
   const publish = createDelivery(parts, random, agenda, flow, takesMs);
 
@@ -125,9 +118,6 @@ const CANCELLED_RETRIES = 0.02;
 /** Returns the service's default delay (ms) before retry number `attempt` (1, 2, …): 12 s, 148 s, 30 min, 6 h, a day. */
 export const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
 
-/** Maximum delay of a retry that counts as brief (ms). */
-const BRIEF_MS = 60_000;
-
 const errorOf = (status: number) =>
   status === 0 ? 'connect: connection refused' : `the destination answered with status ${status}`;
 
@@ -137,7 +127,7 @@ const errorOf = (status: number) =>
  * FAILED message becomes a dead letter in the same millisecond.
  */
 function createDelivery(
-  { seed, dialect, log, dlq }: WorkloadParts,
+  { seed, log, dlq }: WorkloadParts,
   random: Random,
   agenda: Agenda,
   flow: FlowControl,
@@ -149,54 +139,41 @@ function createDelivery(
     log.add(agenda.now, { message, state, ...details });
   }
 
-  function cancelWhileWaiting(message: EmulatedMessage, until: number, then?: () => void): void {
+  function cancelWhileWaiting(message: EmulatedMessage, until: number): void {
     agenda.at(agenda.now + Math.ceil((until - agenda.now) * random.fraction()), () => {
       record(message, 'cancel_requested');
-      agenda.at(until, () => {
-        record(message, 'cancelled');
-        then?.();
-      });
+      agenda.at(until, () => record(message, 'cancelled'));
     });
   }
 
-  function attempt(
-    message: EmulatedMessage,
-    destination: Destination,
-    doomed: boolean,
-    retried: number,
-    hasSlot = false,
-  ): void {
+  function attempt(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): void {
     const enter = () => {
       record(message, 'active');
       const fails = doomed || random.chance(destination.flaky);
       agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
-        const keepsSlot = fails && afterError(message, destination, doomed, retried);
-        if (!fails) record(message, 'delivered', { responseStatus: 200 });
+        if (fails) afterError(message, destination, doomed, retried);
+        else record(message, 'delivered', { responseStatus: 200 });
         // Release the slot after logging the outcome, so that the log never shows more deliveries than the parallelism allows.
-        if (!keepsSlot) flow.leave(message.fields);
+        flow.leave(message.fields);
       });
     };
-    flow.enter(message.fields, enter, hasSlot ? 'again' : 'waiting');
+    flow.enter(message.fields, enter);
   }
 
-  function afterError(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): boolean {
+  function afterError(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): void {
     const responseStatus = random.pick(destination.statuses);
     const error = errorOf(responseStatus);
     if (retried >= message.fields.maxRetries || responseStatus === 489) {
       record(message, 'error', { responseStatus, error });
       record(message, 'failed', { responseStatus, error });
       dlq.add(agenda.now, deadLetter(message, responseStatus));
-      return false;
+      return;
     }
-    const delay = destination.retryMs ?? retryDelay(retried + 1);
-    const nextDeliveryTime = agenda.now + delay;
+    const nextDeliveryTime = agenda.now + (destination.retryMs ?? retryDelay(retried + 1));
     record(message, 'error', { responseStatus, error, nextDeliveryTime });
     record(message, 'retry', { nextDeliveryTime });
-    const keeps = dialect.retrySlot === 'kept' || (dialect.retrySlot === 'kept-briefly' && delay <= BRIEF_MS);
-    const releaseSlot = () => keeps && flow.leave(message.fields);
-    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime, releaseSlot);
-    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1, keeps));
-    return keeps;
+    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime);
+    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1));
   }
 
   /** Publishes a message and returns its id. `doomed`: every attempt fails. */

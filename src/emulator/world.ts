@@ -62,7 +62,6 @@ export function createWorld(options: WorldOptions) {
     start,
     seed,
     scenario,
-    dialect,
     log,
     dlq,
     expire,

@@ -1,4 +1,5 @@
 import { bareAddress } from '../kit/text.ts';
+import { flowStateOf } from '../model/flow-state.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import {
   type DlqListQuery,
@@ -152,12 +153,12 @@ async function* keyPages(reader: Reader, signal: AbortSignal): AsyncGenerator<Li
   yield { rows: rows.sort((a, b) => b.waitlistSize - a.waitlistSize), rejected, isLast: true };
 }
 
-/** Flow-control keys, the longest waitlist first. */
+/** Flow-control keys, the longest waitlist first. One read cannot decide every state. */
 export const KEY_LIST: List<FlowControlEntry> = {
   pages: keyPages,
   createProof: () => NO_PROOF,
   isWanted: () => true,
   rank: ({ waitlistSize }) => waitlistSize,
   id: ({ key }) => key,
-  json: row => row,
+  json: row => ({ ...row, state: flowStateOf(row, undefined) }),
 };

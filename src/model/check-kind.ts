@@ -25,7 +25,6 @@ export const CHECK_KINDS = [
   'deliveries_stalled',
   'retries_high',
   'waitlist_growing',
-  'ghost_slots',
   'waitlist_stalled',
   'paused_with_backlog',
   'schedule_missed',

@@ -1,25 +1,37 @@
-export const FLOW_STATES = ['ok', 'throttled', 'paused', 'draining', 'starved', 'ghost_slots', 'unknown'] as const;
+import type { FlowControlEntry } from './message.ts';
+
+/** States of a flow-control key. If several apply, the first one counts. */
+export const FLOW_STATES = ['paused', 'idle', 'rate_limited', 'parallelism_full', 'moving', 'waiting'] as const;
 export type FlowState = (typeof FLOW_STATES)[number];
 
-/** The evidence for a state; for `unknown`, what prevents an evaluation. */
-export const FLOW_REASONS = [
-  'nothing_waits',
-  'moving',
-  'rate_limit',
-  'parallelism_limit',
-  'paused',
-  'waitlist_falls',
-  'slots_free',
-  'slots_claimed',
-  'not_reported',
-  'log_not_read',
-  'log_without_keys',
-  'log_late',
-  'too_many_attempts',
-  'too_many_keys',
-  'too_few_reads',
-  'began_before',
-  'not_proven',
-  'retries_may_hold',
-] as const;
-export type FlowReason = (typeof FLOW_REASONS)[number];
+const reaches = (used: number | undefined, limit: number | undefined) =>
+  used !== undefined && limit !== undefined && used >= limit;
+
+const differs = (now: number | undefined, before: number | undefined) =>
+  now !== undefined && before !== undefined && now !== before;
+
+/**
+ * Returns the state of a flow-control key from its last two reads, as the first of these that applies:
+ *
+ * 1. `paused`: the key is paused.
+ * 2. `idle`: nothing waits.
+ * 3. `rate_limited`: the rate of the current period is used up.
+ * 4. `parallelism_full`: as many deliveries run as the parallelism allows.
+ * 5. `moving`: the waitlist, the parallelism in use or the used rate has changed since the previous read.
+ * 6. `waiting`: none of these has changed.
+ *
+ * Returns undefined if only a previous read could distinguish `moving` from `waiting`. A field that the service does not report
+ * supports no state.
+ */
+export function flowStateOf(key: FlowControlEntry, previous: FlowControlEntry | undefined): FlowState | undefined {
+  if (key.paused) return 'paused';
+  if (key.waitlistSize === 0) return 'idle';
+  if (reaches(key.rateUsed, key.rateLimit)) return 'rate_limited';
+  if (reaches(key.parallelismInUse, key.parallelismLimit)) return 'parallelism_full';
+  if (!previous) return undefined;
+  const hasMoved =
+    key.waitlistSize !== previous.waitlistSize ||
+    differs(key.parallelismInUse, previous.parallelismInUse) ||
+    differs(key.rateUsed, previous.rateUsed);
+  return hasMoved ? 'moving' : 'waiting';
+}

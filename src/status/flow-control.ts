@@ -1,5 +1,5 @@
 import { OTHER } from '../collectors/cap.ts';
-import { flowControl as collector, secondsToDrain, stateSince } from '../collectors/flow-control/flow-control.ts';
+import { flowControl as collector, secondsToDrain, type TrackedKey } from '../collectors/flow-control/flow-control.ts';
 import type { FlowControlFacts } from '../collectors/index.ts';
 import type { RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
@@ -40,20 +40,17 @@ export function flowControlView(
   facts: FlowControlFacts | undefined,
   recent: RecentChanges,
 ): FlowControl {
-  const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0, audited } = facts ?? {};
-  function row(entry: FlowControlEntry): Row {
+  const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0 } = facts ?? {};
+  function row(entry: TrackedKey): Row {
     const { key, waitlistSize: waiting } = entry;
     const change = recent.change(seriesName(waitlistSize.name, { flow_control_key: key }), waiting, PACE_OVER);
-    const audit = audited?.get(key);
     return {
       key: key.toWellFormed(),
       waiting,
       change,
-      state: audit?.state ?? null,
-      stateReason: audit?.reason ?? null,
-      stateSince: isoTime(audit && stateSince(audit)),
-      ghostSlots: orNull(audit?.ghosts),
-      drainSeconds: (audit && secondsToDrain(audit)) ?? drainSeconds(waiting, change),
+      state: orNull(entry.state),
+      stateSince: isoTime(entry.since),
+      drainSeconds: secondsToDrain(entry) ?? drainSeconds(waiting, change),
       parallelismLimit: orNull(entry.parallelismLimit),
       parallelismInUse: orNull(entry.parallelismInUse),
       rateLimit: orNull(entry.rateLimit),

@@ -95,7 +95,6 @@ describe('valid configurations', () => {
       webConfigFile: null,
     });
     expect(config.collect.flowControl).toEqual({
-      audit: 'auto',
       enabled: true,
       every: 15_000,
       include: [],

@@ -52,8 +52,7 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
       store: { kind: 'memory' },
       accounts: [{ name: 'a', baseUrl: service.url, token: { env: 'DELIVERY_TOKEN' } }],
       collect: {
-        // The audit would add three series per key.
-        flowControl: { every: '1h', maxSeries: 100_000, audit: false },
+        flowControl: { every: '1h', maxSeries: 100_000 },
         dlq: { enabled: false },
         events: { enabled: false },
       },

@@ -25,7 +25,7 @@ const DLQ = 'delivery_dlq_messages';
 const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds';
 const RETENTION = 'delivery_dlq_retention_seconds';
 const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
-const RATE = (what: string) => `delivery_flow_control_rate_${what}{flow_control_key="mail"}`;
+const KEY_STATE = (state: string) => `delivery_flow_control_state{flow_control_key="mail",state="${state}"}`;
 
 /** A healthy account with traffic. */
 const atWork: Input = {
@@ -180,12 +180,12 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
   'a key with an exhausted daily rate': {
     hours: 12,
-    replicas: account({ [WAITLIST]: flat(40), [RATE('limit')]: flat(100), [RATE('used')]: flat(100) }),
+    replicas: account({ [WAITLIST]: flat(40), [KEY_STATE('rate_limited')]: flat(1) }),
     fires: [],
   },
   'a key with a frozen waitlist': {
     hours: 2,
-    replicas: account({ [WAITLIST]: flat(40), [RATE('limit')]: flat(100), [RATE('used')]: flat(3) }),
+    replicas: account({ [WAITLIST]: flat(40), [KEY_STATE('waiting')]: flat(1) }),
     fires: ['DeliveryWaitlistStalled'],
   },
   'the list of dead letters is renamed': {

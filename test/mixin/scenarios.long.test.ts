@@ -28,7 +28,6 @@ const NEEDS: Readonly<Record<string, Longer>> = {
   neglected: HOURS,
   'dlq-growth': HOURS,
   'flow-control-pileup': allOr(HOURS, USUAL),
-  'ghost-slots': allOr(HOURS, USUAL),
   // A callback must have been in progress for more than two days to count as stuck.
   'stuck-callback': {
     minutes: 50 * 60,

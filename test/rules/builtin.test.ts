@@ -150,15 +150,13 @@ describe('built-in alerts', () => {
   it('a built-in alert neither fires nor resolves while its check, or the result for its subject, is unknown', async () => {
     const { run, phases, states } = await setUp();
     const [one, other] = ['a', 'b'].map(subject => ({ subject, text: subject }));
-    await run({ ghost_slots: [one, other] as CheckOutcome[] }, 3 * MINUTE);
-    const unknown = { ghost_slots: [{ subject: 'a', isUnknown: true as const }] };
-    expect(await run(unknown, 16 * MINUTE)).toBe('resolved DeliveryFlowControlGhostSlots flow_control b');
-    expect(states().get('DeliveryFlowControlGhostSlots')).toBe('firing');
-    expect(await run({ ghost_slots: [UNKNOWN], ...growing() }, 30 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
-    expect(phases()).toBe('DeliveryDlqGrowing firing; DeliveryFlowControlGhostSlots firing');
-    expect(await run({ dlq_growing: [UNKNOWN] }, 16 * MINUTE)).toBe(
-      'resolved DeliveryFlowControlGhostSlots flow_control a',
-    );
+    await run({ waitlist_stalled: [one, other] as CheckOutcome[] }, 11 * MINUTE);
+    const unknown = { waitlist_stalled: [{ subject: 'a', isUnknown: true as const }] };
+    expect(await run(unknown, 16 * MINUTE)).toBe('resolved DeliveryWaitlistStalled flow_control b');
+    expect(states().get('DeliveryWaitlistStalled')).toBe('firing');
+    expect(await run({ waitlist_stalled: [UNKNOWN], ...growing() }, 30 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
+    expect(phases()).toBe('DeliveryDlqGrowing firing; DeliveryWaitlistStalled firing');
+    expect(await run({ dlq_growing: [UNKNOWN] }, 16 * MINUTE)).toBe('resolved DeliveryWaitlistStalled flow_control a');
   });
 
   it('a built-in alert fires on partial data, but is not resolved by it', async () => {

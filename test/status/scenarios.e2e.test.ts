@@ -50,16 +50,9 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       'critical messages_late': [10, LATE],
       'warning messages_late': [10, LATE],
       // The waitlist is empty at first and grows by about five messages a minute.
-      'warning waitlist_growing': [20, /^Key crm "gold" \\ tier: \d+ messages waiting, \+\d+ in \d+ min\.$/],
-    },
-  },
-  'ghost-slots': {
-    minutes: 12,
-    // The fault starts in minute 2.
-    problems: {
-      'warning ghost_slots': [
-        10,
-        /^Key tenant\/acme, inc. \{eu="1"\}: 1 slot is in use, but nothing runs in it; \d+ messages waiting; parallelism \d of 2 in use\.$/,
+      'warning waitlist_growing': [
+        20,
+        /^Key crm "gold" \\ tier: \d+ messages waiting, \+\d+ in \d+ min; parallelism 1 of 1 in use\.$/,
       ],
     },
   },

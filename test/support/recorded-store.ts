@@ -135,7 +135,6 @@ export async function startRecorded(path: string, now = START) {
         filters: [{ name: 'status-500', match: { responseStatus: 500 } }],
       },
       events: { destination: 'host' },
-      flowControl: { audit: true },
     },
     schedules: [{ name: 'nightly', match: { label: 'nightly' }, cron: '*/2 * * * *', grace: '1m' }],
     alerts: {

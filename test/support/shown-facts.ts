@@ -44,7 +44,6 @@ export const eventsFacts = (facts: Partial<EventsFacts>): EventsFacts => ({
   destinations: new Map(),
   schedules: new Map(),
   beyondCap: 0,
-  attempts: undefined,
   labelled: { counters: true, histograms: false },
   ...facts,
 });
@@ -55,6 +54,5 @@ export const flowControlFacts = (facts: Partial<FlowControlFacts>): FlowControlF
   shown: [],
   beyondCap: 0,
   beyondCapWaiting: 0,
-  audited: undefined,
   ...facts,
 });

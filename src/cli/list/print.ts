@@ -54,7 +54,7 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
   ],
   keys: [
     column('waiting', 'waitlistSize'),
-    column('paused'),
+    column('state'),
     column('key'),
     column('parallel', 'parallelismInUse'),
     column('limit', 'parallelismLimit'),

@@ -12,7 +12,6 @@ import {
   PAGES_A_STEP,
   toSeconds,
 } from '../collector.ts';
-import type { Attempts } from '../flow-control/attempts.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import { DESTINATIONS, type ShownTally } from './destinations.ts';
 import { MAX_OPEN } from './lifecycle.ts';
@@ -70,12 +69,10 @@ export interface EventsServices {
   readonly schedules?: readonly Schedule[] | undefined;
   readonly routes?: Routes | undefined;
   readonly traces?: TraceOptions | undefined;
-  /** Whether attempts are tracked by flow-control key, for the audit. */
-  readonly isAudited?: boolean | undefined;
   readonly maxOpen?: number | undefined;
 }
 
-/** Facts about one account's event log. Immutable, except `attempts`. */
+/** Facts about one account's event log. */
 export interface EventsFacts {
   readonly gauges: Gauges | undefined;
   readonly windowMs: number;
@@ -85,8 +82,6 @@ export interface EventsFacts {
   readonly destinations: ReadonlyMap<string, ShownTally>;
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   readonly beyondCap: number;
-  /** Live attempts by flow-control key, not a copy. Undefined without the audit. */
-  readonly attempts: Attempts | undefined;
   readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
 }
 
@@ -291,9 +286,9 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
-/** Returns a snapshot of a memory's facts, except the live `attempts`. */
+/** Returns a snapshot of a memory's facts. */
 function factsOf(memory: Memory, { window, destination, destinationHistograms }: EventsOptions): EventsFacts {
-  const { gauges, checkpoint, log, destinations, schedules, attempts } = memory;
+  const { gauges, checkpoint, log, destinations, schedules } = memory;
   const counters = destination !== 'none';
   return {
     gauges,
@@ -303,14 +298,13 @@ function factsOf(memory: Memory, { window, destination, destinationHistograms }:
     destinations: destinations.copies(),
     schedules: schedules.facts(),
     beyondCap: destinations.beyond,
-    attempts,
     labelled: { counters, histograms: counters && destinationHistograms },
   };
 }
 
 export function createEvents(
   options: EventsOptions,
-  { onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces, isAudited, maxOpen = MAX_OPEN }: EventsServices = {},
+  { onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces, maxOpen = MAX_OPEN }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, maxOpen, onTimeWithin };
   const tailOptions = { ...limits, isSwept: options.lateSweep > options.overlap };
@@ -350,7 +344,7 @@ export function createEvents(
   return {
     ...events,
     rounds: events.rounds(options),
-    restore: rows => restoreMemory(rows, options, { traces, routes, schedules, isAudited }),
+    restore: rows => restoreMemory(rows, options, { traces, routes, schedules }),
     recall,
     observe: context => (context.round === 'sweep' ? observeSweep(context) : observeTail(context)),
   };

@@ -194,7 +194,6 @@ function detectGap(
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
     checkpoint.silence = undefined;
     noteGap(memory);
-    memory.attempts?.reset(time);
     memory.schedules.markUnread({ from: silence.from, to: time });
   }
   checkpoint.unstarted += 1;

@@ -1,6 +1,5 @@
 import { MINUTE } from '../../kit/duration.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
-import type { AttemptLedger } from '../flow-control/attempts.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
 import type { KeptEvent } from './kept-event.ts';
@@ -110,7 +109,6 @@ export interface Memory {
   /** Length of a range (ms), adapted to the density of the log. */
   span: number;
   readonly traces: TraceCollector | undefined;
-  readonly attempts: AttemptLedger | undefined;
   savedAt: number;
   readonly touched: Set<string>;
   readonly touchedOpen: Set<bigint>;

@@ -1,5 +1,4 @@
 import type { Change } from '../../model/change.ts';
-import { AttemptLedger } from '../flow-control/attempts.ts';
 import type { Routes } from '../routes.ts';
 import {
   createDestinations,
@@ -56,13 +55,12 @@ interface MemoryServices {
   readonly routes: Routes;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly traces?: TraceOptions | undefined;
-  readonly isAudited?: boolean | undefined;
 }
 
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { destination: option, maxDestinations }: MemoryOptions,
-  { traces, routes, schedules = [], isAudited = false }: MemoryServices,
+  { traces, routes, schedules = [] }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
@@ -100,8 +98,6 @@ export function restoreMemory(
     else if (kind === 'outbox' && traces) queued += 1;
     // Tracing is disabled: delete its rows.
     else if (kind === 'trace' || kind === 'outbox') touched.add(key);
-    // The audit is disabled: delete the attempts, which would be outdated when it is enabled again.
-    else if (kind === 'attempts' && !isAudited) touched.add(key);
   }
   traces?.queue.restore(queued);
   const tables = chunks.map(([, table]) => table);
@@ -129,7 +125,6 @@ export function restoreMemory(
     recent: undefined,
     gauges: undefined,
     span: Number.POSITIVE_INFINITY,
-    attempts: isAudited ? new AttemptLedger(rows.get('attempts')) : undefined,
     savedAt: Number.NEGATIVE_INFINITY,
     traces: traces && createTraceCollector(traces, openTraces),
     touched,
@@ -177,8 +172,6 @@ export function drainChanges(memory: Memory): Change[] {
     changes.push({ key: `open/${idOf(message)}`, value: openRow(open.get(message)) });
   }
   for (const [key, value] of memory.traces?.drainRows() ?? []) changes.push({ key, value });
-  const attempts = memory.attempts?.row();
-  if (attempts !== undefined) changes.push({ key: 'attempts', value: attempts });
   touched.clear();
   touchedOpen.clear();
   return changes;

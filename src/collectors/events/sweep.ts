@@ -46,7 +46,6 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     touched.add('log');
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
-    memory.attempts?.add(event);
     // Lifecycles have advanced past this event. Only a missing final event matters: its message would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
     else if (event.schedules) memory.schedules.follow(event, undefined);

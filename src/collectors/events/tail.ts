@@ -59,14 +59,12 @@ export function startTail(
   { window, overlap }: TailOptions,
   signal: AbortSignal,
 ): TailWalk {
-  const { checkpoint, recent, span, traces, attempts } = memory;
+  const { checkpoint, recent, span, traces } = memory;
   // Our clock may have been set back.
   const until = Math.max(now, checkpoint?.newest ?? 0);
   const history = until - window;
   const next = checkpoint?.dedupeFrom ?? history;
-  const again = attempts?.rereadFrom ?? Number.POSITIVE_INFINITY;
-  const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history, again)));
-  if (!recent) attempts?.open(start, until);
+  const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
   const read = (from: number, to: number) => startRange(api, from, to, traces !== undefined, signal);
   const walk = { until, readBack: planReadBack(memory, until, overlap), read, span };
   return {
@@ -111,11 +109,9 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   for (const event of range.events.values()) {
     const isRecent = event.time >= walk.until - options.window;
     if (walk.refill && isRecent) recent?.add(event.state, event.time);
-    if (walk.refill) memory.attempts?.add(event);
-    // Events too old to be deduplicated were read only for the recent gauge and for attempts.
+    // Events too old to be deduplicated were read only for the recent gauge.
     if (event.time < checkpoint.dedupeFrom || known.has(event.identity)) continue;
     fresh.push(event);
-    if (!walk.refill) memory.attempts?.add(event);
     if (!walk.refill && isRecent) recent?.add(event.state, event.time);
   }
   const table = fresh.length > 0 ? createEventTable(fresh) : undefined;
@@ -135,9 +131,6 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   // younger events. Only our clock measures that time, so clock skew does not matter.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
-    // Silence does not settle attempts: the log may merely be delayed.
-    const readTo = isLast ? walk.until : undefined;
-    memory.attempts?.settle({ newest, settledTo: Math.min(newest - options.overlap, wholeTo), readTo });
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
   const settledTo = isLast ? Math.min(wholeTo, completeTo(memory, checkpoint, walk.until, options.overlap)) : 0;
@@ -223,7 +216,6 @@ function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, rang
   // The unreadable rows may be the missing events.
   if (!isProof || range.rejected > 0) return;
   noteGap(memory);
-  memory.attempts?.reset(oldest);
   // Results without a start follow from this gap and do not prove another one.
   checkpoint.silence = undefined;
 }

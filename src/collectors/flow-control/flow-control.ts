@@ -1,14 +1,12 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
-import { recordOf } from '../../kit/record.ts';
 import { gauge, type Sample } from '../../metrics/family.ts';
-import { FLOW_STATES } from '../../model/flow-state.ts';
+import { type FlowState, flowStateOf } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
 import { type Members, OTHER, seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Folded, optionalSample, toSeconds } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
-import type { Attempts } from './attempts.ts';
-import { type Audit, type AuditedKey, createAudit } from './audit.ts';
+import { addSample, timeToDrain, type WaitlistSample } from './drain.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
@@ -30,12 +28,6 @@ const options = z.strictObject({
     .max(100)
     .default([])
     .describe('Keys that are also read individually, and always shown.'),
-  audit: z
-    .union([z.boolean(), z.literal('auto')], { error: 'must be true, false or auto' })
-    .default('auto')
-    .describe(
-      'Whether the state of each key is determined: `true`, `false`, or `auto` (if the service reports parallelism). See docs/flow-control.md.',
-    ),
   watchEvery: Duration.prefault('5s').describe(
     'Interval between reads of the keys in `watch`, at one request per key.',
   ),
@@ -44,30 +36,40 @@ const options = z.strictObject({
 export type FlowControlOptions = z.output<typeof options>;
 
 export interface FlowControlServices {
-  /** Returns the attempts of the event log by key, or undefined if the log is not read or its data is withdrawn. */
-  readonly attempts?: (() => Attempts | undefined) | undefined;
   /** Returns the current time (ms since the Unix epoch). Default: the start of the round. */
   readonly now?: (() => number) | undefined;
 }
 
-export interface FlowControlFacts extends KeyFacts {
-  /** Audited keys of the last list; undefined without the audit. */
-  readonly audited: ReadonlyMap<string, AuditedKey> | undefined;
+/** The last read of a key, and the results of all its reads. */
+export interface TrackedKey extends FlowControlEntry {
+  /** Undefined until it can be decided. */
+  readonly state?: FlowState | undefined;
+  /** Time of the first of the consecutive reads with this state (ms since the Unix epoch); undefined without a state. */
+  readonly since?: number | undefined;
+  /** Time until the waitlist is empty (ms); undefined unless it shrinks steadily. */
+  readonly drainsIn?: number | undefined;
+  /** Samples of the waitlist since its maximum; empty for a paused or idle key. */
+  readonly samples?: readonly WaitlistSample[];
 }
+
+export interface FlowControlFacts extends KeyFacts {
+  readonly shown: readonly TrackedKey[];
+}
+
+type TrackedKeys = ReadonlyMap<string, TrackedKey>;
 
 interface Memory {
   readonly members: Members;
-  readonly list: FlowControlFacts;
+  /** Counts of the last list. */
+  readonly counts: Omit<KeyFacts, 'shown'>;
+  /** Shown keys with their last read. */
+  readonly keys: TrackedKeys;
   /** Unlisted keys that keep their values, each with the number of consecutive lists without it. */
   readonly kept: ReadonlyMap<string, number>;
-  /** Watched keys read individually since the last list, so these values are newer. */
-  readonly individual: ReadonlyMap<string, FlowControlEntry>;
   /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
   /** Whether an individual read has ever found its key. Until then, the endpoint may be missing. */
   readonly foundIndividually: boolean;
-  /** Undefined without the audit. */
-  readonly audit: Audit | undefined;
 }
 
 const perKey = (name: string, help: string) =>
@@ -96,22 +98,12 @@ export const flowControl = defineKind({
     paused: perKey('paused', 'Whether deliveries for the flow-control key are paused (1) or not (0)'),
     state: gauge(
       'delivery_flow_control_state',
-      'Current state of the flow-control key and its reason, determined in the background; always 1. Other states have no series.',
-      ['flow_control_key', 'state', 'reason'],
+      'Current state of the flow-control key, determined in the background; always 1. Other states have no series.',
+      ['flow_control_key', 'state'],
     ),
     stateSince: gauge(
       'delivery_flow_control_state_since_timestamp_seconds',
-      'Start of the current state of the flow-control key, determined in the background. Absent if the state is ok.',
-      ['flow_control_key'],
-    ),
-    auditedKeys: gauge(
-      'delivery_flow_control_audited_keys',
-      'Flow-control keys with their own series, by state; determined in the background.',
-      ['state'],
-    ),
-    ghostSlots: gauge(
-      'delivery_flow_control_ghost_slots',
-      'Slots of the flow-control key that are in use but have no running attempt, determined in the background. Absent if unknown.',
+      'Start of the current state of the flow-control key, determined in the background. Reset by a restart of the agent.',
       ['flow_control_key'],
     ),
     timeToDrain: gauge(
@@ -127,143 +119,136 @@ export const flowControl = defineKind({
   }),
   auxiliary: ['watch'],
   create: createFlowControl,
-  samples({ keys, shown, beyondCap, beyondCapWaiting, audited }: FlowControlFacts) {
+  samples({ keys, shown, beyondCap, beyondCapWaiting }: FlowControlFacts) {
     // There may be 100,000 keys: label objects are shared between families, and a loop is four times as fast as `flatMap`.
-    const labelled = shown.map(entry => ({ entry, labels: { flow_control_key: entry.key } }));
-    const each = (pick: (entry: FlowControlEntry) => number | undefined) => {
+    const labelled = shown.map(key => ({ key, labels: { flow_control_key: key.key } }));
+    const each = (pick: (key: TrackedKey) => number | undefined) => {
       const samples: Sample<'flow_control_key'>[] = [];
-      for (const { entry, labels } of labelled) {
-        const value = pick(entry);
+      for (const { key, labels } of labelled) {
+        const value = pick(key);
         if (value !== undefined) samples.push({ labels, value });
       }
       return samples;
     };
+    const states: Sample<'flow_control_key' | 'state'>[] = [];
+    for (const { key, state } of shown) {
+      if (state !== undefined) states.push({ labels: { flow_control_key: key, state }, value: 1 });
+    }
     const other = beyondCap > 0 ? [{ labels: { flow_control_key: OTHER }, value: beyondCapWaiting }] : [];
     return {
-      waitlistSize: [...each(entry => entry.waitlistSize), ...other],
+      waitlistSize: [...each(key => key.waitlistSize), ...other],
       keys: optionalSample({}, keys),
-      parallelismLimit: each(entry => entry.parallelismLimit),
-      parallelismInUse: each(entry => entry.parallelismInUse),
-      rateLimit: each(entry => entry.rateLimit),
-      rateUsed: each(entry => entry.rateUsed),
-      ratePeriod: each(entry => entry.ratePeriodSeconds),
-      paused: each(entry => (entry.paused === undefined ? undefined : Number(entry.paused))),
-      ...(audited && auditSamples(audited)),
+      parallelismLimit: each(key => key.parallelismLimit),
+      parallelismInUse: each(key => key.parallelismInUse),
+      rateLimit: each(key => key.rateLimit),
+      rateUsed: each(key => key.rateUsed),
+      ratePeriod: each(key => key.ratePeriodSeconds),
+      paused: each(key => (key.paused === undefined ? undefined : Number(key.paused))),
+      state: states,
+      stateSince: each(key => toSeconds(key.since)),
+      timeToDrain: each(secondsToDrain),
       seriesDropped: [{ labels: { family: 'delivery_flow_control_waitlist_size' }, value: beyondCap }],
     };
   },
 });
 
-/** Returns the start of a key's state (ms since the Unix epoch); undefined if the key is ok. */
-export const stateSince = ({ state, since }: AuditedKey) => (state === 'ok' ? undefined : since);
-
 /** Returns the time until the waitlist is empty (s); undefined unless it shrinks steadily. */
-export const secondsToDrain = ({ drainsIn }: AuditedKey) =>
+export const secondsToDrain = ({ drainsIn }: TrackedKey) =>
   drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
 
-function auditSamples(audited: ReadonlyMap<string, AuditedKey>) {
-  const keys = [...audited];
-  const counts = recordOf(FLOW_STATES, () => 0);
-  for (const [, { state }] of keys) counts[state] += 1;
-  const each = (pick: (key: AuditedKey) => number | undefined) =>
-    keys.flatMap(([flow_control_key, key]) => optionalSample({ flow_control_key }, pick(key)));
-  return {
-    state: keys.map(([flow_control_key, { state, reason }]) => ({
-      labels: { flow_control_key, state, reason },
-      value: 1,
-    })),
-    stateSince: each(key => toSeconds(stateSince(key))),
-    auditedKeys: FLOW_STATES.map(state => ({ labels: { state }, value: counts[state] })),
-    ghostSlots: each(({ ghosts }) => ghosts),
-    timeToDrain: each(secondsToDrain),
-  };
+/** Adds a read of a key. `before`: the key after its previous read; `at`: time of the response (ms since the Unix epoch). */
+function track(before: TrackedKey | undefined, entry: FlowControlEntry, at: number): TrackedKey {
+  const state = flowStateOf(entry, before);
+  const since = state === before?.state ? before?.since : at;
+  const isStopped = state === 'paused' || state === 'idle';
+  const samples = isStopped ? [] : addSample(before?.samples ?? [], { at, waitlistSize: entry.waitlistSize });
+  return { ...entry, state, since, samples, drainsIn: timeToDrain(samples) };
 }
 
 export function createFlowControl(
   options: FlowControlOptions,
-  { attempts, now: clock }: FlowControlServices = {},
+  { now: clock }: FlowControlServices = {},
 ): Collector<FlowControlFacts, Memory, never> {
   return {
     ...flowControl,
     rounds: flowControl.rounds(options),
-    restore: rows => ({
+    restore: () => ({
       members: new Map(),
-      list: NO_LIST,
+      counts: { keys: undefined, beyondCap: 0, beyondCapWaiting: 0 },
+      keys: new Map(),
       kept: new Map(),
-      individual: new Map(),
       known: new Set(),
       foundIndividually: false,
-      audit: options.audit === false ? undefined : createAudit(options.audit === true, rows.get('audit')),
     }),
     async observe({ api, memory, round, now, signal }) {
       if (round === 'watch') {
-        const read: [string, FlowControlEntry | undefined][] = [];
-        for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
+        const read: IndividualRead[] = [];
+        for (const key of options.watch) {
+          const entry = await api.flowControlKey(key, signal);
+          read.push({ key, entry, at: clock?.() ?? now });
+        }
         return { fold: memory => foldIndividual(memory, read), more: undefined };
       }
       const before = {
         members: memory.members,
-        shown: newest(memory),
-        timesKept: (key: string) => (memory.individual.has(key) ? 0 : (memory.kept.get(key) ?? 0)),
+        shown: [...memory.keys.values()],
+        timesKept: (key: string) => memory.kept.get(key) ?? 0,
       };
       const keys = createKeyList(options, before);
       const rejected = await api.flowControl(signal, keys.add);
       const list = keys.end(rejected);
-      const read = { from: now, now: Math.max(now, clock?.() ?? now), attempts };
-      return { fold: memory => foldList(memory, list, options, read), isPartial: rejected > 0, more: undefined };
+      const at = clock?.() ?? now;
+      return { fold: memory => foldList(memory, list, options, at), isPartial: rejected > 0, more: undefined };
     },
   };
 }
-
-const newest = ({ list, individual }: Memory) => [
-  ...list.shown.filter(({ key }) => !individual.has(key)),
-  ...individual.values(),
-];
 
 function foldList(
   memory: Memory,
   { facts: { shown, ...counts }, has, members, kept, isComplete }: ReadList,
   { watch }: FlowControlOptions,
-  { attempts, ...read }: { from: number; now: number; attempts: FlowControlServices['attempts'] },
+  at: number,
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set([...memory.known, ...watch.filter(has)]);
   // The service may omit idle keys. An unlisted watched key is idle, unless an unreadable row may be its own.
   const unlisted = isComplete ? [...known].filter(key => !has(key)) : [];
   const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
-  const entries = [...shown, ...idle];
-  const { audit } = memory;
-  const isAll = isComplete && counts.beyondCap === 0 && entries.length === counts.keys;
-  const audited = audit?.evaluate({ ...read, entries, isComplete: isAll, attempts: attempts?.() });
-  const row = audited && attempts ? audit?.row() : undefined;
-  const facts = { ...counts, shown: entries, audited };
-  return {
-    facts,
-    memory: { ...memory, members, list: facts, kept, individual: new Map(), known },
-    changes: row === undefined ? [] : [{ key: 'audit', value: row }],
-  };
+  const keys = new Map<string, TrackedKey>();
+  for (const entry of [...shown, ...idle]) {
+    const before = memory.keys.get(entry.key);
+    // A key that keeps its values has not been read.
+    keys.set(entry.key, before && kept.has(entry.key) ? before : track(before, entry, at));
+  }
+  return fold({ ...memory, members, counts, keys, kept, known });
 }
 
-/** Folds individual reads of watched keys. Until such a read finds a key, missing keys keep the list's values. */
-function foldIndividual(
-  memory: Memory,
-  read: readonly (readonly [key: string, entry: FlowControlEntry | undefined])[],
-): Folded<FlowControlFacts, Memory> {
-  const found = read.flatMap(([key, entry]) => (entry ? [[key, entry] as const] : []));
-  const known = new Set([...memory.known, ...found.map(([key]) => key)]);
+/** Read of a watched key. `entry`: undefined if the service does not find it. */
+interface IndividualRead {
+  readonly key: string;
+  readonly entry: FlowControlEntry | undefined;
+  readonly at: number;
+}
+
+/** Folds individual reads of watched keys. Until such a read finds a key, missing keys keep the list’s values. */
+function foldIndividual(memory: Memory, read: readonly IndividualRead[]): Folded<FlowControlFacts, Memory> {
+  const found = read.filter(({ entry }) => entry !== undefined).map(({ key }) => key);
+  const known = new Set([...memory.known, ...found]);
   const foundIndividually = memory.foundIndividually || found.length > 0;
-  // The service may omit idle keys.
-  const missing = read.flatMap(([key, entry]) =>
-    foundIndividually && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
-  );
-  const individual = new Map([...memory.individual, ...found, ...missing]);
-  const facts = { ...memory.list, shown: newest({ ...memory, individual }) };
-  return { facts, memory: { ...memory, individual, known, foundIndividually }, changes: [] };
+  const keys = new Map(memory.keys);
+  const kept = new Map(memory.kept);
+  for (const { key, entry, at } of read) {
+    // The service may omit idle keys.
+    const idle = foundIndividually && known.has(key) ? { key, waitlistSize: 0 } : undefined;
+    const current = entry ?? idle;
+    if (!current) continue;
+    keys.set(key, track(keys.get(key), current, at));
+    kept.delete(key);
+  }
+  return fold({ ...memory, keys, kept, known, foundIndividually });
 }
 
-const NO_LIST: FlowControlFacts = {
-  keys: undefined,
-  shown: [],
-  beyondCap: 0,
-  beyondCapWaiting: 0,
-  audited: undefined,
-};
+const fold = (memory: Memory): Folded<FlowControlFacts, Memory> => ({
+  facts: { ...memory.counts, shown: [...memory.keys.values()] },
+  memory,
+  changes: [],
+});

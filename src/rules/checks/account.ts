@@ -1,3 +1,5 @@
+import type { FlowState } from '../../model/flow-state.ts';
+
 type Text = string | null;
 type Num = number | null;
 
@@ -27,9 +29,7 @@ export interface CheckedKey {
   readonly key: string;
   readonly waiting: number;
   readonly change: Change | null;
-  readonly state: Text;
-  readonly stateSince: Text;
-  readonly ghostSlots: Num;
+  readonly state: FlowState | null;
   readonly parallelismLimit: Num;
   readonly parallelismInUse: Num;
   readonly rateLimit: Num;

@@ -85,7 +85,6 @@ const builtinAlerts = {
   DeliveryFailureCallbackStuck: { kinds: ['callbacks_stuck'], for: 15 * MINUTE, isExtended: true },
   DeliveryFailureCallbackFailed: { kinds: ['callbacks_failing'], for: 30 * MINUTE, isExtended: true },
   DeliveryFlowControlBacklogGrowing: { kinds: ['waitlist_growing'], for: 15 * MINUTE, label: 'flow_control_key' },
-  DeliveryFlowControlGhostSlots: { kinds: ['ghost_slots'], for: 2 * MINUTE, label: 'flow_control_key' },
   DeliveryWaitlistStalled: { kinds: ['waitlist_stalled'], for: 10 * MINUTE, label: 'flow_control_key' },
   DeliveryDispatchPausedWithBacklog: { kinds: ['paused_with_backlog'], label: 'flow_control_key' },
   DeliveryScheduleMissed: { kinds: ['schedule_missed'], label: 'schedule' },

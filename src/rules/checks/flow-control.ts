@@ -11,7 +11,6 @@ import {
   everySeconds,
   type Finding,
   isMoreBy,
-  msOf,
   seenFor,
 } from './check.ts';
 import { count, durationText, plural } from './words.ts';
@@ -28,9 +27,6 @@ function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: C
   const all = [slots, used('rate', rateUsed, rateLimit, 'used')].filter(text => text !== '');
   return all.length === 0 ? '' : `; ${all.join(', ')}`;
 }
-
-const isRateUsedUp = ({ rateUsed, rateLimit }: CheckedKey) =>
-  rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
 
 /** Minimum number of reads in a window, or in each third of a trend. */
 const READS = 3;
@@ -85,22 +81,10 @@ export const WAITLISTS: readonly AccountCheck[] = [
       return { text };
     }),
   }),
-  defineCheck('ghost_slots', 'DeliveryFlowControlGhostSlots', {
-    when: 'for at least four and a half minutes, slots of a key have been in use but have had no running attempt, while messages were waiting',
-    check: (_input, { rows }) =>
-      rows.flatMap(row => {
-        const { key, state, stateSince, ghostSlots: slots, waiting } = row;
-        if (slots === null) return state === 'unknown' ? { subject: key, isUnknown: true as const } : [];
-        if (slots === 0) return [];
-        const [are, them] = slots === 1 ? ['slot is', 'it'] : ['slots are', 'them'];
-        const text = `Key ${key}: ${count(slots)} ${are} in use, but nothing runs in ${them}; ${plural(waiting, 'message')} waiting${limitsOf(row)}.`;
-        return { subject: key, since: state === 'ghost_slots' ? msOf(stateSince) : undefined, text };
-      }),
-  }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
     when: 'the waitlist of an unpaused key has not changed for 30 minutes, although its rate limit is not reached; not checked if keys are read less often than every 10 minutes',
     check: eachKey((input, row) => {
-      if (row.paused || isRateUsedUp(row) || readsTake(input) > 30 * MINUTE) return false;
+      if (row.state === 'paused' || row.state === 'rate_limited' || readsTake(input) > 30 * MINUTE) return false;
       const points = input.recent(nameOf(row.key), 30 * MINUTE);
       if (points.some(({ value }) => value !== row.waiting)) return false;
       const [first] = points;

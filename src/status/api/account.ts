@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FLOW_REASONS, FLOW_STATES } from '../../model/flow-state.ts';
+import { FLOW_STATES } from '../../model/flow-state.ts';
 import {
   AlertView,
   ChangeView,
@@ -167,12 +167,8 @@ export const AccountView = z.object({
           drainSeconds: Maybe(Seconds).describe(
             'At the rate of the last minutes if it is steady, else of the last 15 minutes; null if the waitlist does not shrink or the rate is unknown.',
           ),
-          state: Maybe(z.enum(FLOW_STATES)).describe('State of the key; null if it is not evaluated.'),
-          stateReason: Maybe(z.enum(FLOW_REASONS)).describe(
-            'Reason for the state; for `unknown`, the missing evidence.',
-          ),
-          stateSince: Maybe(Time).describe('Null if the state is ok.'),
-          ghostSlots: Maybe(Num).describe('Slots that are in use but have no running attempt; null if unknown.'),
+          state: Maybe(z.enum(FLOW_STATES)).describe('Null if undecided: `moving` and `waiting` need two reads.'),
+          stateSince: Maybe(Time).describe('Null if the state is null.'),
           parallelismLimit: Maybe(Num),
           parallelismInUse: Maybe(Num),
           rateLimit: Maybe(Num),

@@ -1,4 +1,3 @@
-import type { FlowReason, FlowState } from '../../model/flow-state.ts';
 import type { AccountView, AnyAccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
@@ -28,40 +27,9 @@ function pausedWords({ paused, waiting }: Row): Html {
   return html`<span class="tag ${waiting > 0 ? 'warning' : 'plain'}">paused</span>`;
 }
 
-const LOOKS: Readonly<Partial<Record<FlowState, string>>> = { ghost_slots: 'warning', starved: 'warning' };
-
-const REASONS: Readonly<Record<FlowReason, string>> = {
-  nothing_waits: 'no messages wait',
-  moving: 'deliveries start',
-  rate_limit: 'rate limit reached',
-  parallelism_limit: 'attempts run in all slots',
-  paused: '',
-  waitlist_falls: 'the waitlist is shrinking',
-  slots_free: 'messages wait although no limit is reached',
-  slots_claimed: 'slots in use without an attempt',
-  not_reported: 'the service reports no slots',
-  log_not_read: 'the event log is not read',
-  log_without_keys: 'events have no key',
-  log_late: 'the event log lags',
-  too_many_attempts: 'too many attempts to track',
-  too_many_keys: 'too many keys to evaluate',
-  too_few_reads: 'too few reads yet',
-  began_before: 'attempts may have started before the log was read',
-  not_proven: 'slots in use without an attempt, but not long enough',
-  retries_may_hold: 'waiting retries may hold the slots',
-};
-
-function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, now: number): Html {
+function stateOf({ state, stateSince }: Row, now: number): Html {
   if (state === null) return name(null);
-  const look = LOOKS[state];
-  const title = state.replaceAll('_', ' ');
-  const word = look === undefined ? title : html`<span class="tag ${look}">${title}</span>`;
-  const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots)}`;
-  // A state is kept for some reads after its reason has ceased to apply. By then, messages may be waiting again.
-  const isPast = stateReason === 'nothing_waits' && waiting > 0;
-  const words = stateReason === null || isPast ? '' : REASONS[stateReason];
-  const why = words !== '' && html`<small>${words}</small>`;
-  return html`${word}${slots}${why}${stateSince !== null && html`<small>since ${at(stateSince, now)}</small>`}`;
+  return html`${state.replaceAll('_', ' ')}${stateSince !== null && html`<small>since ${at(stateSince, now)}</small>`}`;
 }
 
 function drain(row: Row): Html {

@@ -2,8 +2,7 @@ import { type AlertCase, flat, from, until } from './case.ts';
 
 const ofKey = (name: string) => `delivery_flow_control_${name}{flow_control_key="mail"}`;
 const [WAITLIST, PAUSED] = [ofKey('waitlist_size'), ofKey('paused')];
-const GHOSTS = ofKey('ghost_slots');
-const [RATE_LIMIT, RATE_USED] = [ofKey('rate_limit'), ofKey('rate_used')];
+const stateOf = (state: string) => `delivery_flow_control_state{flow_control_key="mail",state="${state}"}`;
 const STALE = 'delivery_collector_data_stale';
 const PARALLELISM = 'delivery_account_max_global_parallelism';
 const inUse = (key: string) => `delivery_flow_control_parallelism_in_use{flow_control_key="${key}"}`;
@@ -27,32 +26,17 @@ export const flowControlCases: readonly AlertCase[] = [
     evaluableAfter: 120,
   },
   {
-    alert: 'DeliveryFlowControlGhostSlots',
-    labels: { flow_control_key: 'mail' },
-    fires: { [GHOSTS]: flat(1), [WAITLIST]: flat(3) },
-    at: 2,
-    description:
-      'Slots of mail in a that are in use although the event log shows no attempt in them: 1. Messages that wait on the key: 3.',
-    below: { none: { [GHOSTS]: flat(0) }, 'less than two minutes': { [GHOSTS]: until(2, 2) } },
-    idle: { [GHOSTS]: flat(0) },
-  },
-  {
     alert: 'DeliveryWaitlistStalled',
     labels: { flow_control_key: 'mail' },
-    fires: { [WAITLIST]: flat(5), [PAUSED]: flat(0), [RATE_LIMIT]: flat(10), [RATE_USED]: flat(9) },
+    fires: { [WAITLIST]: flat(5), [stateOf('parallelism_full')]: flat(1) },
     at: 40,
     description:
       'The waitlist of mail in a has not changed for 30 minutes, although the key is not paused and its rate is not used up. Waiting messages: 5.',
     below: {
       'an occasional change': { [WAITLIST]: minute => 5 + (Math.floor(minute / 25) % 2) },
-      'a paused key': { [WAITLIST]: flat(5), [PAUSED]: flat(1) },
-      'a daily rate that is used up': { [WAITLIST]: flat(5), [RATE_LIMIT]: flat(1000), [RATE_USED]: flat(1000) },
+      'a paused key': { [WAITLIST]: flat(5), [stateOf('paused')]: flat(1) },
+      'a daily rate that is used up': { [WAITLIST]: flat(5), [stateOf('rate_limited')]: flat(1) },
       'half an hour': { [WAITLIST]: until(40, 5) },
-      'workers that publish as many messages as they finish': {
-        [WAITLIST]: flat(2),
-        [PAUSED]: flat(0),
-        'delivery_flow_control_state{flow_control_key="mail",state="throttled",reason="parallelism"}': flat(1),
-      },
       'a waitlist that is no longer read': {
         [WAITLIST]: minute => Math.min(20, minute),
         [`${STALE}{collector="flow_control",round="list"}`]: from(23, 1),

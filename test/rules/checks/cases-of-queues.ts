@@ -175,19 +175,9 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'slots in use without a running attempt',
-    {
-      change: view =>
-        Object.assign(row(view), {
-          state: 'ghost_slots',
-          stateReason: 'slots_claimed',
-          stateSince: new Date(NOON - 20 * MINUTE).toISOString(),
-          ghostSlots: 3,
-        }),
-    },
-    [
-      'warning ghost_slots (tenant-7) 20 min: Key tenant-7: 3 slots are in use, but nothing runs in them; 10 messages waiting; parallelism 3 of 10 in use.',
-    ],
+    'no stall of a key whose rate is used up',
+    { change: view => Object.assign(row(view), { state: 'rate_limited' }), courses: { [waitlist]: () => 10 } },
+    [],
   ],
   [
     'no stall if waitlists are read only every half hour',
@@ -202,13 +192,13 @@ export const QUEUES: readonly Case[] = [
   ],
   [
     'a key that has just been paused',
-    { change: view => Object.assign(row(view), { paused: true }), courses: { [waitlist]: () => 10 } },
+    { change: view => Object.assign(row(view), { paused: true, state: 'paused' }), courses: { [waitlist]: () => 10 } },
     ['info paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 messages waiting.'],
   ],
   [
     'a key that has been paused for a long time',
     {
-      change: view => Object.assign(row(view), { paused: true }),
+      change: view => Object.assign(row(view), { paused: true, state: 'paused' }),
       firstSeen: () => NOON - 90 * MINUTE,
     },
     [

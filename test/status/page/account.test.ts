@@ -151,19 +151,6 @@ it('the account page shows keys named like built-in properties such as __proto__
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
 
-it('the account page does not show "no messages wait" for a key with waiting messages', () => {
-  const [first] = account.flowControl.rows;
-  const shown = (waiting: number) => {
-    const rows = first ? [{ ...first, state: 'ok' as const, stateReason: 'nothing_waits' as const, waiting }] : [];
-    return part(
-      accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text,
-      'flow-control',
-    );
-  };
-  expect(shown(0)).toContain('no messages wait');
-  expect(shown(2)).not.toContain('no messages wait');
-});
-
 describe('account page with replicas', () => {
   const own = 'http://watch-0.watch.svc:10922';
   const shown = (more: Partial<ReducedAccountView>, databaseAway?: number) =>

@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import { createFlowControl, flowControl } from '../../../src/collectors/flow-control/flow-control.ts';
+import type { FlowControlEntry } from '../../../src/model/message.ts';
+import type { Reader } from '../../../src/upstream/api.ts';
+import { drainCourse } from './drain.ts';
+
+type Row = Omit<FlowControlEntry, 'key'>;
+
+const SIGNAL = new AbortController().signal;
+
+/** Creates a collector of a fake service whose keys and clock the test sets. Returns states as `state since seconds`. */
+function setUp(options: object = {}) {
+  const service = { now: 0, keys: {} as Record<string, Row>, rejected: 0 };
+  const entry = (key: string) => (service.keys[key] ? { key, ...service.keys[key] } : undefined);
+  const api = {
+    async flowControl(_signal: AbortSignal, add: (entry: FlowControlEntry | undefined) => void) {
+      for (const key of Object.keys(service.keys)) add(entry(key));
+      return service.rejected;
+    },
+    flowControlKey: async (key: string) => entry(key),
+  } as unknown as Reader;
+  const collector = createFlowControl(flowControl.options.parse(options), { now: () => service.now });
+  let memory = collector.restore(new Map());
+  async function observe(round: 'list' | 'watch') {
+    const { fold } = await collector.observe({ api, round, now: service.now, memory, walk: undefined, signal: SIGNAL });
+    return () => {
+      const folded = fold(memory);
+      memory = folded.memory;
+      const shown = folded.facts?.shown ?? [];
+      return Object.fromEntries(
+        shown.map(({ key, state, since }) => [key, state === undefined ? '' : `${state} since ${(since ?? 0) / 1000}`]),
+      );
+    };
+  }
+  return {
+    observe,
+    async read(round: 'list' | 'watch', seconds: number, keys: Record<string, Row>) {
+      Object.assign(service, { now: seconds * 1000, keys });
+      return (await observe(round))();
+    },
+    service,
+  };
+}
+
+const waiting = (waitlistSize: number, more: Partial<Row> = {}) => ({ waitlistSize, ...more });
+
+describe('states of flow-control keys', () => {
+  it('a state starts with the first of its consecutive reads, and only `moving` and `waiting` need two reads', async () => {
+    const { read } = setUp();
+    const full = { parallelismInUse: 2, parallelismLimit: 2 };
+    const first = { a: waiting(3), b: waiting(3, full), c: waiting(3, { paused: true }), d: waiting(0) };
+    expect(await read('list', 10, first)).toEqual({
+      a: '',
+      b: 'parallelism_full since 10',
+      c: 'paused since 10',
+      d: 'idle since 10',
+    });
+    const next = { a: waiting(3), b: waiting(2, full), c: waiting(4, { paused: true }), d: waiting(1) };
+    expect(await read('list', 25, next)).toEqual({
+      a: 'waiting since 25',
+      b: 'parallelism_full since 10',
+      c: 'paused since 10',
+      d: 'moving since 25',
+    });
+    expect(await read('list', 40, { a: waiting(3), b: waiting(2) })).toEqual({
+      a: 'waiting since 25',
+      b: 'waiting since 40',
+    });
+  });
+
+  it('a key that is listed again has no previous read', async () => {
+    const { read } = setUp();
+    await read('list', 10, { a: waiting(3) });
+    await read('list', 25, {});
+    expect(await read('list', 40, { a: waiting(3) })).toEqual({ a: '' });
+  });
+
+  it('a read from either round is compared with the previous read from either round', async () => {
+    const { read } = setUp({ watch: ['a'] });
+    await read('list', 10, { a: waiting(3), b: waiting(3) });
+    expect(await read('watch', 15, { a: waiting(2), b: waiting(2) })).toEqual({ a: 'moving since 15', b: '' });
+    expect(await read('list', 25, { a: waiting(2), b: waiting(2) })).toEqual({
+      a: 'waiting since 25',
+      b: 'moving since 25',
+    });
+    expect(await read('watch', 30, { a: waiting(2) })).toEqual({ a: 'waiting since 25', b: 'moving since 25' });
+  });
+
+  it('overlapping reads are compared in the order of their responses', async () => {
+    const { service, observe, read } = setUp({ watch: ['a'] });
+    await read('list', 10, { a: waiting(3) });
+    Object.assign(service, { now: 20_000, keys: { a: waiting(4) } });
+    const watch = await observe('watch');
+    Object.assign(service, { now: 22_000, keys: { a: waiting(4) } });
+    const list = await observe('list');
+    expect([watch(), list()]).toEqual([{ a: 'moving since 20' }, { a: 'waiting since 22' }]);
+  });
+
+  it('a watched key that the service omits is idle', async () => {
+    const { read } = setUp({ watch: ['a'] });
+    await read('watch', 10, { a: waiting(3) });
+    expect(await read('list', 25, {})).toEqual({ a: 'idle since 25' });
+    expect(await read('watch', 30, {})).toEqual({ a: 'idle since 25' });
+  });
+
+  it('a key that keeps its values because rows are unreadable keeps its state, too', async () => {
+    const { service, read } = setUp();
+    await read('list', 10, { a: waiting(3) });
+    expect(await read('list', 25, { a: waiting(4) })).toEqual({ a: 'moving since 25' });
+    service.rejected = 1;
+    expect(await read('list', 40, {})).toEqual({ a: 'moving since 25' });
+    service.rejected = 0;
+    expect(await read('list', 55, { a: waiting(4) })).toEqual({ a: 'waiting since 55' });
+  });
+});
+
+describe('time to drain', () => {
+  /** Reads a key every 15 s with these sizes of its waitlist. Returns the last estimate (s). */
+  async function estimate(sizes: readonly number[], last: Partial<Row> = {}) {
+    const collector = createFlowControl(flowControl.options.parse({}));
+    let memory = collector.restore(new Map());
+    let drainsIn: number | undefined;
+    for (const [index, waitlistSize] of sizes.entries()) {
+      const entry = { key: 'a', waitlistSize, ...(index === sizes.length - 1 && last) };
+      const api = {
+        flowControl: async (_signal: AbortSignal, add: (entry: FlowControlEntry) => void) => {
+          add(entry);
+          return 0;
+        },
+      } as unknown as Reader;
+      const context = { api, round: 'list', now: index * 15_000, memory, walk: undefined, signal: SIGNAL };
+      const folded = (await collector.observe(context)).fold(memory);
+      memory = folded.memory;
+      drainsIn = folded.facts?.shown[0]?.drainsIn;
+    }
+    return drainsIn === undefined ? undefined : drainsIn / 1000;
+  }
+
+  it('is the size of a steadily shrinking waitlist divided by its pace since the maximum', async () => {
+    expect(await estimate([70, 100, 95, 90, 85, 80, 75, 70])).toBeCloseTo((70 / 5) * 15);
+    // Only the last four minutes count.
+    const steady = Array.from({ length: 30 }, (_, index) => 1000 - 10 * index);
+    expect(await estimate([9000, 8000, 7000, ...steady])).toBeCloseTo((710 / 10) * 15);
+  });
+
+  it.each<[string, number[], Partial<Row>?]>([
+    ['grows', [10, 20, 30, 40, 50, 60, 70, 80]],
+    ['shrinks unsteadily', [100, 99, 60, 59, 58, 20, 19, 18]],
+    ['has shrunk for less than 90 seconds', [100, 95, 90, 85, 80, 75]],
+    ['has shrunk by fewer than three messages', [9, 9, 8, 8, 8, 8, 7, 7]],
+    ['is empty', [70, 60, 50, 40, 30, 20, 10, 0]],
+    ['belongs to a paused key', [100, 95, 90, 85, 80, 75, 70, 65], { paused: true }],
+  ])('is unknown if the waitlist %s', async (_, sizes, last = {}) => {
+    expect(await estimate(sizes, last)).toBeUndefined();
+  });
+
+  it('is close to the actual time in a simulation', async () => {
+    // Unlike most seeds, this one has predictions before the last minute.
+    const ratios = await drainCourse(10);
+    expect(ratios.length).toBeGreaterThan(10);
+    for (const ratio of ratios) expect(Math.abs(ratio - 1)).toBeLessThan(0.5);
+  });
+});
