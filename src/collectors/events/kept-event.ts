@@ -12,8 +12,6 @@ export interface KeptEvent {
   readonly dueAt: number;
   readonly destination: string;
   readonly schedules: readonly string[] | undefined;
-  /** Flow-control key, if any. Not kept in tables: only used when the event is read. */
-  readonly flowKey?: string | undefined;
   /** Index in STATUS_CLASSES. Not kept in tables: only used when the event is counted. */
   readonly statusClass: number;
 }

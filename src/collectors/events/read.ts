@@ -51,7 +51,7 @@ export async function readMore(
     range.rejected += page.value.rejected;
     let isOfRange = false;
     for (const event of page.value.rows) {
-      const { messageId, state, time, dueAt = 0, flowControlKey: flowKey } = event;
+      const { messageId, state, time, dueAt = 0 } = event;
       // The service ignores the range. These events belong to other reads.
       if (time < from || time > to) continue;
       isOfRange = true;
@@ -59,7 +59,7 @@ export async function readMore(
       const index = INDEX[state];
       const identity = eventIdentity(message, index, time);
       const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
-      const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, flowKey, statusClass };
+      const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, statusClass };
       if (events.has(identity)) {
         range.twice.push(identity);
         continue;

@@ -107,12 +107,11 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const known = identitiesWithin(memory, range.from, range.to);
   const fresh: KeptEvent[] = [];
   for (const event of range.events.values()) {
-    const isRecent = event.time >= walk.until - options.window;
-    if (walk.refill && isRecent) recent?.add(event.state, event.time);
     // Events too old to be deduplicated were read only for the recent gauge.
-    if (event.time < checkpoint.dedupeFrom || known.has(event.identity)) continue;
-    fresh.push(event);
-    if (!walk.refill && isRecent) recent?.add(event.state, event.time);
+    const isFresh = event.time >= checkpoint.dedupeFrom && !known.has(event.identity);
+    if (isFresh) fresh.push(event);
+    const isRecent = event.time >= walk.until - options.window;
+    if (isRecent && (walk.refill || isFresh)) recent?.add(event.state, event.time);
   }
   const table = fresh.length > 0 ? createEventTable(fresh) : undefined;
   if (table) countFresh(memory, checkpoint, walk, fresh, range, options);
