@@ -49,7 +49,7 @@ export function createAccountClient(
 ) {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
-  const meter = createAccountMeter({ ...KNOWN, collectors }, clock.now, counted);
+  const meter = createAccountMeter({ ...KNOWN, collectors }, counted);
   const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
   const ownBudget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
   const budget = limitLookups(ownBudget, settings.budget, clock);

@@ -10,7 +10,7 @@ import type { RunningAccount } from './running-account.ts';
 /** Snapshot of the configuration and the accounts of this process. Replaced when either changes. */
 export type AgentState = ReturnType<typeof createAgentState>;
 
-interface StateDeps extends Pick<AgentBase, 'leases' | 'process' | 'holding' | 'clock'> {
+interface StateDeps extends Pick<AgentBase, 'leases' | 'process' | 'holding'> {
   readonly prepared: Prepared;
   readonly running: ReadonlyMap<string, RunningAccount>;
   readonly closed: ReadonlyMap<string, RunningAccount>;
@@ -23,7 +23,7 @@ interface StateDeps extends Pick<AgentBase, 'leases' | 'process' | 'holding' | '
 
 export function createAgentState({ prepared, running, closed, autoCancel, ...deps }: StateDeps) {
   const { loaded, desired } = prepared;
-  const { leases, process, holding, clock } = deps;
+  const { leases, process, holding } = deps;
   const placed = [...desired.values()].flatMap(
     ({ settings }): readonly { readonly account: ShownAccount; readonly sources: readonly Source[] }[] => {
       const { name } = settings;
@@ -31,7 +31,7 @@ export function createAgentState({ prepared, running, closed, autoCancel, ...dep
       if (open) return [open];
       const last = closed.get(name);
       const failure = deps.failureOf(name);
-      return failure ? [failedAccount(settings, failure, last?.account, clock)] : last ? [last] : [];
+      return failure ? [failedAccount(settings, failure, last?.account)] : last ? [last] : [];
     },
   );
   const isHeld = (name: string) => running.has(name) && (holding?.isCurrent(name) ?? true);

@@ -68,7 +68,7 @@ function journalNumbers(
   time: Contexts['time'],
 ): Omit<AutoCancelNumbers, 'candidates' | 'skips' | 'isPaused'> {
   const { rules } = options;
-  const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number; since?: number }>();
+  const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
   for (const rule of rules) {
     const [name, mode] = [rule.name, modeOf(rule, options.mode, time.latest())];
     for (const outcome of FINAL_OUTCOMES) {

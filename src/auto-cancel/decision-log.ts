@@ -1,5 +1,4 @@
 import type { Clock } from '../kit/clock.ts';
-import { zeroBefore } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { AutoCancelNumbers, FinalOutcome } from '../model/journal.ts';
@@ -15,7 +14,7 @@ const LOG_STALE_AFTER = 10 * 60_000;
 
 export function createDecisionLog(deps: {
   readonly account: string;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
   readonly tracer: Tracer;
 }) {
@@ -34,8 +33,7 @@ export function createDecisionLog(deps: {
       if (last.get(action) === reason) return;
       last.set(action, reason);
       const key = `${rule.name}\0${reason}`;
-      const { count, since } = counts.get(key) ?? { count: 0, since: zeroBefore(clock.now()) };
-      counts.set(key, { rule: rule.name, reason, count: count + 1, since });
+      counts.set(key, { rule: rule.name, reason, count: (counts.get(key)?.count ?? 0) + 1 });
       const fields = { account, action, rule: rule.name, mode, verdict: finding.verdict, reason };
       mark(fields);
       const line = { ...fields, dlqId: target.dlqId };

@@ -1,4 +1,3 @@
-import { zeroBefore } from '../kit/counter.ts';
 import { hashedId } from '../kit/hash.ts';
 import type {
   Breaker,
@@ -78,7 +77,7 @@ export interface JournalState {
   readonly senders: Map<string, string>;
   /** Uses of the last day and, for a year, the latest plan and cancel of each URL, in journal order. */
   readonly uses: LimitUse[];
-  readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number; since: number }>;
+  readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>;
   /** Outcome of the last blind cancel of each id. */
   readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
   readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
@@ -226,8 +225,7 @@ function foldStop(state: JournalState, entry: JournalEntry): void {
 function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntry, { step: 'ended' }>): Action {
   const { at, outcome, rule, mode, target } = entry;
   const key = `${rule}\0${mode}\0${outcome}`;
-  const { count, since } = state.outcomes.get(key) ?? { count: 0, since: zeroBefore(at) };
-  state.outcomes.set(key, { rule, mode, outcome, count: count + 1, since });
+  state.outcomes.set(key, { rule, mode, outcome, count: (state.outcomes.get(key)?.count ?? 0) + 1 });
   if (action.blind && outcome !== 'expired' && outcome !== 'planned') state.blindEnds.set(target.id, { at, outcome });
   if (outcome === 'planned') state.uses.push({ at, rule, url: urlOf(target), isPlan: true });
   if (!action.blind && (outcome === 'confirmed' || outcome === 'superseded')) {

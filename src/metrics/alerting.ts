@@ -69,12 +69,12 @@ export interface NotificationCount {
 
 export type NotificationsCounter = ReturnType<typeof createNotificationsCounter>;
 
-export function createNotificationsCounter(outcomes: readonly string[], now: () => number) {
+export function createNotificationsCounter(outcomes: readonly string[]) {
   let revision = 0;
   const changed = () => {
     revision += 1;
   };
-  const kept = createCounter(notifications, [], changed, now);
+  const kept = createCounter(notifications, [], changed);
   const samplesOf = (notifiers: readonly string[]) =>
     kept.samples().filter(({ labels }) => notifiers.includes(labels.notifier));
   return {

@@ -48,15 +48,8 @@ export function autoCancelSamples(numbers: AutoCancelNumbers): ReadonlyMap<strin
   ];
   const samples: readonly (readonly [Family, readonly Sample[]])[] = [
     [autoCancelFamilies.candidates, [...candidates].map(([rule, value]) => ({ labels: { rule }, value }))],
-    [
-      autoCancelFamilies.actions,
-      actions.map(({ count, since, ...labels }) => ({
-        labels,
-        value: count,
-        ...(since === undefined ? {} : { since }),
-      })),
-    ],
-    [autoCancelFamilies.skipped, skips.map(({ count, since, ...labels }) => ({ labels, value: count, since }))],
+    [autoCancelFamilies.actions, actions.map(({ count, ...labels }) => ({ labels, value: count }))],
+    [autoCancelFamilies.skipped, skips.map(({ count, ...labels }) => ({ labels, value: count }))],
     [
       autoCancelFamilies.breakerOpen,
       [...breakers].map(([breaker, isOpen]) => ({ labels: { breaker }, value: Number(isOpen) })),

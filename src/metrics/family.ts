@@ -11,22 +11,13 @@ export interface Family<L extends string = string> {
   readonly labels: readonly L[];
 }
 
-/** A histogram has one sample per line, with `suffix` and, for buckets, the label `le`; its count comes last. */
+/** A histogram has one sample per line, with `suffix` and, for buckets, the label `le`. */
 export interface Sample<L extends string = string> {
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
   /** For a bucket: the trace of one of its values. Not supported by text 0.0.4. */
   readonly exemplar?: Exemplar;
-  /** Start of a counter or of a histogram's `_count` (ms since the Unix epoch), if known. */
-  readonly since?: number | undefined;
-  /** For a histogram's `_count`: the complete series, for formats that encode it as one value. */
-  readonly whole?: WholeHistogram;
-}
-
-export interface WholeHistogram {
-  readonly bounds: readonly number[];
-  readonly state: Readonly<HistogramState>;
 }
 
 export interface Exemplar {
@@ -109,12 +100,10 @@ export function observeValue(
   histogram.exemplars[index] = { ...exemplar, value };
 }
 
-/** Returns the samples of a histogram. `since`: start of the series (ms since the Unix epoch). */
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],
   state: Readonly<HistogramState>,
-  since?: number,
 ): Sample<L>[] {
   const { counts, sum, exemplars } = state;
   const samples: Sample<L>[] = [];
@@ -126,10 +115,7 @@ export function histogramSamples<L extends string>(
     const sample = { labels: { ...labels, le }, value: below, suffix: '_bucket' } as const;
     samples.push(exemplar ? { ...sample, exemplar } : sample);
   }
-  samples.push(
-    { labels, value: roundSum(sum), suffix: '_sum' },
-    { labels, value: below, suffix: '_count', whole: { bounds, state }, since },
-  );
+  samples.push({ labels, value: roundSum(sum), suffix: '_sum' }, { labels, value: below, suffix: '_count' });
   return samples;
 }
 

@@ -1,4 +1,4 @@
-import { type Counter, zeroBefore } from '../kit/counter.ts';
+import type { Counter } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import { counter, type Family, gauge, info, type Sample } from './family.ts';
 
@@ -98,11 +98,10 @@ const keyOf = <L extends string>({ labels: names }: Family<L>, labels: Labels<L>
 interface KeptSeries<L extends string> {
   readonly labels: Labels<L>;
   value: number;
-  readonly since: number;
 }
 
 export interface KeptCounter<L extends string> extends Counter<L> {
-  samples(): readonly (Sample<L> & KeptSeries<L>)[];
+  samples(): readonly KeptSeries<L>[];
   total(): number;
   totalsBy(label: L): ReadonlyMap<string, number>;
   readonly series: Map<string, KeptSeries<L>>;
@@ -116,12 +115,10 @@ export function createCounter<L extends string>(
   family: Family<L>,
   initial: readonly Labels<L>[],
   onChange: () => void,
-  now: () => number,
   before?: KeptCounter<L>,
 ): KeptCounter<L> {
   const series: KeptCounter<L>['series'] = new Map();
-  const start = now();
-  for (const labels of initial) series.set(keyOf(family, labels), { labels, value: 0, since: start });
+  for (const labels of initial) series.set(keyOf(family, labels), { labels, value: 0 });
   for (const [key, one] of before?.series ?? []) if (series.has(key)) series.set(key, one);
   return {
     series,
@@ -129,7 +126,7 @@ export function createCounter<L extends string>(
       const key = keyOf(family, labels);
       const one = series.get(key);
       if (one) one.value += by;
-      else series.set(key, { labels, value: by, since: Math.max(start, zeroBefore(now())) });
+      else series.set(key, { labels, value: by });
       onChange();
     },
     samples: () => [...series.values()],
@@ -164,7 +161,6 @@ export const knownRequests = (endpoints: readonly string[], outcomes: readonly s
 
 export function createAccountMeter(
   known: ReturnType<typeof knownRequests> & { readonly collectors: readonly string[] },
-  now: () => number,
   before?: AccountMeter,
 ): AccountMeter {
   const changes = before?.changes ?? { count: 0 };
@@ -172,7 +168,7 @@ export function createAccountMeter(
     changes.count += 1;
   };
   const create = <L extends string>(family: Family<L>, initial: readonly Labels<L>[], last?: KeptCounter<L>) =>
-    createCounter(family, initial, changed, now, last);
+    createCounter(family, initial, changed, last);
   const requests = create(ownFamilies.requests, known.requests, before?.requests);
   const bytes = create(ownFamilies.responseBytes, known.bytes, before?.bytes);
   const budgetWait = create(ownFamilies.budgetWait, [{}], before?.budgetWait);

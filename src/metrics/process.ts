@@ -39,10 +39,7 @@ interface PromValue {
 
 const SUFFIXES = ['_bucket', '_sum', '_count'] as const;
 
-/** Start of this process, and so of all counters here (ms since the Unix epoch). */
-const SINCE = Math.floor(performance.timeOrigin);
-
-function toSample({ value, labels, metricName }: PromValue, name: string, type: FamilyType | undefined): Sample {
+function toSample({ value, labels, metricName }: PromValue, name: string): Sample {
   const suffix = SUFFIXES.find(suffix => metricName === name + suffix);
   const texts = Object.fromEntries(
     Object.entries(labels).map(([label, value]) => [
@@ -50,23 +47,7 @@ function toSample({ value, labels, metricName }: PromValue, name: string, type: 
       label === 'le' ? formatLe(value === '+Inf' ? Number.POSITIVE_INFINITY : Number(value)) : String(value),
     ]),
   );
-  const isCounted = type === 'counter' || suffix === '_count';
-  return { labels: texts, value, ...(suffix ? { suffix } : {}), ...(isCounted ? { since: SINCE } : {}) };
-}
-
-/** Adds the complete series to each `_count` sample, which follows its buckets and sum. */
-function withWhole(samples: readonly Sample[]): readonly Sample[] {
-  let buckets: Sample[] = [];
-  let sum = 0;
-  return samples.map(sample => {
-    if (sample.suffix === '_bucket') buckets.push(sample);
-    else if (sample.suffix === '_sum') sum = sample.value;
-    if (sample.suffix !== '_count') return sample;
-    const bounds = buckets.slice(0, -1).map(({ labels }) => Number(labels.le));
-    const counts = buckets.map(({ value }, index) => value - (buckets[index - 1]?.value ?? 0));
-    buckets = [];
-    return { ...sample, whole: { bounds, state: { counts, sum } } };
-  });
+  return { labels: texts, value, ...(suffix ? { suffix } : {}) };
 }
 
 export function createProcessMetrics(info: ProcessInfo) {
@@ -115,15 +96,12 @@ export function createProcessMetrics(info: ProcessInfo) {
   }
 
   const exposed = registry.getMetricsAsArray().filter(({ name }) => !REFUSED.test(name)) as unknown as PromMetric[];
-  const types = new Map(exposed.map(({ name, type }) => [name, type]));
+  const names = new Set(exposed.map(({ name }) => name));
   let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
   async function refresh(): Promise<void> {
-    const metrics = (await registry.getMetricsAsJSON()).filter(({ name }) => types.has(name));
+    const metrics = (await registry.getMetricsAsJSON()).filter(({ name }) => names.has(name));
     samples = new Map(
-      metrics.map(({ name, values }) => [
-        name,
-        withWhole((values as PromValue[]).map(value => toSample(value, name, types.get(name)))),
-      ]),
+      metrics.map(({ name, values }) => [name, (values as PromValue[]).map(value => toSample(value, name))]),
     );
   }
   return {
@@ -141,7 +119,8 @@ export function createProcessMetrics(info: ProcessInfo) {
       lastReload.set(1);
     },
     configLoadedAt: (): number => loadedAt,
-    startedAt: SINCE,
+    /** Start of this process (ms since the Unix epoch). */
+    startedAt: performance.timeOrigin,
     /** Reads the current values, which the source exposes until the next call. */
     refresh,
     source: {

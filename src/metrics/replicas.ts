@@ -51,18 +51,17 @@ interface Shared {
 
 export type LeaseMeter = ReturnType<typeof createLeaseMeter>;
 
-export function createLeaseMeter(sharing: () => Shared | undefined, now: () => number) {
+export function createLeaseMeter(sharing: () => Shared | undefined) {
   const { leader, replicas, lastRenewal, renewals, renewalSeconds, handOvers } = replicaFamilies;
   let revision = 0;
   const changed = () => {
     revision += 1;
   };
-  const since = now();
   const durations = createHistogram(BOUNDS);
   const outcomes = OUTCOMES.map(outcome => ({ outcome }));
   const reasons = REASONS.map(reason => ({ reason }));
-  const renewed = createCounter(renewals, outcomes, changed, now);
-  const handed = createCounter(handOvers, reasons, changed, now);
+  const renewed = createCounter(renewals, outcomes, changed);
+  const handed = createCounter(handOvers, reasons, changed);
   return {
     renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void {
       observeValue(durations, BOUNDS, seconds);
@@ -85,7 +84,7 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
             [replicas.name, shared ? [{ labels: {}, value: shared.replicas.length }] : []],
             [lastRenewal.name, shared ? [{ labels: {}, value: shared.at / 1000 }] : []],
             [renewals.name, renewed.samples()],
-            [renewalSeconds.name, histogramSamples({}, BOUNDS, structuredClone(durations), since)],
+            [renewalSeconds.name, histogramSamples({}, BOUNDS, durations)],
             [handOvers.name, handed.samples()],
           ]);
         },

@@ -136,15 +136,12 @@ export interface AutoCancelNumbers {
     readonly mode: string;
     readonly outcome: string;
     readonly count: number;
-    /** A time when the count was still 0. */
-    readonly since?: number;
   }[];
   /** Number of decisions not to act since the process started. */
   readonly skips: readonly {
     readonly rule: string;
     readonly reason: string;
     readonly count: number;
-    readonly since: number;
   }[];
   readonly breakers: ReadonlyMap<string, boolean>;
   readonly isPaused: boolean;

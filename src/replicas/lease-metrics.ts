@@ -37,10 +37,10 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
 /** Returns the store with metrics of its leases. The metrics are undefined if the store is not shared. */
 export function withLeaseMetrics(
   store: Store,
-  clock: Pick<Clock, 'now' | 'monotonic'>,
+  clock: Pick<Clock, 'monotonic'>,
 ): { readonly store: Store; readonly leases: LeaseMeter | undefined } {
   const { replicas } = store;
   if (!replicas) return { store, leases: undefined };
-  const leases = createLeaseMeter(() => replicas.sharing(), clock.now);
+  const leases = createLeaseMeter(() => replicas.sharing());
   return { store: { ...store, replicas: counted(replicas, leases, clock) }, leases };
 }

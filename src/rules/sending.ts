@@ -64,7 +64,7 @@ export class Sending {
   constructor(config: SendingSettings, deps: SendingDeps) {
     this.#deps = deps;
     this.#config = config;
-    this.#counter = createNotificationsCounter(SEND_OUTCOMES, deps.clock.now);
+    this.#counter = createNotificationsCounter(SEND_OUTCOMES);
     this.#heartbeat = createLoopSlot(deps);
     this.#receivers = this.prepare(config);
     this.#repeating = this.#createRepeating();

@@ -1,6 +1,5 @@
-import type { ShownTally } from '../collectors/events/destinations.ts';
 import { events as collector, shownResponses, shownWaits } from '../collectors/events/events.ts';
-import { BUCKET_BOUNDS } from '../collectors/events/tally.ts';
+import { BUCKET_BOUNDS, type DestinationTally } from '../collectors/events/tally.ts';
 import type { EventsFacts } from '../collectors/index.ts';
 import { HOUR, type RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
@@ -56,7 +55,7 @@ function lastHour(facts: EventsFacts, finished: Events['finished'], recent: Rece
   };
 }
 
-function attempts(tallies: readonly ShownTally[]): Events['attempts'] {
+function attempts(tallies: readonly DestinationTally[]): Events['attempts'] {
   const counts = new Map<string, Events['attempts'][number]>();
   for (const answer of tallies.flatMap(shownResponses)) {
     const key = `${answer.result} ${answer.statusClass}`;
@@ -81,7 +80,7 @@ export function eventsView(
 ): Events {
   const gauges = now?.gauges;
   const tallies = [...(committed?.destinations.values() ?? [])];
-  const total = (count: (tally: ShownTally) => number) => sum(tallies.map(count));
+  const total = (count: (tally: DestinationTally) => number) => sum(tallies.map(count));
   const finished = committed ? recordOf(MESSAGE_OUTCOMES, outcome => total(tally => tally.finished[outcome])) : {};
   return {
     enabled,

@@ -1,5 +1,4 @@
 import { enabledRounds } from '../collectors/index.ts';
-import type { Clock } from '../kit/clock.ts';
 import type { Source } from '../metrics/family.ts';
 import { type AccountMeter, createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
@@ -50,7 +49,6 @@ export function failedAccount(
   settings: StatusSettings,
   { error, since }: { readonly error: unknown; readonly since: number },
   last: (ShownAccount & { readonly facts: readonly Source[] }) | undefined,
-  clock: Pick<Clock, 'now'>,
 ): { readonly account: ShownAccount; readonly sources: readonly Source[] } {
   const { name } = settings;
   const status = failedStatus(settings, error);
@@ -65,7 +63,7 @@ export function failedAccount(
     status: () => status,
     shownStatus: () => status,
     shown: () => last?.shown() ?? {},
-    meter: last?.meter ?? createAccountMeter({ requests: [], bytes: [], collectors: [] }, clock.now),
+    meter: last?.meter ?? createAccountMeter({ requests: [], bytes: [], collectors: [] }),
     budgetRemaining: () => last?.budgetRemaining(),
     roundsEnded: () => last?.roundsEnded() ?? 0,
     isTokenKnown: () => last?.isTokenKnown() ?? false,

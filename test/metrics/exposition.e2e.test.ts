@@ -60,10 +60,7 @@ const extremes = createFakeSource([gauge('delivery_extremes', 'Numbers.', ['of']
   })),
 });
 // Lease metrics exist only with a shared store, and no other test checks them with promtool.
-const leases = createLeaseMeter(
-  () => ({ at: 0, replicas: [] }),
-  () => 0,
-).sourceOf(['a'], () => false);
+const leases = createLeaseMeter(() => ({ at: 0, replicas: [] })).sourceOf(['a'], () => false);
 const exposition = createExposition([source, extremes, leases]);
 
 test.skipIf(!requireProgram('promtool'))('promtool reports no problems in the exposition', async () => {

@@ -7,9 +7,9 @@ const known = { ...knownRequests(endpoints, outcomes), collectors: ['dlq'] };
 const ended = { endpoint: 'cancel', outcome: 'timeout' };
 
 it('a reopened account and its predecessor share counters while the predecessor stops', () => {
-  const before = createAccountMeter(known, () => 0);
+  const before = createAccountMeter(known);
   before.requests.inc(ended);
-  const after = createAccountMeter(known, () => 0, before);
+  const after = createAccountMeter(known, before);
   const revision = after.revision();
   // A request of the predecessor ends while the predecessor stops.
   before.requests.inc(ended);
@@ -19,29 +19,10 @@ it('a reopened account and its predecessor share counters while the predecessor 
 });
 
 it('a reopened account keeps only the counters of enabled collectors', () => {
-  const before = createAccountMeter(known, () => 0);
+  const before = createAccountMeter(known);
   before.rowsRejected.inc({ collector: 'dlq' });
-  const after = createAccountMeter({ ...known, collectors: ['events'] }, () => 0, before);
-  expect(after.rowsRejected.samples()).toEqual([{ labels: { collector: 'events' }, value: 0, since: 0 }]);
-});
-
-it('each series has a start time at which it was 0, even after a reload', () => {
-  let now = 1_000_000;
-  const meter = createAccountMeter(known, () => now);
-  now += 60_000;
-  meter.requests.inc({ endpoint: 'new', outcome: 'ok' });
-  const startsOf = ({ requests }: typeof meter) =>
-    Object.fromEntries(requests.samples().map(({ labels: { endpoint }, since }) => [endpoint, since]));
-  expect(startsOf(meter)).toEqual({
-    ...Object.fromEntries(endpoints.map(name => [name, 1_000_000])),
-    new: 1_055_000,
-  });
-  now += 60_000;
-  const more = { ...knownRequests([...endpoints, 'more'], outcomes), collectors: known.collectors };
-  expect(startsOf(createAccountMeter(more, () => now, meter))).toEqual({
-    ...Object.fromEntries(endpoints.map(name => [name, 1_000_000])),
-    more: 1_120_000,
-  });
+  const after = createAccountMeter({ ...known, collectors: ['events'] }, before);
+  expect(after.rowsRejected.samples()).toEqual([{ labels: { collector: 'events' }, value: 0 }]);
 });
 
 const READ: RoundStatus = {

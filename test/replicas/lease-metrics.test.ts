@@ -65,10 +65,7 @@ it('lease metrics before the first renewal contain the held accounts, but neithe
 
 it('delivery_watch_leader becomes 0 as soon as the account is no longer held, without waiting for a renewal', async () => {
   let isHeld = true;
-  const meter = createLeaseMeter(
-    () => undefined,
-    () => 0,
-  );
+  const meter = createLeaseMeter(() => undefined);
   const exposition = createExposition([meter.sourceOf(['a'], () => isHeld)]);
   const text = async () => (await exposition.render({ scope: 'agent', format: 'text', gzip: false })).toString();
   expect(await text()).toContain('delivery_watch_leader{account="a"} 1');
@@ -106,5 +103,5 @@ it('lease metrics count renewals, and each handover of an account once, excludin
 
 it('withLeaseMetrics adds no metrics to a store that is not shared', () => {
   const store = createMemoryStore();
-  expect(withLeaseMetrics(store, { now: () => 0, monotonic: () => 0 })).toEqual({ store, leases: undefined });
+  expect(withLeaseMetrics(store, { monotonic: () => 0 })).toEqual({ store, leases: undefined });
 });

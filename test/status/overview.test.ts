@@ -162,7 +162,7 @@ function scene(count: number, takes = 0) {
     const account = {
       name: `a${index}`,
       shownStatus: () => status,
-      meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW),
+      meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }),
       budgetRemaining: () => undefined,
       isTokenRejected: () => undefined,
       history: { recent: () => [] },

@@ -158,7 +158,7 @@ it('sampling records problems after each successful sample, and logs a failed sa
       name,
       shownStatus: () => ({ account: name, up: false, collectors: [] }),
       shown: () => ({}),
-      meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => 0),
+      meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }),
       budgetRemaining: () => undefined,
       isTokenRejected: () => undefined,
       history: { sample, recent: () => [] },

@@ -241,7 +241,7 @@ describe('dead-letter numbers', () => {
 });
 
 it('requests are listed by outcome, except outcomes with a count of 0', () => {
-  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW);
+  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] });
   meter.requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 8);
   meter.requests.inc({ endpoint: 'dlq', outcome: 'bug' }, 0);
   meter.bytes.inc({ endpoint: 'dlq' }, 300);

@@ -16,8 +16,6 @@ export interface SelectionFacts {
   readonly oldestEntered: number | undefined;
   readonly entered: number;
   readonly left: Readonly<Record<LeftReason, number>>;
-  /** Start of the counters `entered` and `left`, if known. */
-  readonly since: number | undefined;
   /** Whether every row of the filter contains all fields of its `match` and matches. */
   readonly isProven: boolean;
   readonly isContradicted: boolean;
@@ -30,8 +28,6 @@ export interface KindFacts {
   readonly others: number;
   readonly appeared: number;
   readonly returned: number;
-  /** Start of the counters `appeared` and `returned` (ms since the Unix epoch), if known. */
-  readonly since: number | undefined;
 }
 
 /** Facts about one account's queue. Immutable. */
@@ -70,7 +66,6 @@ function factsOf(selection: Selection): SelectionFacts {
     oldestEntered: shown?.oldestEntered,
     entered,
     left: { ...left },
-    since: selection.countedSince,
   };
 }
 
@@ -101,7 +96,7 @@ export function chooseKinds({ all, kindMembers }: DlqMemory): Members {
 }
 
 function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {
-  const { appeared, returned, since } = kinds;
+  const { appeared, returned } = kinds;
   const found = all.shown?.kinds;
   const each = [...(found?.byKey.values() ?? [])];
   const largest = each.filter(({ id }) => kindMembers.has(id)).map(kind => ({ ...kind }));
@@ -112,7 +107,6 @@ function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {
     others: others + (found?.ungrouped ?? 0),
     appeared,
     returned,
-    since,
   };
 }
 

@@ -141,20 +141,19 @@ function selectionSamples<L extends string>(
     newest: each(({ newest }) => toSeconds(newest)),
     oldestEntered: each(({ oldestEntered }) => toSeconds(oldestEntered)),
     proven: each(({ messages, isProven }) => (messages === undefined ? undefined : Number(isProven))),
-    entered: selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, since })),
-    left: selections.flatMap(({ labels, facts: { left, since } }) =>
-      LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], since })),
+    entered: selections.map(({ labels, facts: { entered } }) => ({ labels, value: entered })),
+    left: selections.flatMap(({ labels, facts: { left } }) =>
+      LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason] })),
     ),
   };
 }
 
-function kindSamples({ count, largest, others, appeared, returned, since }: DlqFacts['kinds']) {
-  const counted = (value: number) => [{ labels: {}, value, since }];
+function kindSamples({ count, largest, others, appeared, returned }: DlqFacts['kinds']) {
   const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
   return {
     groups: optionalSample({}, count),
-    groupsNew: counted(appeared),
-    groupsReturned: counted(returned),
+    groupsNew: [{ labels: {}, value: appeared }],
+    groupsReturned: [{ labels: {}, value: returned }],
     groupMessages: [
       ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
         labels: { group: id, url_host: urlHost, response_status: responseStatus },
@@ -197,7 +196,7 @@ export function samples({
     ...kindSamples(kinds),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
     oldestInProgress: optionalSample({}, toSeconds(oldestInProgress)),
-    foundByRescan: [{ labels: {}, value: foundByRescan, since: facts?.since }],
+    foundByRescan: [{ labels: {}, value: foundByRescan }],
     seriesDropped: [
       ...[...beyondCap].map(([dimension, value]) => ({
         labels: { family: breakdownFamilies[dimension].name },

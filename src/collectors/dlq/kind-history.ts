@@ -21,7 +21,6 @@ export const isKindRow = (key: string) => key === COUNTS || key.startsWith(KEYS)
 interface StoredCounts {
   readonly appeared: number;
   readonly returned: number;
-  readonly since?: number | undefined;
   readonly rule: string;
 }
 
@@ -35,7 +34,7 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
   const rule = hashedId([RULE, ...routes], 16);
   const row = stored.get(COUNTS);
   const before = row === undefined ? undefined : (JSON.parse(row) as StoredCounts);
-  let { appeared, returned, since } = before ?? { appeared: 0, returned: 0 };
+  let { appeared, returned } = before ?? { appeared: 0, returned: 0 };
   /** Whether kinds grouped by this rule are stored. Only then do unknown kinds count as new. */
   let hasBegun = before?.rule === rule;
   const changes = new Map<string, string | null>();
@@ -80,16 +79,11 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
     get returned(): number {
       return returned;
     },
-    /** Start of both counters (ms since the Unix epoch), or undefined before the first complete walk. */
-    get since(): number | undefined {
-      return since;
-    },
     /**
      * Compares the listed kinds with the known ones. The first read counts no kinds as new. `at`: start of the read (ms since the
      * Unix epoch).
      */
     update({ byKey, isFull }: DeadLetterKinds, at: number): void {
-      if (!before) since ??= at;
       const present = new Set([...byKey.values()].map(({ id }) => id));
       for (const id of present) markPresent(id, at);
       // If the list of kinds is full, a missing kind may be among the ungrouped entries.
@@ -98,7 +92,7 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
       }
       evict();
       if (changes.size > 0 || !hasBegun) {
-        changes.set(COUNTS, JSON.stringify({ appeared, returned, since, rule } satisfies StoredCounts));
+        changes.set(COUNTS, JSON.stringify({ appeared, returned, rule } satisfies StoredCounts));
       }
       hasBegun = true;
     },

@@ -45,8 +45,7 @@ interface MemoryServices {
   readonly isLogged: boolean;
 }
 
-type StoredSelection = Pick<Selection, 'entered' | 'left' | 'isCounted'> &
-  Partial<Pick<Selection, 'countedSince' | 'isContradicted'>>;
+type StoredSelection = Pick<Selection, 'entered' | 'left' | 'isCounted'> & Partial<Pick<Selection, 'isContradicted'>>;
 
 const QUEUE = 'queue';
 
@@ -77,7 +76,6 @@ function restoreSelection(
     entered: stored.entered ?? 0,
     left: { expired: 0, removed: 0, unknown: 0, ...stored.left },
     isCounted: stored.isCounted ?? false,
-    countedSince: stored.countedSince,
     shown: undefined,
     walk: undefined,
     ambiguity: undefined,
@@ -126,13 +124,13 @@ export function drainDlqChanges(memory: DlqMemory): Change[] {
   changes.push(...memory.callbacks.drainChanges(), ...memory.kinds.drainChanges());
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
-    const { key, roster, entered, left, isCounted, countedSince, isContradicted } = selection;
+    const { key, roster, entered, left, isCounted, isContradicted } = selection;
     for (const number of roster.drainTouched()) {
       changes.push({ key: `${key}/chunk/${number}`, value: roster.chunk(number) ?? null });
     }
     if (selection.isTouched) {
       const contradicted = isContradicted ? { isContradicted } : {};
-      const stored: StoredSelection = { entered, left, isCounted, countedSince, ...contradicted };
+      const stored: StoredSelection = { entered, left, isCounted, ...contradicted };
       changes.push({ key, value: JSON.stringify(stored) });
     }
     selection.isTouched = false;

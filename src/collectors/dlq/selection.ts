@@ -24,8 +24,6 @@ export interface Selection {
   readonly left: Record<LeftReason, number>;
   /** Whether a complete read without unreadable rows has succeeded. Entries found later count as entered. */
   isCounted: boolean;
-  /** Start of the complete read that set `isCounted` (ms since the Unix epoch). */
-  countedSince: number | undefined;
   /** Entries of the last complete read and those added since; undefined before the first one of this process. */
   shown: Aggregate | undefined;
   /** The complete read in progress, and its results. It owns the roster's marks and newcomers. */
@@ -196,8 +194,6 @@ export function endWalk(selection: Selection, id: WalkId, now: number, retention
   selection.walk = undefined;
   selection.isTouched ||= removed > 0 || !selection.isCounted;
   // Unreadable entries must not count as entered once they are readable.
-  if (selection.isCounted || rejected > 0) return removed;
-  selection.isCounted = true;
-  selection.countedSince = now;
+  if (rejected === 0) selection.isCounted = true;
   return removed;
 }

@@ -37,20 +37,14 @@ export interface Counted {
   readonly tally: DestinationTally;
   /** Time of the destination's latest event (ms since the Unix epoch). */
   heard: number;
-  /** Start of the tally (ms since the Unix epoch); undefined if it starts with the log. */
-  readonly since: number | undefined;
   /** Copy of the tally, as last shown; undefined if the tally has changed since. */
-  copy: ShownTally | undefined;
+  copy: DestinationTally | undefined;
 }
 
 /** Tallies by destination. At most `max` destinations have their own; all others count towards the remainder. */
 export type Destinations = ReturnType<typeof createDestinations>;
 
-export interface ShownTally extends DestinationTally {
-  readonly since?: number | undefined;
-}
-
-export interface StoredTally extends ShownTally {
+export interface StoredTally extends DestinationTally {
   readonly heard: number;
 }
 
@@ -61,14 +55,13 @@ export function createDestinations(option: DestinationOption, max: number, store
   const all = new Map<string, Counted>();
   const placed = new Map<string, Counted>();
   const beyond = new Set<string>();
-  let readUntil: number | undefined;
-  const create = (name: string, tally: DestinationTally, heard: number, since: number | undefined): Counted => {
-    const counted = { row: `destination/${option}/${name}`, tally, heard, since, copy: undefined };
+  const create = (name: string, tally: DestinationTally, heard: number): Counted => {
+    const counted = { row: `destination/${option}/${name}`, tally, heard, copy: undefined };
     all.set(name, counted);
     return counted;
   };
-  for (const [name, { heard, since, ...tally }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
-    const counted = create(name, tally, heard, since);
+  for (const [name, { heard, ...tally }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
+    const counted = create(name, tally, heard);
     if (own() < max || name === OTHER) placed.set(name, counted);
   }
   // Expose this tally from the start, so that sums over destinations exist before the first event.
@@ -79,7 +72,7 @@ export function createDestinations(option: DestinationOption, max: number, store
   }
 
   function place(name: string): Counted {
-    const counted = all.get(name) ?? create(name, createDestinationTally(), 0, readUntil);
+    const counted = all.get(name) ?? create(name, createDestinationTally(), 0);
     placed.set(name, counted);
     return counted;
   }
@@ -113,17 +106,13 @@ export function createDestinations(option: DestinationOption, max: number, store
 
   return {
     /** Returns copies of all tallies with a place, including the remainder. */
-    copies: (): ReadonlyMap<string, ShownTally> =>
+    copies: (): ReadonlyMap<string, DestinationTally> =>
       new Map(
         [...placed].map(([name, counted]) => {
-          counted.copy ??= { ...structuredClone(counted.tally), since: counted.since };
+          counted.copy ??= structuredClone(counted.tally);
           return [name, counted.copy];
         }),
       ),
-    /** Sets the start of new tallies: the time up to which the log is read (ms since the Unix epoch). */
-    readUntil(time: number): void {
-      readUntil = time;
-    },
     /** Number of names without a place, at most `MAX_BEYOND`. */
     get beyond(): number {
       return beyond.size;
@@ -143,7 +132,7 @@ export function createDestinations(option: DestinationOption, max: number, store
     },
     stored(name: string): StoredTally | undefined {
       const counted = all.get(name);
-      return counted && { ...counted.tally, heard: counted.heard, since: counted.since };
+      return counted && { ...counted.tally, heard: counted.heard };
     },
   };
 }

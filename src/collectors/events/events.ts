@@ -13,7 +13,7 @@ import {
   toSeconds,
 } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
-import { DESTINATIONS, type ShownTally } from './destinations.ts';
+import { DESTINATIONS } from './destinations.ts';
 import { MAX_OPEN } from './lifecycle.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readMore, startRange } from './read.ts';
@@ -26,6 +26,7 @@ import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
 import {
   BUCKET_BOUNDS,
   DELIVERY_RESULTS,
+  type DestinationTally,
   type LogTally,
   STATUS_CLASSES,
   type StatusClass,
@@ -79,7 +80,7 @@ export interface EventsFacts {
   /** Start of the event counters (ms since the Unix epoch); undefined before the very first read. */
   readonly since: number | undefined;
   readonly log: LogTally;
-  readonly destinations: ReadonlyMap<string, ShownTally>;
+  readonly destinations: ReadonlyMap<string, DestinationTally>;
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   readonly beyondCap: number;
   readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
@@ -94,7 +95,7 @@ const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly Stat
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
-export const shownResponses = ({ answers }: Pick<ShownTally, 'answers'>) =>
+export const shownResponses = ({ answers }: Pick<DestinationTally, 'answers'>) =>
   DELIVERY_RESULTS.flatMap(result =>
     STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
       result,
@@ -106,21 +107,16 @@ export const shownResponses = ({ answers }: Pick<ShownTally, 'answers'>) =>
 interface ShownHistogram {
   readonly destination: string | undefined;
   readonly state: HistogramState;
-  readonly since: number | undefined;
 }
 
 /** Returns the histograms of a waiting time: one per destination, or one for the whole log. */
 export const shownWaits = (
-  { labelled, log, destinations, since }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations' | 'since'>,
+  { labelled, log, destinations }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations'>,
   wait: 'timeToDeliver' | 'queueWait',
 ): ShownHistogram[] =>
   labelled.histograms
-    ? [...destinations].map(([destination, tally]) => ({
-        destination,
-        state: tally[wait],
-        since: tally.since ?? since,
-      }))
-    : [{ destination: undefined, state: log[wait], since }];
+    ? [...destinations].map(([destination, tally]) => ({ destination, state: tally[wait] }))
+    : [{ destination: undefined, state: log[wait] }];
 
 export const events = defineKind({
   name: 'events',
@@ -231,20 +227,16 @@ export const events = defineKind({
   create: createEvents,
   samples(facts: EventsFacts) {
     const { gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap } = facts;
-    const counted = (value: number) => [{ labels: {}, value, since }];
+    const counted = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => optionalSample({}, toSeconds(ms));
-    const byDestination = <L>(countsOf: (tally: ShownTally) => readonly { labels: L; value: number }[]) =>
+    const byDestination = <L>(countsOf: (tally: DestinationTally) => readonly { labels: L; value: number }[]) =>
       [...destinations].flatMap(([name, tally]) => {
         const destination = labelled.counters ? name : undefined;
-        return countsOf(tally).map(({ labels, value }) => ({
-          labels: { ...labels, destination },
-          value,
-          since: tally.since ?? since,
-        }));
+        return countsOf(tally).map(({ labels, value }) => ({ labels: { ...labels, destination }, value }));
       });
     const waits = (wait: 'timeToDeliver' | 'queueWait') =>
-      shownWaits(facts, wait).flatMap(({ destination, state, since }) =>
-        histogramSamples({ destination }, BUCKET_BOUNDS[wait], state, since),
+      shownWaits(facts, wait).flatMap(({ destination, state }) =>
+        histogramSamples({ destination }, BUCKET_BOUNDS[wait], state),
       );
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
@@ -264,16 +256,16 @@ export const events = defineKind({
       timeToDeliver: waits('timeToDeliver'),
       queueWait: waits('queueWait'),
       attempt: DELIVERY_RESULTS.flatMap(result =>
-        histogramSamples({ result }, BUCKET_BOUNDS.attempt, log.attempt[result], since),
+        histogramSamples({ result }, BUCKET_BOUNDS.attempt, log.attempt[result]),
       ),
       attempts: MESSAGE_OUTCOMES.flatMap(outcome =>
-        histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome], since),
+        histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome]),
       ),
       inFlight: optionalSample({}, gauges?.inFlight),
       oldestInFlight: time(gauges?.oldestInFlight),
       overdueNow: optionalSample({}, gauges?.overdue),
       overdue: counted(log.overdue),
-      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason], since })),
+      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
       gaps: counted(log.gaps),
       late: counted(log.late),
       duplicates: counted(log.duplicates),

@@ -26,8 +26,6 @@ export interface ScheduleState {
   lastFailed?: number;
   missed: number;
   late: number;
-  /** Start of the counters `missed` and `late`; undefined before the first read. */
-  since?: number;
   /** The latest start with an outcome. `unread`: the log may have been read incompletely. */
   judged?: { readonly at: number; readonly as: 'ok' | 'missed' | 'late' | 'unread' };
   /** All starts expected up to this time are in `open` or closed. Undefined before the first read. */

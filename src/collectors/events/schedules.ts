@@ -92,10 +92,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
     of: createFinder(all, routes),
     /** Starts tracking new schedules at `now`. */
     begin(now: number): void {
-      for (const one of all) {
-        one.state.since ??= now;
-        change(one, one.timetable.begin(now));
-      }
+      for (const one of all) change(one, one.timetable.begin(now));
     },
     /** Adds an event of a scheduled message. Only delayed events may be out of order. `createdAt`: creation time of the message. */
     follow(event: KeptEvent, createdAt: number | undefined): void {
@@ -173,7 +170,7 @@ export function scheduleSamples(facts: ReadonlyMap<string, ScheduleFacts>) {
   const times = (field: 'lastStarted' | 'lastDelivered' | 'lastFailed' | 'next') =>
     [...facts].flatMap(([schedule, facts]) => optionalSample({ schedule }, toSeconds(facts[field])));
   const counts = (field: 'missed' | 'late') =>
-    [...facts].map(([schedule, facts]) => ({ labels: { schedule }, value: facts[field], since: facts.since }));
+    [...facts].map(([schedule, facts]) => ({ labels: { schedule }, value: facts[field] }));
   return {
     scheduleStarted: times('lastStarted'),
     scheduleDelivered: times('lastDelivered'),

@@ -100,7 +100,6 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
   handleClockSetBack(checkpoint, walk.until, options.overlap);
-  memory.destinations.readUntil(checkpoint.readTo);
   markUnreadable(memory, range);
   detectHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;

@@ -37,31 +37,3 @@ it('uses the time of the first sighting as the entry time of an entry that lacks
   ids = ['b'];
   expect(await round('full', START + 1_800_000)).toBe(START + 60_000);
 });
-
-it('reports the first complete walk as the start of its counters, even after a restart', async () => {
-  async function* dlqPages() {
-    yield { rows: [{ id: 'a', labels: [] } as unknown as DlqEntry], rejected: 0, isLast: true };
-  }
-  const collector = createDlq(dlq.options.parse({}));
-  const rows = new Map<string, string>();
-  const signal = new AbortController().signal;
-  async function begins(now: number) {
-    let memory = collector.restore(rows);
-    let walk: Parameters<typeof collector.observe>[0]['walk'];
-    do {
-      const api = { dlqPages } as unknown as Reader;
-      const step = await collector.observe({ api, round: 'full', now, memory, walk, signal });
-      const folded = step.fold(memory);
-      memory = folded.memory;
-      for (const { key, value } of folded.changes) value === null ? rows.delete(key) : rows.set(key, value);
-      walk = step.more;
-    } while (walk !== undefined);
-    const { entered, left, foundByRescan, groupsNew, groupsReturned } = dlq.samples(
-      collector.recall?.(memory) as DlqFacts,
-    );
-    const all = [entered, left, foundByRescan, groupsNew, groupsReturned];
-    return new Set(all.flatMap(each => each?.map(({ since }) => since)));
-  }
-  expect(await begins(START)).toEqual(new Set([START]));
-  expect(await begins(START + 600_000)).toEqual(new Set([START]));
-});

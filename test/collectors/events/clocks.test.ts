@@ -44,15 +44,3 @@ it('the sweep counts an event delayed by less than lateSweep even if the local c
   }
   expect(agent.shown().log.late).toBe(1);
 });
-
-it('never reports a future start time for the counters of a destination', async () => {
-  const service = createLog();
-  const agent = createAgent(service, { destination: 'host' });
-  await agent.round('tail');
-  agent.skew = HOUR;
-  await agent.run(1);
-  agent.skew = 0;
-  service.add('msg_1', WHOLE, service.clock.now + SECOND, { url: 'https://a.example' });
-  await agent.run(1, MINUTE);
-  expect(agent.shown().destinations.get('a.example')?.since).toBe(service.clock.now);
-});

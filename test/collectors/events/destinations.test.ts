@@ -267,49 +267,6 @@ describe('changes of the option destination', () => {
   });
 });
 
-it('reports the last read before a destination’s first event as the start of its counters, even after a restart', async () => {
-  const service = createLog();
-  const agent = createAgent(service, { destination: 'host', destinationHistograms: true });
-  const first = service.clock.now;
-  await agent.round('tail');
-  await agent.run(5);
-  const before = service.clock.now;
-  service.add('msg_1', WHOLE, service.clock.now + SECOND, { url: 'https://a.example/' });
-  await agent.run(2);
-  await agent.run(20);
-  const begins = () => {
-    const samples = Object.entries(events.samples(agent.shown()));
-    return samples.flatMap(([family, each]) =>
-      each.flatMap(({ labels, since }): [string, number][] => {
-        const { destination } = labels as { destination?: string };
-        return since === undefined ? [] : [[`${family} ${destination ?? ''}`, since - first]];
-      }),
-    );
-  };
-  const expected = Object.entries({
-    'total a.example': before - first,
-    'finished a.example': before - first,
-    'answers a.example': before - first,
-    'timeToDeliver a.example': before - first,
-    'queueWait a.example': before - first,
-    'total __other__': 0,
-    'finished __other__': 0,
-    'answers __other__': 0,
-    'timeToDeliver __other__': 0,
-    'queueWait __other__': 0,
-    'attempt ': 0,
-    'attempts ': 0,
-    'overdue ': 0,
-    'untracked ': 0,
-    'gaps ': 0,
-    'late ': 0,
-    'duplicates ': 0,
-  }).sort();
-  expect(Object.entries(Object.fromEntries(begins())).sort()).toEqual(expected);
-  agent.kill();
-  expect(Object.entries(Object.fromEntries(begins())).sort()).toEqual(expected);
-});
-
 it('limits the number of stored destination rows', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host', maxDestinations: 5 });

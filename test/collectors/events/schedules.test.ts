@@ -60,7 +60,6 @@ describe('expected starts', () => {
       lastDelivered: scene.at('13:05:01'),
       judged: { at: scene.at('13:00:00'), as: 'ok' },
       next: scene.at('13:30:00'),
-      since: scene.at('12:00:40'),
     });
   });
 

@@ -48,7 +48,7 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
   const view = calmAccount();
   const before = calmAccount();
   change?.(view);
-  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOON);
+  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] });
   count?.(meter);
   const usual = new Map<string, number>([
     ['delivery_dlq_messages', before.deadLetters.messages ?? 0],
