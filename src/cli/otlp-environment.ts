@@ -1,8 +1,7 @@
 import type { Config } from '../config/schema.ts';
-import { otlpReceiver } from '../kit/otlp-receiver.ts';
 import type { Env } from '../kit/secret.ts';
 import { hasLifecycles, isTraced } from '../telemetry/message-traces.ts';
-import { isOtlp, tracesProtocol } from '../telemetry/protocol.ts';
+import { isOtlp, otlpReceiver, tracesProtocol } from '../telemetry/protocol.ts';
 
 /** Returns errors for unsupported values of OpenTelemetry's variables, without secrets. */
 export function environmentErrors(config: Config, env: Env): string[] {

@@ -2,10 +2,10 @@ import { accessSync, constants, readFileSync, realpathSync, statSync } from 'nod
 import { resolve } from 'node:path';
 import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
-import { headerError, otlpAddress } from '../kit/otlp-receiver.ts';
 import { type Env, Secret, type SecretSetting, secret, secretError } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
+import { headerError, otlpAddress } from '../telemetry/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
 import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';

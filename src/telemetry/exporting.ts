@@ -1,10 +1,9 @@
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
-import { otlpReceiver } from '../kit/otlp-receiver.ts';
 import type { Env } from '../kit/secret.ts';
 import type { TracingOptions } from './options.ts';
-import { type TracesProtocol, tracesProtocol } from './protocol.ts';
+import { otlpReceiver, type TracesProtocol, tracesProtocol } from './protocol.ts';
 
 /** Timeout of one export (ms). */
 const TIMEOUT_MS = 5000;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { httpUrl } from '../kit/http-url.ts';
-import { otlpHeaders } from '../kit/otlp-receiver.ts';
+import { type Env, Secret } from '../kit/secret.ts';
 
 export const logOptions = z.strictObject({
   level: z
@@ -19,6 +19,27 @@ export const logOptions = z.strictObject({
 
 export type LogOptions = z.output<typeof logOptions>;
 
+/** Literals become secrets, because most headers contain keys. */
+const headerValue = z.union(
+  [
+    z.strictObject({ env: z.string().min(1) }),
+    z
+      .string()
+      .regex(/^[\t\x20-\x7e]*$/, { error: 'must be printable ASCII characters' })
+      .transform(text => new Secret(text)),
+  ],
+  { error: 'must be { env: NAME } or the value itself as text of printable ASCII characters' },
+);
+
+export type HeaderSetting = z.output<typeof headerValue>;
+
+const headers = z
+  .record(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, { error: 'must be the name of a header' }), headerValue)
+  .default({})
+  .describe(
+    'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
+  );
+
 const ratio = z.number().min(0).max(1);
 
 export const tracingOptions = z.strictObject({
@@ -29,7 +50,7 @@ export const tracingOptions = z.strictObject({
   endpoint: httpUrl
     .default('http://localhost:4318')
     .describe('OTLP/HTTP endpoint, without `/v1/traces`. `OTEL_*` environment variables override this section.'),
-  headers: otlpHeaders,
+  headers,
   sampleRatio: ratio.default(0.1).describe('Share of rounds that are traced, 0 to 1.'),
   propagate: z.boolean().default(false).describe('Whether requests to the service carry the header `traceparent`.'),
   lifecycle: z
@@ -45,3 +66,22 @@ export const tracingOptions = z.strictObject({
 });
 
 export type TracingOptions = z.output<typeof tracingOptions>;
+
+/** Returns the URL for traces. `variable`: the environment variable that overrides the configured address, if any. */
+export function otlpAddress(endpoint: string, env: Env) {
+  const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/traces`;
+  const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
+  const url = env[own] || urlBelow(env[general] || endpoint);
+  const isConfigured = url === urlBelow(endpoint);
+  return { url, variable: isConfigured ? undefined : env[own] ? own : general };
+}
+
+/** Returns why a header cannot be sent, or undefined. */
+export function headerError(setting: HeaderSetting, env: Env): string | undefined {
+  if (setting instanceof Secret) return undefined;
+  const text = env[setting.env];
+  if (text === undefined) return `the environment variable ${setting.env} is not set`;
+  return /^[\t\x20-\x7e]*$/.test(text)
+    ? undefined
+    : `the environment variable ${setting.env} must be printable ASCII characters`;
+}

@@ -1,4 +1,5 @@
-import type { Env } from '../kit/secret.ts';
+import { type Env, Secret } from '../kit/secret.ts';
+import { type HeaderSetting, otlpAddress, type TracingOptions } from './options.ts';
 
 const PROTOCOLS = ['http/protobuf', 'http/json'] as const;
 export type TracesProtocol = (typeof PROTOCOLS)[number];
@@ -12,4 +13,18 @@ export function tracesProtocol(env: Env): TracesProtocol {
   const protocol = PROTOCOLS.find(each => each === requested);
   if (protocol !== undefined) return protocol;
   throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${requested}; it must be one of ${PROTOCOLS.join(', ')}`);
+}
+
+/**
+ * Returns a receiver's URL and headers. Configured headers may be keys, so they are not sent to an address from the
+ * environment.
+ */
+export function otlpReceiver({ endpoint, headers }: Pick<TracingOptions, 'endpoint' | 'headers'>, env: Env) {
+  const { url, variable } = otlpAddress(endpoint, env);
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+    throw new Error(`${variable} must be an http or https address, because traces are sent to it`);
+  }
+  const sent = variable === undefined ? Object.entries(headers) : [];
+  const textOf = (value: HeaderSetting) => (value instanceof Secret ? value.reveal() : (env[value.env] ?? ''));
+  return { url, headers: Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), textOf(value)])) };
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts';
 import { withClosing } from '../../kit/closing.ts';
-import { otlpAddress } from '../../kit/otlp-receiver.ts';
 import type { Env } from '../../kit/secret.ts';
+import { otlpAddress } from '../../telemetry/options.ts';
 import { tokenSource } from '../../upstream/token.ts';
 import { type CheckLine, createChecklist, type DoctorDeps, fail } from './checklist.ts';
 import { checkConnection, checkDns, openDispatcher } from './connection.ts';
