@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { get as getPlain } from 'node:http';
+import { get as getSecure } from 'node:https';
 import { Command } from 'commander';
 import { valueAt } from '../config/errors.ts';
 import { readYaml } from '../config/yaml-file.ts';
-import { requestHealth } from '../http/request-health.ts';
 
 /** Same as in http/options.ts, which is not imported because this command must start fast. */
 const DEFAULT_LISTEN = '0.0.0.0:10922';
@@ -32,6 +33,26 @@ export function healthUrl(file: string): string {
     webConfig !== undefined &&
     valueAt(readContent(webConfig), ['tls_server_config']) !== undefined;
   return `${isTls ? 'https' : 'http'}://${LOOPBACK[host] ?? host}:${port}/-/healthy`;
+}
+
+/** Timeout of a health request (ms). A busy machine may need seconds to respond. */
+const TIMEOUT = 4000;
+
+/** Resolves if a server responds with any status or TLS alert. Ignores the certificate, which rarely names the loopback address. */
+export function requestHealth(url: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const get = url.startsWith('https:') ? getSecure : getPlain;
+    const request = get(url, { agent: false, rejectUnauthorized: false, timeout: TIMEOUT }, response => {
+      response.resume();
+      resolve();
+    });
+    request.on('timeout', () => request.destroy(new Error(`no response within ${TIMEOUT / 1000} s`)));
+    request.on('error', error => {
+      // An alert number proves that the server has responded.
+      if (/SSL alert number \d/.test(error.message)) resolve();
+      else reject(new Error(`${url}: ${error.message}`, { cause: error }));
+    });
+  });
 }
 
 export function healthcheckCommand(): Command {

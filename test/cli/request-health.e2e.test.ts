@@ -2,7 +2,7 @@ import { createServer as createPlain } from 'node:http';
 import { createServer as createSecure } from 'node:https';
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
-import { requestHealth } from '../../src/http/request-health.ts';
+import { requestHealth } from '../../src/cli/healthcheck.ts';
 import { createCertificate } from '../hostile/certificate.ts';
 import { startAgent } from '../support/agent.ts';
 import { runCli } from '../support/cli.ts';
