@@ -88,7 +88,8 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
       elapsed();
       return latest;
     },
-    stamp: (): number => Math.max(elapsed(), clock.now()),
+    /** Returns the time for journal lines (whole ms), rounded up so that no limit ends early. */
+    stamp: (): number => Math.max(Math.ceil(elapsed()), clock.now()),
   };
 }
 

@@ -388,3 +388,14 @@ describe('cancels for one callback', () => {
     expect(minutes).toEqual([0, 1, 10, 20, 40, 80, 160, 320, 640]);
   });
 });
+
+it('journal times are whole milliseconds, although the monotonic clock has fractions', async () => {
+  const scene = await warmScene({ rules: [rule('jobs')] });
+  const { now } = scene.clock;
+  scene.clock.now = () => Math.floor(now());
+  await pass(scene, 0.25);
+  await scene.walk('a');
+  const times = (await scene.lines()).map(({ at }) => at);
+  expect(times.length).toBeGreaterThan(1);
+  expect(times).toEqual(times.map(Math.trunc));
+});
