@@ -22,7 +22,7 @@ const SLOW = [
   'e2e/auto-cancel-crash.long',
   'auto-cancel/month.long',
   'hostile/hostile.long',
-  'collectors/flow-control/flow-audit.long',
+  'collectors/flow-control/drain.long',
   'mixin/steady-days.long',
   'model/model.long',
   'mixin/alerts.long',

@@ -62,7 +62,7 @@ export function demoCommand(): Command {
         });
         if (!config) return command.error(`error: --listen ${error.issues[0]?.message}`);
         const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
-        // Ignore the environment: OpenTelemetry's variables would send spans and metrics elsewhere.
+        // Ignore the environment: OpenTelemetry's variables would send spans elsewhere.
         const agent = await startAgent(loaded, { env: {}, clock, random: Math.random });
         closing.add('agent', () => agent.close());
         const lines = [

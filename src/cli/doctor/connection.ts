@@ -89,15 +89,15 @@ function toFailure(where: string, error: unknown): Diagnosis {
   return fail(`${where}: ${word}`, todo);
 }
 
-export async function checkDns(host: string, what = host): Promise<Diagnosis> {
+export async function checkDns(host: string): Promise<Diagnosis> {
   // Remove the brackets of an IPv6 address.
   const name = host.replace(/^\[|\]$/g, '');
-  if (isIP(name) !== 0) return ok(`not needed: ${what} is an address`);
+  if (isIP(name) !== 0) return ok(`not needed: ${host} is an address`);
   try {
     const found = await lookup(name, { all: true });
-    return ok(`${what} is ${found.map(({ address }) => address).join(', ')}`);
+    return ok(`${host} is ${found.map(({ address }) => address).join(', ')}`);
   } catch (error) {
-    return toFailure(what, error);
+    return toFailure(host, error);
   }
 }
 
