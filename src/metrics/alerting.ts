@@ -70,11 +70,8 @@ export interface NotificationCount {
 export type NotificationsCounter = ReturnType<typeof createNotificationsCounter>;
 
 export function createNotificationsCounter(outcomes: readonly string[]) {
-  let revision = 0;
-  const changed = () => {
-    revision += 1;
-  };
-  const kept = createCounter(notifications, [], changed);
+  const changes = { count: 0 };
+  const kept = createCounter(notifications, [], changes);
   const samplesOf = (notifiers: readonly string[]) =>
     kept.samples().filter(({ labels }) => notifiers.includes(labels.notifier));
   return {
@@ -86,7 +83,7 @@ export function createNotificationsCounter(outcomes: readonly string[]) {
       for (const notifier of notifiers) for (const outcome of outcomes) kept.inc({ notifier, outcome }, 0);
       return {
         families: [notifications],
-        revision: () => revision,
+        revision: () => changes.count,
         samples: () => new Map([[notifications.name, samplesOf(notifiers)]]),
       };
     },

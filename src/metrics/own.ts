@@ -100,6 +100,10 @@ interface KeptSeries<L extends string> {
   value: number;
 }
 
+interface Changes {
+  count: number;
+}
+
 export interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly KeptSeries<L>[];
   total(): number;
@@ -108,13 +112,13 @@ export interface KeptCounter<L extends string> extends Counter<L> {
 }
 
 /**
- * `initial`: series exposed before their first increment. `before`: the replaced counter; both share the initial series, so that
- * late increments of the old one count.
+ * `initial`: series exposed before their first increment. `changes`: counts the changes of all counters that share it. `before`: the
+ * replaced counter; both share the initial series, so that late increments of the old one count.
  */
 export function createCounter<L extends string>(
   family: Family<L>,
   initial: readonly Labels<L>[],
-  onChange: () => void,
+  changes: Changes,
   before?: KeptCounter<L>,
 ): KeptCounter<L> {
   const series: KeptCounter<L>['series'] = new Map();
@@ -127,7 +131,7 @@ export function createCounter<L extends string>(
       const one = series.get(key);
       if (one) one.value += by;
       else series.set(key, { labels, value: by });
-      onChange();
+      changes.count += 1;
     },
     samples: () => [...series.values()],
     total: () => series.values().reduce((sum, { value }) => sum + value, 0),
@@ -147,7 +151,7 @@ export interface AccountMeter {
   readonly budgetWait: KeptCounter<never>;
   readonly rowsRejected: KeptCounter<'collector'>;
   readonly listsMissing: KeptCounter<'collector'>;
-  readonly changes: { count: number };
+  readonly changes: Changes;
   revision(): number;
   spent(): { readonly requests: number; readonly bytes: number };
   samples(): readonly [Family, readonly Sample[]][];
@@ -164,17 +168,12 @@ export function createAccountMeter(
   before?: AccountMeter,
 ): AccountMeter {
   const changes = before?.changes ?? { count: 0 };
-  const changed = () => {
-    changes.count += 1;
-  };
-  const create = <L extends string>(family: Family<L>, initial: readonly Labels<L>[], last?: KeptCounter<L>) =>
-    createCounter(family, initial, changed, last);
-  const requests = create(ownFamilies.requests, known.requests, before?.requests);
-  const bytes = create(ownFamilies.responseBytes, known.bytes, before?.bytes);
-  const budgetWait = create(ownFamilies.budgetWait, [{}], before?.budgetWait);
+  const requests = createCounter(ownFamilies.requests, known.requests, changes, before?.requests);
+  const bytes = createCounter(ownFamilies.responseBytes, known.bytes, changes, before?.bytes);
+  const budgetWait = createCounter(ownFamilies.budgetWait, [{}], changes, before?.budgetWait);
   const lists = known.collectors.map(collector => ({ collector }));
-  const rowsRejected = create(ownFamilies.rowsRejected, lists, before?.rowsRejected);
-  const listsMissing = create(ownFamilies.listsMissing, lists, before?.listsMissing);
+  const rowsRejected = createCounter(ownFamilies.rowsRejected, lists, changes, before?.rowsRejected);
+  const listsMissing = createCounter(ownFamilies.listsMissing, lists, changes, before?.listsMissing);
   return {
     requests,
     bytes,

@@ -53,15 +53,12 @@ export type LeaseMeter = ReturnType<typeof createLeaseMeter>;
 
 export function createLeaseMeter(sharing: () => Shared | undefined) {
   const { leader, replicas, lastRenewal, renewals, renewalSeconds, handOvers } = replicaFamilies;
-  let revision = 0;
-  const changed = () => {
-    revision += 1;
-  };
+  const changes = { count: 0 };
   const durations = createHistogram(BOUNDS);
   const outcomes = OUTCOMES.map(outcome => ({ outcome }));
   const reasons = REASONS.map(reason => ({ reason }));
-  const renewed = createCounter(renewals, outcomes, changed);
-  const handed = createCounter(handOvers, reasons, changed);
+  const renewed = createCounter(renewals, outcomes, changes);
+  const handed = createCounter(handOvers, reasons, changes);
   return {
     renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void {
       observeValue(durations, BOUNDS, seconds);
@@ -76,7 +73,7 @@ export function createLeaseMeter(sharing: () => Shared | undefined) {
       return {
         families: Object.values(replicaFamilies),
         // Changes with each renewal, and when a lease expires without one.
-        revision: () => `${revision} ${values().join('')}`,
+        revision: () => `${changes.count} ${values().join('')}`,
         samples() {
           const shared = sharing();
           return new Map<string, readonly Sample[]>([
