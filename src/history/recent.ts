@@ -1,5 +1,5 @@
 import { MINUTE } from '../kit/duration.ts';
-import { type AccountHistory, type Point, pointsBefore } from '../model/history.ts';
+import type { AccountHistory, Point } from '../model/history.ts';
 
 export type RecentChanges = ReturnType<typeof createRecentChanges>;
 
@@ -42,6 +42,17 @@ export const HOUR = 3_600_000;
 const ALWAYS = 75 * MINUTE;
 /** Maximum distance between the start of a window and the point before it (ms). */
 const BEFORE = 2 * MINUTE;
+
+/** Returns the number of points before `at`. `points` must be in ascending order of time. */
+function pointsBefore(points: readonly Point[], at: number): number {
+  let [low, high] = [0, points.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((points[middle] as Point).at < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
 
 /** Returns the points from `from` until now, and the previous one if it is close. `points`: oldest first. */
 export function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {

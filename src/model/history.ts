@@ -4,17 +4,6 @@ export interface Point {
   readonly value: number;
 }
 
-/** Returns the number of points before `at`. `points` must be in ascending order of time. */
-export function pointsBefore(points: readonly Point[], at: number): number {
-  let [low, high] = [0, points.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((points[middle] as Point).at < at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 /** Recorded series of an account. Values are null if a series had no value. */
 export interface RecordedSeries {
   /** Times in ascending order (ms since the Unix epoch): at most one per minute, fewer in thinned parts. */
