@@ -105,10 +105,8 @@ export function createProcessMetrics(info: ProcessInfo) {
     );
   }
   return {
-    requestSeconds: {
-      observe: (labels, seconds) => requestSeconds.observe(labels, seconds),
-    } satisfies Histogram<'endpoint'>,
-    spans: { inc: (labels, by = 1) => spans.inc(labels, by) } satisfies Counter<'about' | 'outcome'>,
+    requestSeconds: requestSeconds as Histogram<'endpoint'>,
+    spans: spans as Counter<'about' | 'outcome'>,
     configRead: (isValid: boolean): void => lastReload.set(Number(isValid)),
     /** `at`: ms since the Unix epoch. */
     configLoaded(hash: string, at: number): void {
