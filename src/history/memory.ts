@@ -1,15 +1,23 @@
+import { MINUTE } from '../kit/duration.ts';
 import { type Chunk, type OpenChunk, openChunk, pick } from './chunk.ts';
 import { HOUR } from './recent.ts';
 import type { HistoryRows } from './rows.ts';
 
 /** Samples of the current hour and the recent past, by hour since the Unix epoch. */
-export type HistoryMemory = ReturnType<typeof createHistoryMemory>;
+export type HistoryMemory = Awaited<ReturnType<typeof openHistoryMemory>>;
+
+/** Minimum span in memory (ms): 75 minutes and the previous sample. */
+const SPAN = 78 * MINUTE;
 
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 
-/** `span`: minimum span in memory (ms). */
-export function createHistoryMemory(rows: HistoryRows, span: number) {
+/** Loads the last hours before `now` (ms since the Unix epoch). Rejects with StoreError. */
+export async function openHistoryMemory(rows: HistoryRows, now: number) {
   const past = new Map<number, Chunk>();
+  for (let hour = hourOf(now - SPAN); hour <= hourOf(now); hour += 1) {
+    const chunk = await rows.load(hour);
+    if (chunk) past.set(hour, chunk);
+  }
   /** Hours whose first samples have been evicted. */
   const cut = new Set<number>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
@@ -20,7 +28,7 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
 
   /** Evicts old samples, because a process may have a thousand accounts. */
   function trim(at: number, hour: number): void {
-    const from = at - span;
+    const from = at - SPAN;
     for (const each of past.keys()) {
       const isFirst = each === hourOf(from) && each < hour - 1;
       const kept = isFirst && !cut.has(each) ? get(each) : undefined;
@@ -41,7 +49,6 @@ export function createHistoryMemory(rows: HistoryRows, span: number) {
         .sort((a, b) => a - b)
         .flatMap(hour => get(hour) ?? []),
     hours,
-    put: (hour: number, chunk: Chunk): void => void past.set(hour, chunk),
     /** Opens the hour of `at`. Drops later samples, which exist if the clock was set back. Rejects with StoreError. */
     async openAt(at: number): Promise<OpenChunk> {
       const hour = hourOf(at);

@@ -4,7 +4,7 @@ import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
 import { type Chunk, encodeChunk, pick } from './chunk.ts';
 import { shrink } from './keeping.ts';
-import { createHistoryMemory, type HistoryMemory, hourOf } from './memory.ts';
+import { type HistoryMemory, hourOf, openHistoryMemory } from './memory.ts';
 import { HOUR, pointsWithin } from './recent.ts';
 import { createHistoryRows, type HistoryRows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
@@ -31,8 +31,6 @@ export interface RecorderDeps extends RowsDeps {
 }
 
 export const SAMPLE_EVERY = 60_000;
-/** Minimum span in memory (ms): 75 minutes and the previous sample. */
-const IN_MEMORY = 78 * 60_000;
 /** Number of samples recorded in an hour before each clean-up, so that a briefly wrong clock does not delete history. */
 const TIDY_EVERY = 10;
 /** Share of the limit to which rows are shrunk, because the current hour still grows. */
@@ -85,7 +83,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   const { account, log } = deps;
   const turns = createYielder();
   const rows = createHistoryRows(deps);
-  const memory = createHistoryMemory(rows, IN_MEMORY);
+  const memory = await openHistoryMemory(rows, clock.now());
   /** Difference between wall time and monotonic time at the last call of `sample`. */
   let offset: number | undefined;
   /** Whether the wall clock was set since the last recorded sample. */
@@ -94,10 +92,6 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   /** Hour of the last clean-up, and the number of samples that the hour had then. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
-  for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
-    const chunk = await rows.load(hour);
-    if (chunk) memory.put(hour, chunk);
-  }
 
   async function record(at: number, values: ReadonlyMap<string, number>): Promise<void> {
     const samples = await memory.openAt(at);
