@@ -5,7 +5,6 @@ import { BoundedMap } from '../kit/bounded-map.ts';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
-
 import type { PasswordCheck } from './password-worker.ts';
 
 /** `full`: too many queued checks; `crowded`: too many from the same client. */

@@ -11,7 +11,7 @@ import type { TracingOptions } from './options.ts';
 
 /** The store's pending traces of all accounts. */
 export interface TraceOutbox {
-  readonly accounts: readonly string[];
+  accounts(): readonly string[];
   /** Returns the traces of one account, as JSON, by key. */
   read(account: string): Promise<ReadonlyMap<string, string>>;
   remove(account: string, keys: readonly string[]): Promise<void>;
@@ -90,7 +90,7 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
     /** Sends pending traces and removes accepted ones from the outbox. Rejects with StoreError. */
     async run(signal: AbortSignal): Promise<void> {
       if (!retry.isDue()) return;
-      for (const account of outbox.accounts) {
+      for (const account of outbox.accounts()) {
         if (signal.aborted) return;
         if (!(await exportOf(account, signal))) return retry.failed();
       }

@@ -66,9 +66,7 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
     ...deps,
     options: config.tracing,
     outbox: {
-      get accounts() {
-        return deps.accounts();
-      },
+      accounts: deps.accounts,
       read: async account => (isHeld(account) ? store.scan(account, TRACE_OUTBOX) : new Map()),
       async remove(account, keys) {
         const changes = keys.map(key => ({ key, value: null }));

@@ -32,7 +32,7 @@ async function setUp(traces: number, endpoint?: string) {
     options: tracingOptions.parse({ endpoint: endpoint ?? receiver.url }),
     env: {},
     outbox: {
-      accounts: ['a'],
+      accounts: () => ['a'],
       read: async () => new Map(rows),
       async remove(_account, keys) {
         if (fails && removals-- <= 0) throw new Error('the store is full');
