@@ -43,6 +43,7 @@ async function inMemory() {
     flowControlKeyPath: '',
     events: eventsPath('auto'),
     meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
+    secrets: () => [],
     async call({ query }) {
       const text = answer(query);
       requested.push(text);

@@ -82,6 +82,7 @@ export async function run(): Promise<string> {
     flowControlKeyPath: '',
     events: eventsPath('auto'),
     meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
+    secrets: () => [],
   });
   const signal = new AbortController().signal;
   const flowControl = flow.createFlowControl(flow.flowControl.options.parse({}));

@@ -2,10 +2,8 @@ import { stripVTControlCharacters } from 'node:util';
 import { printable } from './text.ts';
 
 const MARK = '<secret>';
-/**
- * Maximum length of examined text (characters). It is far above the output's limit, because most of the text may be redacted.
- */
-const MAX_EXAMINED = 4096;
+/** Maximum length of examined text (characters). It is above the output's limit, because most of the text may be redacted. */
+const MAX_EXAMINED = 1024;
 /**
  * Minimum length of a matched part of a secret (characters). URL paths contain ordinary words, so their parts must be longer.
  */
@@ -123,8 +121,7 @@ function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<st
   return grams;
 }
 
-function* knownRanges(text: string, secrets: readonly string[]): Generator<Range> {
-  const grams = gramsOf(secrets);
+function* knownRanges(text: string, grams: ReturnType<typeof gramsOf>): Generator<Range> {
   if (grams.size === 0) return;
   for (const pattern of [/[\s\S]/g, ESCAPED]) {
     const view = compact(text, pattern);
@@ -147,20 +144,27 @@ function* shapedRanges(text: string): Generator<Range> {
 }
 
 /**
- * Formats text from the service as one line of at most `limit` characters. Redacts `secrets` (even if partial, escaped or in
- * base64) and text that looks like a credential.
+ * Returns a function that formats text from the service as one line of at most `limit` characters. It redacts `secrets` (even if
+ * partial, escaped or in base64) and text that looks like a credential.
  */
-export function redacted(text: string, secrets: readonly string[], limit: number): string {
-  const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED).toWellFormed()).replace(/\s+/g, ' ').trim();
-  const ranges = [...knownRanges(examined, secrets), ...shapedRanges(examined)].sort((a, b) => a.from - b.from);
-  let shown = '';
-  let end = 0;
-  for (const { from, to } of ranges) {
-    if (shown === '' || from > end) shown += examined.slice(end, from) + MARK;
-    end = Math.max(end, to);
-  }
-  const line = printable(shown + examined.slice(end));
-  const isCut = line.length > limit || text.length > MAX_EXAMINED;
-  // Remove a high surrogate without its low surrogate.
-  return isCut ? `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…` : line;
+export function createRedactor(secrets: readonly string[], limit: number): (text: string) => string {
+  const grams = gramsOf(secrets);
+  return text => {
+    const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED).toWellFormed()).replace(/\s+/g, ' ').trim();
+    const ranges = [...knownRanges(examined, grams), ...shapedRanges(examined)].sort((a, b) => a.from - b.from);
+    let shown = '';
+    let end = 0;
+    for (const { from, to } of ranges) {
+      if (shown === '' || from > end) shown += examined.slice(end, from) + MARK;
+      end = Math.max(end, to);
+    }
+    const line = printable(shown + examined.slice(end));
+    const isCut = line.length > limit || text.length > MAX_EXAMINED;
+    // Remove a high surrogate without its low surrogate.
+    return isCut ? `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…` : line;
+  };
 }
+
+/** Formats one text like `createRedactor`. */
+export const redacted = (text: string, secrets: readonly string[], limit: number) =>
+  createRedactor(secrets, limit)(text);

@@ -77,7 +77,7 @@ export interface List<Row> {
   rank(row: Row): number;
   /** Returns the dlqId, the message id or the key. */
   id(row: Row): string | undefined;
-  /** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. */
+  /** Returns the JSON form: no bodies and headers, and URLs without user and query. */
   json(row: Row): object;
 }
 
@@ -126,7 +126,7 @@ export const dlqList = ({ source, ...match }: DlqListQuery, kinds?: Kinds): List
 });
 
 export const eventList = (query: EventQuery): List<DeliveryEvent> => ({
-  pages: (reader, signal) => reader.eventPages({ ...query, ...NEWEST_FIRST }, signal),
+  pages: (reader, signal) => reader.eventPages({ ...query, ...NEWEST_FIRST }, signal, 'error'),
   createProof: () => proveEvents(query),
   isWanted: () => true,
   rank: ({ time }) => time,
@@ -136,6 +136,7 @@ export const eventList = (query: EventQuery): List<DeliveryEvent> => ({
     messageId: row.messageId,
     state: row.state,
     responseStatus: row.status,
+    error: row.error,
     url: bareUrl(row.url),
     topic: row.topic,
     queue: row.queue,

@@ -71,6 +71,8 @@ export interface Step {
   readonly tookSeconds?: Optional<number>;
   /** HTTP status from the destination; 0 if it did not respond. */
   readonly responseStatus?: Optional<number>;
+  /** The service's explanation of a failed attempt. */
+  readonly error?: Optional<string>;
   readonly nextDeliveryAt?: Optional<string>;
 }
 
@@ -104,7 +106,7 @@ const ENDS_ATTEMPT: ReadonlySet<EventState> = new Set(['error', 'delivered', 'fa
 function stepsOf(sorted: readonly DeliveryEvent[], hasCreation: boolean) {
   let attempts = 0;
   let startedAt: number | undefined;
-  const events = sorted.map(({ time, state, status, dueAt }, index): Step => {
+  const events = sorted.map(({ time, state, status, error, dueAt }, index): Step => {
     const isRepeated = state === 'error' && sorted[index + 1]?.state === 'retry';
     const isStart = state === 'active';
     const start = ENDS_ATTEMPT.has(state) ? startedAt : undefined;
@@ -119,6 +121,7 @@ function stepsOf(sorted: readonly DeliveryEvent[], hasCreation: boolean) {
       attempt: hasCreation && (isStart || isUnstarted || start !== undefined) ? attempts : undefined,
       tookSeconds: start === undefined ? undefined : (time - start) / 1000,
       responseStatus: status,
+      error,
       nextDeliveryAt: toIsoTime(dueAt !== undefined && dueAt > time && !isRepeated ? dueAt : undefined),
     };
   });
@@ -180,7 +183,7 @@ export const MESSAGE_FIELDS = [
   'traceId',
 ] as const satisfies (keyof ReturnType<typeof messageFields>)[];
 
-/** Returns the JSON form: no bodies, headers or error texts, and URLs without user and query. */
+/** Returns the JSON form: no bodies and headers, and URLs without user and query. */
 export function messageJson(message: Message) {
   const { events, entry, callbackEvents, hasMore } = message;
   return {

@@ -29,9 +29,9 @@ const response = (status: number) => (status === 0 ? 'no response' : `status ${s
 const part = <T>(value: Optional<T>, toText: (value: T) => string): string[] =>
   value === undefined || value === null ? [] : [toText(value)];
 
-/** Describes a step: the time since the first step, and its attempt, status, duration and next delivery. */
+/** Describes a step: the time since the first step, and its attempt, status, duration, next delivery and error. */
 export function describeStep(
-  { time, attempt, responseStatus, tookSeconds, nextDeliveryAt }: Step,
+  { time, attempt, responseStatus, tookSeconds, nextDeliveryAt, error }: Step,
   [first]: readonly Step[],
 ): { readonly after: string; readonly details: string } {
   const details = [
@@ -39,6 +39,7 @@ export function describeStep(
     ...part(responseStatus, response),
     ...part(tookSeconds, seconds => `took ${inSeconds(seconds)}`),
     ...part(nextDeliveryAt, due => `next delivery ${utcText(due)} (${between(time, due)} later)`),
+    ...part(error, text => `error: ${text}`),
   ];
   return { after: between(first?.time ?? time, time), details: details.join(', ') };
 }

@@ -50,6 +50,8 @@ export interface DeliveryEvent {
   readonly status?: number | undefined;
   /** Undefined unless traces need it. */
   readonly detail?: EventDetail | undefined;
+  /** The service's explanation of a failed attempt, bounded and redacted. Only look-ups read it. */
+  readonly error?: string | undefined;
 }
 
 export interface EventDetail {

@@ -1,9 +1,10 @@
 import type { Counter } from '../kit/counter.ts';
+import { createRedactor } from '../kit/redaction.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import { MAX_LIST_BYTES, MAX_PAGE_BYTES, mapInSlices } from './body.ts';
 import type { Call, Endpoint, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
-import { UpstreamError } from './errors.ts';
+import { MAX_ERROR_TEXT, UpstreamError } from './errors.ts';
 import { type CursorPage, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
@@ -43,11 +44,13 @@ export interface EventQuery {
   readonly order?: Order;
 }
 
+/** Optional field of events: `detail` for message traces, `error` for look-ups. */
+type EventExtra = 'detail' | 'error';
+
 /** Read access to the service. Lists are read page by page to bound memory. Methods throw UpstreamError or the signal's reason. */
 export interface Reader {
   dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
-  /** `isDetailed`: includes the fields that message traces need. */
-  eventPages(query: EventQuery, signal: AbortSignal, isDetailed?: boolean): AsyncIterator<ListPage<DeliveryEvent>>;
+  eventPages(query: EventQuery, signal: AbortSignal, extra?: EventExtra): AsyncIterator<ListPage<DeliveryEvent>>;
   /** Passes each key to `take`. Returns the number of unreadable rows. */
   flowControl(signal: AbortSignal, take: (entry: FlowControlEntry) => void): Promise<number>;
   /** Returns one key; undefined if the service has no such key or does not support requests for single keys. */
@@ -134,16 +137,24 @@ interface ReaderDeps {
   /** Contains `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
   readonly meter: ListMeter;
+  /** Secrets to redact from the service's error texts. */
+  readonly secrets: () => readonly string[];
+}
+
+/** Returns the mapper of event rows with an optional field. */
+function eventMapper(extra: EventExtra | undefined, secrets: ReaderDeps['secrets']) {
+  if (extra === undefined) return wire.toDeliveryEvent;
+  if (extra === 'detail') return wire.toDetailedEvent;
+  const redact = createRedactor(secrets(), MAX_ERROR_TEXT);
+  return (row: unknown) => wire.toExplainedEvent(row, redact);
 }
 
 export function createReader(deps: ReaderDeps): Reader {
   const { flowControlKeyPath } = deps;
   return {
     dlqPages: (query, signal) => pagesOf(deps, 'dlq', listPath('/v2/dlq'), 'messages', query, wire.toDlqEntry, signal),
-    eventPages(query, signal, isDetailed = false) {
-      const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
-      return pagesOf(deps, 'events', deps.events, 'events', { ...query }, toRow, signal);
-    },
+    eventPages: (query, signal, extra) =>
+      pagesOf(deps, 'events', deps.events, 'events', { ...query }, eventMapper(extra, deps.secrets), signal),
     async flowControl(signal, take) {
       const path = '/v2/flowControl';
       try {

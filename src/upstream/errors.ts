@@ -20,6 +20,9 @@ export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
 /** Reason why a request failed. `refused`: the agent did not send it, or the service rejected it as invalid. */
 export type Reason = Exclude<RequestOutcome, 'ok'>;
 
+/** Maximum length of a shown error text of the service (characters). */
+export const MAX_ERROR_TEXT = 200;
+
 /** Error that this module throws. The message contains no token, header value or body, except `serviceError`. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';

@@ -4,7 +4,7 @@ import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { redacted } from '../kit/redaction.ts';
 import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
-import { reasonOfStatus, requestedWait, statusText, UpstreamError } from './errors.ts';
+import { MAX_ERROR_TEXT, reasonOfStatus, requestedWait, statusText, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
 import type { ServiceClock } from './service-clock.ts';
 
@@ -60,9 +60,8 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
   return new UpstreamError('network', `${what}: ${code}`, { cause: error });
 }
 
-/** Maximum size of an error response, compressed and decompressed (bytes); maximum length of its error text (characters). */
+/** Maximum size of an error response, compressed and decompressed (bytes). */
 const MAX_ERROR_BYTES = 16 * 1024;
-const MAX_SHOWN = 200;
 
 const ErrorBody = z.object({ error: z.string() });
 
@@ -80,7 +79,7 @@ async function readErrorText(
   try {
     const body = await readBody(bounded(packed, bounds), encoding, bounds);
     const { error = '' } = ErrorBody.safeParse(body).data ?? {};
-    return (secrets && redacted(error, secrets(), MAX_SHOWN)) || undefined;
+    return (secrets && redacted(error, secrets(), MAX_ERROR_TEXT)) || undefined;
   } catch {
     return undefined;
   }

@@ -213,6 +213,15 @@ export function toDetailedEvent(row: unknown): DeliveryEvent | undefined {
   return { ...event, detail };
 }
 
+/** Adds the explanation of a failed attempt. `redact` bounds it and removes secrets. */
+export function toExplainedEvent(row: unknown, redact: (text: string) => string): DeliveryEvent | undefined {
+  const event = toDeliveryEvent(row);
+  if (!event) return undefined;
+  const error = text((row as Fields).error);
+  // A copy, because a part of a long text would keep all of it in memory.
+  return error === undefined ? event : { ...event, error: text(Buffer.from(redact(error)).toString()) };
+}
+
 export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
   const parsed = FlowControlRow.safeParse(row);
   if (!parsed.success) return undefined;

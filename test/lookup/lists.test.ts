@@ -49,12 +49,21 @@ it('dlqList converts a dead letter to JSON without secrets, and omits missing fi
 });
 
 it('eventList and KEY_LIST convert their rows to JSON without secrets', () => {
-  const event = { messageId: 'm', state: 'retry', time: 0, dueAt: 60_000, status: 500, url: 'https://a.example/?k=v' };
+  const event = {
+    messageId: 'm',
+    state: 'retry',
+    time: 0,
+    dueAt: 60_000,
+    status: 500,
+    error: 'EOF',
+    url: 'https://a.example/?k=v',
+  };
   expect(jsonOf(eventList({}).json({ ...event, state: 'retry' }))).toEqual({
     time: '1970-01-01T00:00:00.000Z',
     messageId: 'm',
     state: 'retry',
     responseStatus: 500,
+    error: 'EOF',
     url: 'https://a.example/?…',
     nextDeliveryAt: '1970-01-01T00:01:00.000Z',
   });

@@ -48,6 +48,7 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
     STATUS,
     MESSAGE,
     DESTINATION,
+    column('error'),
     column('next delivery (UTC)', 'nextDeliveryAt'),
     ...PROPERTIES,
     column('label'),
@@ -65,7 +66,7 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
 };
 
 /** Columns that may be shortened. Ids in other columns must be complete. */
-const isFlexible = ({ head }: Column) => head === 'url' || head === 'key';
+const isFlexible = ({ head }: Column) => head === 'url' || head === 'error' || head === 'key';
 
 const GAP = 2;
 const MIN_FLEXIBLE = 10;

@@ -31,7 +31,7 @@ export interface RangeRead {
 }
 
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
-  const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed);
+  const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed ? 'detail' : undefined);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
   return { from, to, events: new Map(), rows, twice: [], rejected: 0, pages: 0, iterator };
 }

@@ -82,10 +82,13 @@ const OF_MESSAGE = {
   workflowUrl: Text,
 };
 
+const ERROR = Text.describe("The service's explanation of a failed attempt, at most 200 characters, without secrets.");
+
 const FoundEvent = z.object({
   time: Time,
   state: z.string(),
   responseStatus: Maybe(z.int()),
+  error: ERROR,
   nextDeliveryAt: Maybe(Time),
   ...OF_MESSAGE,
 });
@@ -128,6 +131,7 @@ const TIMELINE = {
         attempt: Maybe(z.int()).describe('Number of the attempt that this event starts or ends.'),
         tookSeconds: Maybe(Seconds).describe('Duration of the attempt that this event ends.'),
         responseStatus: Maybe(z.int()).describe('0 without a response.'),
+        error: ERROR,
         nextDeliveryAt: Maybe(Time),
       }),
     )

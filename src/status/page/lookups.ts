@@ -139,6 +139,7 @@ export function eventsPage(shown: Shown<EventLookup>, filters: ShownFilters, con
     { head: 'status', cell: row => status({ ...row, callbackState: null }) },
     { head: 'time', cell: row => ago(row.time, context.now) },
     { head: 'destination', isWide: true, cell: row => html`${name(row.url)}${origin(row)}` },
+    { head: 'error', isWide: true, cell: row => name(row.error) },
   ];
   const heading = html`Newest events`;
   const texts = { title: 'Newest events', heading, filters, none: 'No events were found.' };

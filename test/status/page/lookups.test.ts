@@ -73,7 +73,9 @@ describe('event page', () => {
 
   it('the event page shows state, status, time and destination of each event, and links to its message', () => {
     const page = eventsPage({ found: events, view: account }, { state: 'FAILED' }, context).text;
-    expect(read(page)).toMatch(/state FAILED .* msg_1 error 500 .* https:\/\/api.example.com\/orders queue mail/);
+    expect(read(page)).toMatch(
+      /state FAILED .* msg_1 error 500 .* https:\/\/api.example.com\/orders queue mail .* dial tcp: lookup api\.example\.com: no such host/,
+    );
     expect(page).toContain('<a href="../../accounts/production/messages/msg_1">');
     expect(foreignValues(page, events)).toEqual([]);
   });
@@ -92,7 +94,7 @@ describe('message page', () => {
       'Result: failed after 1 min and 1 attempt.',
       'In the dead-letter queue since 2026-01-01 11:59:00.000, dlqId 1767268800000-0, last attempt: status 500.',
       'Failure callback: success.',
-      '2026-01-01 11:59:00.000 1 min error attempt 1, status 500, took 1 min, next delivery 2026-01-01 12:05:00.000 (6 min later)',
+      '2026-01-01 11:59:00.000 1 min error attempt 1, status 500, took 1 min, next delivery 2026-01-01 12:05:00.000 (6 min later), error: dial tcp: lookup api.example.com: no such host',
       'flow control key key',
       'trace id 0123456789abcdef0123456789abcdef',
       'Events of the failure callback',
@@ -151,13 +153,14 @@ describe('values from outside', () => {
 
   it.each(texts)('values from outside are shown as text: %j', text => {
     const of = { ...row, dlqId: text, messageId: text, url: text, queue: text, labels: [text], method: text };
-    const event = { ...found.events.rows[0], messageId: text, state: text, url: text };
+    const event = { ...found.events.rows[0], messageId: text, state: text, url: text, error: text };
     const pages = [
       entries({ ...dlq, rows: [of] }, { kind: text, queue: text }),
       eventsPage({ found: { ...found.events, rows: [event as never] }, view: account }, { url: text }, context).text,
       messageOf({
         ...message,
         ...Object.fromEntries(['url', 'queue', 'label'].map(key => [key, text])),
+        events: message.events.map(step => ({ ...step, error: text })),
         deadLetter: of,
       }),
       messageOf(new RequestError(502, text), text, hostile),
