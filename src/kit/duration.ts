@@ -24,11 +24,18 @@ const LARGE_UNITS = [
   ['min', 60],
 ] as const;
 
-/** Formats seconds in the two largest units: `9 h 12 min`. With more `units`, includes seconds. */
+/** Duration from which two units contain no seconds (s). */
+const COARSE = 600;
+
+/**
+ * Formats seconds in the two largest units: `158 ms`, `8.5 s`, `1 min 31 s`, `12 min`, `9 h 12 min`. With more `units`, always
+ * includes seconds. `status/page/assets/age.js` uses the same format.
+ */
 export function durationText(seconds: number, units = 2): string {
   if (seconds < 0) return `−${durationText(-seconds, units)}`;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
-  const all = units > 2 ? [...LARGE_UNITS, ['s', 1] as const] : LARGE_UNITS;
+  if (seconds > 0 && seconds < 1) return `${Math.min(999, Math.max(1, Math.round(seconds * 1000)))} ms`;
+  if (seconds < 10) return `${Math.floor(seconds * 10 + 1e-6) / 10} s`;
+  const all = units > 2 || seconds < COARSE ? [...LARGE_UNITS, ['s', 1] as const] : LARGE_UNITS;
   const first = all.findIndex(([, size]) => seconds >= size);
   let rest = seconds;
   const parts = all.slice(first, first + units).flatMap(([unit, size]) => {

@@ -16,13 +16,7 @@ interface DescribedMessage extends Timeline {
 /** Formats a time (ISO 8601, UTC) as `2026-11-23 23:20:00.084`. */
 export const utcText = (iso: string) => iso.replace('T', ' ').replace('Z', '');
 
-/** Formats a duration (ms): `85 ms`, `8.5 s`, `3 min`, `1 h 12 min`. */
-const elapsed = (ms: number) =>
-  ms < 1000 ? `${ms} ms` : ms < 10_000 ? `${Math.floor(ms / 100) / 10} s` : durationText(ms / 1000);
-
-const between = (from: string, to: string) => elapsed(Date.parse(to) - Date.parse(from));
-
-const inSeconds = (seconds: number) => elapsed(Math.round(seconds * 1000));
+const between = (from: string, to: string) => durationText((Date.parse(to) - Date.parse(from)) / 1000);
 
 const response = (status: number) => (status === 0 ? 'no response' : `status ${status}`);
 
@@ -37,7 +31,7 @@ export function describeStep(
   const details = [
     ...part(attempt, number => `attempt ${number}`),
     ...part(responseStatus, response),
-    ...part(tookSeconds, seconds => `took ${inSeconds(seconds)}`),
+    ...part(tookSeconds, seconds => `took ${durationText(seconds)}`),
     ...part(nextDeliveryAt, due => `next delivery ${utcText(due)} (${between(time, due)} later)`),
     ...part(error, text => `error: ${text}`),
   ];
@@ -55,7 +49,7 @@ function result({ outcome, durationSeconds, attempts, events, missing }: Describ
   if (events.length === 0 || missing.includes('end')) return [];
   const next = part(events.at(-1)?.nextDeliveryAt, due => `; the next delivery is due at ${utcText(due)}`).join('');
   const count = `${missing.length > 0 ? 'at least ' : ''}${plural(attempts, 'attempt')}`;
-  const after = part(durationSeconds, seconds => `${inSeconds(seconds)} and `).join('');
+  const after = part(durationSeconds, seconds => `${durationText(seconds)} and `).join('');
   return [outcome ? `Result: ${outcome} after ${after}${count}.` : `In flight after ${count}${next}.`];
 }
 

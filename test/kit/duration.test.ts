@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
-import { durationTexts, parseInstant } from '../../src/kit/duration.ts';
+import { durationText, durationTexts, parseInstant } from '../../src/kit/duration.ts';
+import { duration } from '../../src/status/page/assets/age.js';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -32,3 +34,31 @@ it.each([
   ...['', '0', '1', '-1', 'x 1', 'Infinity', '1795489842063', '2026', '2026-11', '2026-02-31', '2026-13-01'],
   ...['2026-11-18x', '2026-11-18T25:00', '2026-11-18T14', '2026-11-18T14:00 PST', '+275760-09-13', ' 2026-11-18'],
 ])('parseInstant rejects %j', text => expect(parseInstant(text)).toBeUndefined());
+
+it.each([
+  [0, '0 s'],
+  [0.158, '158 ms'],
+  [0.9999, '999 ms'],
+  [8.57, '8.5 s'],
+  [59.9, '59 s'],
+  [60, '1 min'],
+  [61, '1 min 1 s'],
+  [91, '1 min 31 s'],
+  [599.9, '9 min 59 s'],
+  [600, '10 min'],
+  [754, '12 min'],
+  [3599, '59 min'],
+  [33_130, '9 h 12 min'],
+  [-91, '−1 min 31 s'],
+])('commands and pages format a duration of %d s as %s', (seconds, text) => {
+  expect(durationText(seconds)).toBe(text);
+  expect(duration(seconds)).toBe(text);
+});
+
+it('commands and pages format every duration alike', () => {
+  const seconds = fc.oneof(
+    fc.double({ noNaN: true, min: -1000, max: 1000 }),
+    fc.double({ noNaN: true, min: 0, max: 1e7 }),
+  );
+  fc.assert(fc.property(seconds, seconds => void expect(duration(seconds)).toBe(durationText(seconds))));
+});

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Message, messageJson, readMessage, timelineOf } from '../../src/lookup/message.ts';
+import { describeStep } from '../../src/lookup/words.ts';
 import type { DeliveryEvent, DlqEntry, EventState } from '../../src/model/message.ts';
 import type { EventQuery, Reader } from '../../src/upstream/api.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
@@ -135,6 +136,14 @@ describe('readMessage', () => {
     const source = { account: 'a', reader: createTestClient(url).reader, isTraced: false };
     await expect(readMessage(source, 'm', signal)).rejects.toThrow('the service ignores the parameter messageId');
   });
+});
+
+it('the times after the first event have seconds below 10 min', () => {
+  const after = [0, 60, 61, 90, 91, 599, 600, 754].map(seconds => at(seconds, 'active'));
+  const { events } = timelineOf(after, false, false);
+  expect(events.map(step => describeStep(step, events).after)).toEqual(
+    '0 s|1 min|1 min 1 s|1 min 30 s|1 min 31 s|9 min 59 s|10 min|12 min'.split('|'),
+  );
 });
 
 it('messageJson converts a message to JSON without secrets', () => {

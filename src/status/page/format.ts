@@ -1,5 +1,5 @@
 import { grouped } from '../../kit/text.ts';
-import { age, duration, toMinute } from './assets/age.js';
+import { age, duration } from './assets/age.js';
 import { type Html, html } from './html.ts';
 
 export { grouped, plural } from '../../kit/text.ts';
@@ -38,7 +38,7 @@ export const lasting = (of: number | null) => value(of, duration);
 
 /** Formats a window (s): `13 min`. Samples are a minute apart, so a window of an hour may be slightly shorter or longer. */
 export const span = (of: number | null) =>
-  value(of, seconds => duration(Math.abs(seconds - HOUR) < 120 ? HOUR : toMinute(seconds)));
+  value(of, seconds => duration(Math.abs(seconds - HOUR) < 120 ? HOUR : seconds));
 
 /** Formats a change and its window: `+12 in 1 h`. */
 export function change(of: { readonly by: number; readonly overSeconds: number } | null): Html {

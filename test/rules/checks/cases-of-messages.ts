@@ -293,7 +293,7 @@ export const MESSAGES: readonly Case[] = [
         view.events.total.created = 13_600;
       },
     },
-    ['info event_log_behind 4 min: The event log is 3 min behind, although it had 3,600 events in the last hour.'],
+    ['info event_log_behind 4 min: The event log is 3 min 50 s behind, although it had 3,600 events in the last hour.'],
   ],
   ['an idle account', { change: view => Object.assign(view.events, { newest: ago(600) }) }, []],
   [

@@ -205,13 +205,13 @@ describe('replica problems', () => {
     [
       'reported long ago',
       { age: 125_000 },
-      'http://two:10922 holds it and has reported nothing for 2 min; the shown data is from 11:57:55 UTC.',
+      'http://two:10922 holds it and has reported nothing for 2 min 5 s; the shown data is from 11:57:55 UTC.',
     ],
     ['held and not reported yet', { age: undefined, waitedFor: 100_000 }, undefined],
     [
       'held and never reported',
       { age: undefined, waitedFor: 130_000 },
-      'http://two:10922 holds it and has reported nothing for 2 min; its state is unknown.',
+      'http://two:10922 holds it and has reported nothing for 2 min 10 s; its state is unknown.',
     ],
     ['during a handover', { holder: undefined, unheldFor: 15_000 }, undefined],
     ['not held', { holder: undefined, unheldFor: 15_001 }, 'none holds it; the shown data is from 11:59:20 UTC.'],

@@ -52,7 +52,7 @@ describe('agent page', () => {
       /Replicas 3 lease of 15 s Accounts here 66 of 3 accounts Without a replica 1 billing Database unavailable since/,
     );
     expect(text).toMatch(
-      /Last handover 6 min ago gained staging , eu-1 , eu-2 , eu-3 , eu-4 and 1 more; lost production/,
+      /Last handover 6 min \d+ s ago gained staging , eu-1 , eu-2 , eu-3 , eu-4 and 1 more; lost production/,
     );
     expect(text).toContain('watch-1.watch.svc:10922 this one');
     expect(page(sharedAgent)).toContain('href="https://watch.example.com/two/agent"');

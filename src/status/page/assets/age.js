@@ -7,12 +7,15 @@ const UNITS = /** @type {const} */ ([
   ['s', 1],
 ]);
 
-/** Formats a duration (s) in its two largest units: `3 h 12 min`. @type {(seconds: number) => string} */
+/** Duration from which seconds are omitted (s). */
+const COARSE = 600;
+
+/** Formats a duration (s) like `durationText` of `kit/duration.ts`: `1 min 31 s`, `3 h 12 min`. @type {(seconds: number) => string} */
 export function duration(seconds) {
   if (seconds < 0) return `−${duration(-seconds)}`;
-  if (seconds > 0 && seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
-  if (seconds < 10) return `${Math.floor(seconds * 10) / 10} s`;
-  const whole = Math.floor(seconds);
+  if (seconds > 0 && seconds < 1) return `${Math.min(999, Math.max(1, Math.round(seconds * 1000)))} ms`;
+  if (seconds < 10) return `${Math.floor(seconds * 10 + 1e-6) / 10} s`;
+  const whole = seconds < COARSE ? Math.floor(seconds) : seconds - (seconds % 60);
   const first = UNITS.findIndex(([, size]) => whole >= size);
   let left = whole;
   const parts = UNITS.slice(first, first + 2).map(([unit, size]) => {
@@ -23,13 +26,10 @@ export function duration(seconds) {
   return parts.filter(part => part !== '').join(' ');
 }
 
-/** Drops the seconds of a duration between a minute and an hour: they would change all the time. @type {(seconds: number) => number} */
-export const toMinute = seconds => (seconds >= 60 && seconds < 3600 ? seconds - (seconds % 60) : seconds);
-
 /** Formats the distance of a time (ms) from now: `3 h 12 min ago`, `in 5 min`. @type {(time: number, now: number) => string} */
 export function age(time, now) {
   const seconds = Math.floor(Math.abs(now - time) / 1000);
   if (seconds < 1) return 'now';
-  const text = duration(toMinute(seconds));
+  const text = duration(seconds);
   return now >= time ? `${text} ago` : `in ${text}`;
 }
