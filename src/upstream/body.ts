@@ -129,6 +129,14 @@ const parseLarge = (blocks: Buffer[], size: number, what: string, signal: AbortS
     return parse(bytes, what);
   });
 
+/** Returns the text of a small body with this Content-Encoding. Throws UpstreamError. */
+export async function readText(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBounds): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of decoded(packed, encoding.toLowerCase(), bounds)) chunks.push(chunk);
+  // Removes a byte order mark.
+  return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
 /** Returns the JSON value of a body with this Content-Encoding. Throws UpstreamError or the reason of `signal`. */
 export async function readBody(
   packed: AsyncIterable<Buffer>,

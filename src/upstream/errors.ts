@@ -63,6 +63,17 @@ export const statusText = (status: number, serviceError: string | undefined) =>
 /** Extracts the service's explanation from a message that ends with `statusText`. */
 export const serviceErrorIn = (message: string): string | undefined => /: status \d{3}: (.+)$/.exec(message)?.[1];
 
+const OTHER_REGION =
+  /\b(wrong|another|other|different|incorrect)\W+region\b|\b(user|token|account|credential)s?\b.*\bregions?\b|\bregions?\b.*\b(user|token|account|credential)s?\b/i;
+const UNKNOWN_USER =
+  /\b(user|token|account)\b(\W+\S+){0,2}?\W+(not found|unknown|does not exist|doesn't exist)\b|\b(unknown|no such)\W+(user|token|account)\b/i;
+
+/** Whether the service rejects a token because it belongs to another region, as in `user (…) not found in this region`. */
+export function isOtherRegion(reason: string, serviceError = ''): boolean {
+  if (reason === 'unauthorized') return OTHER_REGION.test(serviceError);
+  return reason === 'not_found' && (OTHER_REGION.test(serviceError) || UNKNOWN_USER.test(serviceError));
+}
+
 /** Returns the failure reason of a status; undefined for success. Redirects are failures, because they are never followed. */
 export function reasonOfStatus(status: number): Reason | undefined {
   if (status >= 200 && status < 300) return undefined;

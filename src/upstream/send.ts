@@ -1,8 +1,9 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
 import { z } from 'zod';
 import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { redacted } from '../kit/redaction.ts';
-import { bounded, readBody } from './body.ts';
+import { bounded, readBody, readText } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
 import { MAX_ERROR_TEXT, reasonOfStatus, requestedWait, statusText, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
@@ -63,23 +64,41 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
 /** Maximum size of an error response, compressed and decompressed (bytes). */
 const MAX_ERROR_BYTES = 16 * 1024;
 
+const encodingOf = (headers: IncomingHttpHeaders) => String(headers['content-encoding'] ?? 'identity');
+
 const ErrorBody = z.object({ error: z.string() });
 
+const PLAIN_TEXT = /^(text\/plain\b|$)/i;
+/** Matches HTML, XML and incomplete JSON. */
+const MARKUP = /^\s*[<{[]|<\/?(html|head|body|title|h\d|p|div|pre|script|center)\b/i;
+/** Characters that do not occur in text, and U+FFFD, which replaces invalid UTF-8. */
+const BINARY = /[\0-\x06\x0e-\x1a\ufffd]/;
+
+/** Returns the explanation in the body of an error response: `{error}`, a JSON string or plain text; "" for any other body. */
+function explanationIn(body: string, type: string): string {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'string' ? value : (ErrorBody.safeParse(value).data?.error ?? '');
+  } catch {
+    return PLAIN_TEXT.test(type.trim()) && !MARKUP.test(body) && !BINARY.test(body) ? body : '';
+  }
+}
+
 /**
- * Returns the text of an error response with the body `{error}`; undefined for any other body, and for one that is too long or
+ * Returns the explanation in an error response, bounded and redacted; undefined if there is none, or if the body is too long or
  * too slow. Never throws. Without `secrets` the body is only drained, so that the connection can be reused.
  */
 async function readErrorText(
   packed: AsyncIterable<Buffer>,
-  encoding: string,
+  headers: IncomingHttpHeaders,
   what: string,
   secrets: (() => readonly string[]) | undefined,
 ): Promise<string | undefined> {
   const bounds = { what, largest: MAX_ERROR_BYTES };
   try {
-    const body = await readBody(bounded(packed, bounds), encoding, bounds);
-    const { error = '' } = ErrorBody.safeParse(body).data ?? {};
-    return (secrets && redacted(error, secrets(), MAX_ERROR_TEXT)) || undefined;
+    const body = await readText(bounded(packed, bounds), encodingOf(headers), bounds);
+    const explanation = explanationIn(body, String(headers['content-type'] ?? ''));
+    return (secrets && redacted(explanation, secrets(), MAX_ERROR_TEXT)) || undefined;
   } catch {
     return undefined;
   }
@@ -109,15 +128,14 @@ export function createSend(deps: SendDeps): Call {
         const packed = bounded(response.body, bounds, bytes => onBytes?.(endpoint, bytes));
         const reason = reasonOfStatus(status);
         const wait = requestedWait(status, received, clock.now());
-        const encoding = String(received['content-encoding'] ?? 'identity');
         if (reason) {
           const bearer = headers?.authorization?.replace(/^\S+ /, '') ?? '';
           const known = () => [bearer, ...(secrets?.() ?? [])];
-          const serviceError = await readErrorText(packed, encoding, what, secrets && known);
+          const serviceError = await readErrorText(packed, received, what, secrets && known);
           const message = `${what}: ${statusText(status, serviceError)}`;
           throw new UpstreamError(reason, message, { retryAfter: wait, status, serviceError });
         }
-        return { status, body: await readBody(packed, encoding, bounds, deadline), wait };
+        return { status, body: await readBody(packed, encodingOf(received), bounds, deadline), wait };
       });
     } catch (error) {
       // Aborting is not a failure of the service: rethrow the reason unchanged.

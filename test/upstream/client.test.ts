@@ -167,6 +167,36 @@ describe('client', () => {
     expect((await failure(service.url)).error.message).toBe('GET /v2/flowControl: status 403');
   });
 
+  it.each([
+    ['text/plain', 'Method Not Allowed', 'Method Not Allowed'],
+    ['text/plain; charset=utf-8', '404 page not found\n', '404 page not found'],
+    ['TEXT/PLAIN;charset=UTF-8', '\ufeffno\r\nroute', 'no route'],
+    [undefined, 'upstream request timeout', 'upstream request timeout'],
+    [undefined, '"quota exceeded"', 'quota exceeded'],
+    [undefined, `no: ${TOKEN}`, 'no: <secret>'],
+    [undefined, 'Authorization: Bearer abcdef0123456789', 'Authorization: Bearer <secret>'],
+    [undefined, 'a\u001b[31mb\u202ec', 'ab\u{fffd}c'],
+    ['text/plain', 'expected <nil>, got 5 < 6', 'expected <nil>, got 5 < 6'],
+    ['text/plain', 'x y '.repeat(100), `${'x y '.repeat(50).slice(0, 199)}…`],
+    ['text/plain', '{"error":"no"}', 'no'],
+    ['text/plain', '{"error":"no', undefined],
+    ['text/plain', '{"message":"no"}', undefined],
+    ['text/plain', '<!DOCTYPE html>down', undefined],
+    ['text/plain', 'down <p>here</p>', undefined],
+    ['text/plain', 'a\0b', undefined],
+    ['text/plain', '', undefined],
+    ['text/html', 'Method Not Allowed', undefined],
+    ['application/json', 'Method Not Allowed', undefined],
+    ['text/plainer', 'Method Not Allowed', undefined],
+  ])('the client reads an error response of the type %s with the body %j as %j', async (type, body, shown) => {
+    const service = await serve((_request, response) =>
+      response.writeHead(405, type === undefined ? {} : { 'content-type': type }).end(body),
+    );
+    const { error } = await failure(service.url);
+    expect(error.serviceError).toBe(shown);
+    expect(error.message).toBe(`GET /v2/flowControl: status 405${shown === undefined ? '' : `: ${shown}`}`);
+  });
+
   it('the client decompresses the error text of a gzipped response', async () => {
     const service = await serve((_request, response) =>
       response.writeHead(403, { 'content-encoding': 'gzip' }).end(gzipSync('{"error":"read only"}')),

@@ -10,7 +10,7 @@ import {
   type ListPage,
   type Reader,
 } from '../../upstream/api.ts';
-import { REQUEST_OUTCOMES, type Reason, UpstreamError } from '../../upstream/errors.ts';
+import { isOtherRegion, REQUEST_OUTCOMES, type Reason, UpstreamError } from '../../upstream/errors.ts';
 import { CHECK_TIMEOUT, type Diagnosis, fail, ok, warn } from './checklist.ts';
 
 const isReason = (outcome: unknown): outcome is Reason =>
@@ -63,7 +63,7 @@ const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => 
 const REMEDIES: Readonly<Record<Reason, string>> = {
   unauthorized: 'replace the token: docs/tokens.md',
   forbidden: 'give the token permission to read this, or disable the collector',
-  not_found: 'check baseUrl and paths, or disable the collector',
+  not_found: 'check baseUrl',
   rate_limited: 'lower budget.requestsPerSecond, or try again later',
   server: 'check the status page of the service',
   network: 'check the network path: route, firewall, proxy',
@@ -72,6 +72,17 @@ const REMEDIES: Readonly<Record<Reason, string>> = {
   invalid_response: 'the response has an unexpected format: check baseUrl and paths',
   bug: 'report this line',
 };
+
+function remedyOf({ reason, serviceError }: Pick<UpstreamError, 'reason' | 'serviceError'>): string {
+  return isOtherRegion(reason, serviceError) ? 'the token belongs to another region: check baseUrl' : REMEDIES[reason];
+}
+
+/** Returns the finding of an attempt. A 404 shows that an endpoint is missing only if another attempt of the account succeeded. */
+export function findingAmong(attempts: readonly ReadAttempt[], { finding, reason }: ReadAttempt): Diagnosis {
+  const isMissing = reason === 'not_found' && finding.todo === REMEDIES.not_found;
+  if (!isMissing || attempts.every(({ reason }) => reason !== undefined)) return finding;
+  return { ...finding, todo: 'check paths, or disable the collector' };
+}
 
 const FILTER_REMEDY = 'check the match of the filter: docs/dead-letters.md#filters';
 
@@ -125,7 +136,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
     } catch (error) {
       if (error instanceof UpstreamError) {
         const { message, reason, serviceError } = error;
-        return { finding: fail(message, REMEDIES[reason]), reason, serviceError };
+        return { finding: fail(message, remedyOf(error)), reason, serviceError };
       }
       const reason = recorder.lastFailure(since);
       if (signal.aborted || reason === undefined) throw error;
@@ -182,9 +193,10 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
     token(attempts: readonly ReadAttempt[]): Diagnosis | undefined {
       const place = placeOf(settings.token);
       const none = attempts.find(({ reason }) => reason === 'unauthorized');
+      const todo = remedyOf({ reason: 'unauthorized', serviceError: none?.serviceError });
       const why = none?.serviceError === undefined ? '' : `: ${none.serviceError}`;
-      if (client.isTokenRejected()) return fail(`the service rejects the token ${place}${why}`, REMEDIES.unauthorized);
-      if (none) return fail(none.finding.detail, REMEDIES.unauthorized);
+      if (client.isTokenRejected()) return fail(`the service rejects the token ${place}${why}`, todo);
+      if (none) return fail(none.finding.detail, todo);
       if (client.isTokenKnown()) return ok(`the service accepts the token ${place}`);
       if (!attempts.some(({ reason }) => reason === 'forbidden')) return undefined;
       return fail(`the token ${place} has no read permission`, REMEDIES.forbidden);

@@ -5,7 +5,7 @@ import type { Config } from '../../config/schema.ts';
 import { addressesOf, type UpstreamOptions } from '../../upstream/options.ts';
 import { type CheckLine, type Checklist, createChecklist, type Diagnosis, fail, skip, wordOf } from './checklist.ts';
 import { checkClock, checkConnection, checkDns } from './connection.ts';
-import { type CheckedList, openReads, type ReadAttempt, type ReadDeps } from './reads.ts';
+import { type CheckedList, findingAmong, openReads, type ReadAttempt, type ReadDeps } from './reads.ts';
 
 export interface ServiceDeps extends ReadDeps {
   readonly config: Config;
@@ -56,8 +56,10 @@ async function checkLists(list: Checklist, settings: AccountSettings, deps: Serv
   const verdict = reads.token([...attempts.values()]) ?? skip('no read completed');
   const token = await list.check('token', () => verdict, [base]);
   for (const line of lists.lines) {
-    const isToken = token.status === 'fail' && attempts.get(line.check)?.reason === 'unauthorized';
-    await list.check(line.check, () => (isToken ? skip('needs token') : line));
+    const attempt = attempts.get(line.check);
+    const isToken = token.status === 'fail' && attempt?.reason === 'unauthorized';
+    const found = attempt ? findingAmong([...attempts.values()], attempt) : line;
+    await list.check(line.check, () => (isToken ? skip('needs token') : found));
   }
   const dlq = list.lines.filter(({ check }) => check === 'dlq');
   for (const { name, match } of settings.collect.dlq.enabled ? settings.collect.dlq.filters : []) {

@@ -1,3 +1,4 @@
+import { isOtherRegion, serviceErrorIn } from '../../upstream/errors.ts';
 import type { AccountView, AnyAccountView } from '../api/account.ts';
 import type { DataState } from '../api/parts.ts';
 import { ago, at } from './format.ts';
@@ -24,7 +25,9 @@ const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: stri
 };
 
 export function nextStep(round: Round, root: string): Html {
-  const [step, runbook] = NEXT_STEPS[round.failure?.reason ?? ''] ?? [];
+  const { reason = '', message = '' } = round.failure ?? {};
+  if (isOtherRegion(reason, serviceErrorIn(message))) return html`The token belongs to another region: check baseUrl.`;
+  const [step, runbook] = NEXT_STEPS[reason] ?? [];
   if (step === undefined) return html``;
   return html`${step}${runbook === undefined ? '' : html` <a href="${root + runbookPath(runbook)}">Runbook</a>`}`;
 }

@@ -109,6 +109,43 @@ it('doctor shows why the service rejects a token or a request, without showing s
   ]);
 });
 
+it.each([
+  'user (00000000-0000-4000-8000-000000000000) not found in this region (eu-central-1). Check that you are using the correct endpoint.',
+  'token not valid in region us-east-1',
+  'Wrong region',
+  'this region has no such account',
+  'no such user: check the endpoint',
+  'user does not exist',
+])('doctor reports that the token belongs to another region if every path has a 404 with the text %j', async error => {
+  const service = await answers((path, response) => {
+    if (path.startsWith('/v2/')) json(response, { error }, 404);
+    return path.startsWith('/v2/');
+  });
+  const { of } = await diagnose(configFile(service));
+  for (const list of ['dlq', 'events', 'flow control']) {
+    expect(of(list)).toEqual([
+      expect.stringMatching(/status 404: .* → the token belongs to another region: check baseUrl$/),
+    ]);
+  }
+});
+
+it.each(['', 'not found: /v2/dlq', '404 page not found', 'flow control is not available in this region'])(
+  'doctor advises to disable a collector after a 404 with the text %j only if another list can be read',
+  async error => {
+    const without = (missing: RegExp) =>
+      answers((path, response) => {
+        if (missing.test(path)) response.writeHead(404).end(error);
+        return missing.test(path);
+      });
+    const some = await diagnose(configFile(await without(/^\/v2\/(dlq|flowControl)$/)));
+    for (const list of ['dlq', 'flow control'])
+      expect(some.of(list)).toEqual([expect.stringMatching(/ → check paths, or disable the collector$/)]);
+    const all = await diagnose(configFile(await without(/^\/v2\//)));
+    for (const list of ['dlq', 'events', 'flow control'])
+      expect(all.of(list)).toEqual([expect.stringMatching(/ → check baseUrl$/)]);
+  },
+);
+
 it('doctor continues after a failed list, and reports unreadable rows and the path that works', async () => {
   const service = await answers((path, response) => {
     if (path === '/v2/dlq') json(response, {}, 403);
