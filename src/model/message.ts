@@ -100,6 +100,9 @@ export interface DlqEntry {
   readonly maxRetries: number | undefined;
 }
 
+/** Limits of a flow-control key that an operator can pin. */
+export const PINNABLE = ['parallelism', 'rate'] as const;
+
 /** One flow-control key. Unreported fields are undefined. */
 export interface FlowControlEntry {
   readonly key: string;
@@ -113,4 +116,6 @@ export interface FlowControlEntry {
   readonly rateUsed?: number | undefined;
   readonly ratePeriodSeconds?: number | undefined;
   readonly paused?: boolean | undefined;
+  /** Pinned limits. */
+  readonly pinned?: readonly (typeof PINNABLE)[number][] | undefined;
 }

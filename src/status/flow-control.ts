@@ -57,6 +57,7 @@ export function flowControlView(
       rateUsed: orNull(entry.rateUsed),
       ratePeriodSeconds: orNull(entry.ratePeriodSeconds),
       paused: orNull(entry.paused),
+      pinned: entry.pinned === undefined ? null : [...entry.pinned],
       saturation: saturation(entry),
     };
   }

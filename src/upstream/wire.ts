@@ -7,6 +7,7 @@ import {
   EVENT_STATES,
   type EventState,
   type FlowControlEntry,
+  PINNABLE,
 } from '../model/message.ts';
 import { classOfError } from './error-class.ts';
 
@@ -50,6 +51,8 @@ const FlowControlRow = z.object({
   rateCount: Loose(z.number()),
   ratePeriod: Loose(z.number()),
   isPaused: Loose(z.boolean()),
+  isPinnedParallelism: Loose(z.boolean()),
+  isPinnedRate: Loose(z.boolean()),
 });
 
 /** Maximum length of a key (characters). Longer keys are truncated, so that a hostile row cannot inflate every scrape. */
@@ -92,7 +95,7 @@ function labelsOf({ label, labels }: Fields): readonly string[] {
 
 /** Returns the time of entry into the queue (ms) from an id such as `<Unix milliseconds>-<number>`. */
 function enteredAt(dlqId: string): number | undefined {
-  return toMillis(/^(\d{12,14})-\d+$/.exec(dlqId)?.[1]);
+  return toMillis(/^(\d{13})-\d+$/.exec(dlqId)?.[1]);
 }
 
 /** A Map, because a lookup in a plain object would also find inherited properties such as `constructor`. */
@@ -225,14 +228,15 @@ export function toExplainedEvent(row: unknown, redact: (text: string) => string)
 export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
   const parsed = FlowControlRow.safeParse(row);
   if (!parsed.success) return undefined;
-  const { flowControlKey, waitListSize, waitlistSize, isPaused, ...numbers } = parsed.data;
+  const { flowControlKey, waitListSize, waitlistSize, ...limits } = parsed.data;
   // The service may omit a size of zero.
   const size = Number(waitListSize ?? waitlistSize ?? 0);
   if (!Number.isFinite(size) || size < 0) return undefined;
   const entry = { key: boundText(flowControlKey, MAX_KEY_LENGTH), waitlistSize: size };
   // A service that reports any of these fields omits zero and false. An omitted limit means no limit.
-  if (isPaused == null && Object.values(numbers).every(number => number == null)) return entry;
-  const { parallelismMax, parallelismCount, rateMax, rateCount, ratePeriod } = numbers;
+  if (Object.values(limits).every(value => value == null)) return entry;
+  const { parallelismMax, parallelismCount, rateMax, rateCount, ratePeriod } = limits;
+  const { isPaused, isPinnedParallelism, isPinnedRate } = limits;
   const limit = (max: number | null | undefined) => (max == null || max <= 0 || max >= UNLIMITED ? undefined : max);
   const hasRate = limit(rateMax) !== undefined;
   return {
@@ -243,6 +247,7 @@ export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
     rateUsed: hasRate ? (rateCount ?? 0) : undefined,
     ratePeriodSeconds: hasRate ? (ratePeriod ?? undefined) : undefined,
     paused: isPaused ?? false,
+    pinned: PINNABLE.filter(limit => (limit === 'rate' ? isPinnedRate : isPinnedParallelism)),
   };
 }
 

@@ -106,6 +106,7 @@ export function calmAccount(): AccountViewBase {
           ratePeriodSeconds: null,
           saturation: 0.3,
           paused: false,
+          pinned: [],
         },
       ],
     },

@@ -115,6 +115,34 @@ describe('wire', () => {
     ]);
   });
 
+  it.each([
+    ['1763650000000-7', 1_763_650_000_000],
+    ['1763650000-7', undefined],
+    ['100000000000-7', undefined],
+    ['17636500000000-7', undefined],
+    ['1763650000000000-7', undefined],
+    ['1763650000000', undefined],
+    ['dlq-1763650000000-7', undefined],
+    ['dlq-3f9a', undefined],
+  ])('the dlqId %s has the entry time %s', (dlqId, time) =>
+    expect(toDlqEntry({ dlqId, createdAt: 1_620_000_000_000 })).toMatchObject({
+      enteredAt: time,
+      createdAt: 1_620_000_000_000,
+    }),
+  );
+
+  it.each([
+    [{ waitListSize: 114, parallelismMax: 200, parallelismCount: 38, isPinnedParallelism: true }, ['parallelism']],
+    [{ rateMax: 3, ratePeriod: 60, isPinnedRate: true }, ['rate']],
+    [{ isPinnedParallelism: true, isPinnedRate: true }, ['parallelism', 'rate']],
+    [{ parallelismMax: 50, isPinnedParallelism: false, isPinnedRate: null }, []],
+    [{ parallelismMax: 50 }, []],
+    [{ waitListSize: 1 }, undefined],
+    [{ waitListSize: 1, isPinnedParallelism: {} }, undefined],
+  ])('toFlowControlEntry parses the pinned limits of %j as %j', (fields, pinned) =>
+    expect(toFlowControlEntry({ flowControlKey: 'k', ...fields })?.pinned).toEqual(pinned),
+  );
+
   it('toDlqEntry parses fields of a failed workflow under either name, and labels under all names', () => {
     const entry = (fields: object) => toDlqEntry({ dlqId: '1752829295505-0', ...fields });
     expect(

@@ -15,13 +15,12 @@ export interface PrintOptions {
   readonly withAccount: boolean;
 }
 
-/** A column shows the first of its fields that the row has. */
 interface Column {
   readonly head: string;
-  readonly fields: readonly string[];
+  readonly field: string;
 }
 
-const column = (head: string, ...fields: string[]): Column => ({ head, fields: fields.length > 0 ? fields : [head] });
+const column = (head: string, field = head): Column => ({ head, field });
 
 const ACCOUNT = column('account');
 const DESTINATION = column('url');
@@ -32,11 +31,12 @@ const PROPERTIES = [column('queue'), column('topic'), column('schedule')];
 /** Columns, the most important first: the last ones are omitted if they do not fit. */
 const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
   dlq: [
-    column('entered (UTC)', 'enteredAt', 'createdAt'),
+    column('entered (UTC)', 'enteredAt'),
     STATUS,
     MESSAGE,
     DESTINATION,
     column('dlq id', 'dlqId'),
+    column('created (UTC)', 'createdAt'),
     column('callback', 'callbackState'),
     column('kind'),
     ...PROPERTIES,
@@ -62,6 +62,7 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
     column('rate', 'rateUsed'),
     column('rate limit', 'rateLimit'),
     column('seconds', 'ratePeriodSeconds'),
+    column('pinned'),
   ],
 };
 
@@ -71,11 +72,9 @@ const isFlexible = ({ head }: Column) => head === 'url' || head === 'error' || h
 const GAP = 2;
 const MIN_FLEXIBLE = 10;
 
-const firstValue = ({ fields }: Column, { json }: PrintedRow) =>
-  fields.map(field => json[field]).find(value => value !== undefined);
-
-function cellOf(column: Column, row: PrintedRow): string {
-  const value = firstValue(column, row);
+function cellOf(column: Column, { json }: PrintedRow): string {
+  const value = json[column.field];
+  if (column.field === 'enteredAt' && value === undefined) return '–';
   if (column.head.endsWith('(UTC)'))
     return String(value ?? '')
       .slice(0, 19)
@@ -103,7 +102,7 @@ function fitColumns(
     const full = Math.max(widest, column.head.length);
     const width = isFlexible(column) ? Math.min(full, Math.max(left, MIN_FLEXIBLE)) : full;
     if (width > left && fitted.length > 0) break;
-    fitted.push({ ...column, width, isNumber: rows.some(row => typeof firstValue(column, row) === 'number') });
+    fitted.push({ ...column, width, isNumber: rows.some(({ json }) => typeof json[column.field] === 'number') });
     left -= width + GAP;
     if (width < full) break;
   }

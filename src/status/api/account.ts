@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { FLOW_STATES } from '../../model/flow-state.ts';
+import { PINNABLE } from '../../model/message.ts';
 import {
   AlertView,
   ChangeView,
@@ -176,6 +177,7 @@ export const AccountView = z.object({
           ratePeriodSeconds: Maybe(Seconds),
           saturation: Maybe(Num).describe('The larger of the used shares of parallelism and rate.'),
           paused: Maybe(z.boolean()),
+          pinned: Maybe(z.array(z.enum(PINNABLE))).describe('Limits that an operator has pinned.'),
         }),
       )
       .describe('At most 100 keys, largest waitlists first.'),

@@ -27,6 +27,9 @@ function pausedWords({ paused, waiting }: Row): Html {
   return html`<span class="tag ${waiting > 0 ? 'warning' : 'plain'}">paused</span>`;
 }
 
+const hasPin = (row: Row): row is Row & { readonly pinned: NonNullable<Row['pinned']> } =>
+  row.pinned !== null && row.pinned.length > 0;
+
 function stateOf({ state, stateSince }: Row, now: number): Html {
   if (state === null) return name(null);
   return html`${state.replaceAll('_', ' ')}${stateSince !== null && html`<small>since ${at(stateSince, now)}</small>`}`;
@@ -54,6 +57,8 @@ function keys({ rows, keys }: FlowControl, now: number): Html {
   if (rows.some(({ state }) => state !== null)) columns.push({ head: 'state', cell: row => stateOf(row, now) });
   if (hasUse) columns.push({ head: 'in use', isWide: true, cell: used });
   if (hasPause) columns.push({ head: 'paused', cell: pausedWords });
+  if (rows.some(hasPin))
+    columns.push({ head: 'pinned', cell: row => (hasPin(row) ? row.pinned.join(', ') : name(null)) });
   const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
   return html`${table('Keys, longest waitlist first', columns, rows, { most: 15 })}
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;

@@ -46,9 +46,46 @@ describe('a table', () => {
     expect(await printed([])).toBe('');
   });
 
-  it('a table shows the creation time if the entry time is unreported', async () => {
-    const { enteredAt, ...json } = JSON_ROW;
-    expect(await printed([{ id: '1', json: { ...json, createdAt: enteredAt } }])).toContain('\n2026-11-20 14:46:40  ');
+  it('a table shows the creation time in a separate column, and a dash for an unknown entry time', async () => {
+    const old = { messageId: 'msg_123', createdAt: '2021-05-03T00:00:00.000Z', url: 'https://example.com' };
+    expect(await printed([{ id: '1', json: old }])).toBe(
+      [
+        'entered (UTC)  message  url          created (UTC)',
+        '–              msg_123  example.com  2021-05-03 00:00:00',
+        '',
+      ].join('\n'),
+    );
+    const known = await printed([ROW, { id: '1', json: old }], { width: undefined });
+    expect(known).toMatch(/\n2026-11-20 14:46:40 .*\n– .* 2021-05-03 00:00:00/);
+  });
+
+  it('a table of keys shows which limits are pinned', async () => {
+    const out = new PassThrough();
+    const print = createPrinter('keys', { format: 'table', width: 120, withAccount: false }, out);
+    const limits = { waitlistSize: 114, parallelismInUse: 38, parallelismLimit: 200 };
+    await print([
+      { id: 'a', json: { key: 'fal-requests-2', ...limits, pinned: ['parallelism'] } },
+      { id: 'b', json: { key: 'llm-requests', waitlistSize: 0, pinned: [] } },
+    ]);
+    expect(String(out.read())).toBe(
+      [
+        'waiting  key             parallel  limit  pinned',
+        '    114  fal-requests-2        38    200  parallelism',
+        '      0  llm-requests',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('a table of events shortens errors to its width, but not ids', async () => {
+    const out = new PassThrough();
+    const print = createPrinter('events', { format: 'table', width: 80, withAccount: false }, out);
+    const error = 'dial tcp: lookup app.example.com on 10.0.0.2:53: no such host';
+    const { messageId } = JSON_ROW;
+    await print([{ id: messageId, json: { state: 'error', messageId, url: 'https://a.example', error } }]);
+    const [, line = ''] = String(out.read()).split('\n');
+    expect(line).toHaveLength(80);
+    expect(line).toMatch(/^error {2}msg_w1w6mz510638o8r1wcupuh {2}a\.example {2}dial tcp: .*…$/);
   });
 
   it('a table replaces control characters in rows', async () => {

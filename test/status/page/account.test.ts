@@ -143,6 +143,26 @@ describe('account page', () => {
   });
 });
 
+it('the account page shows which limits of a key are pinned, and no column if none is', () => {
+  const flowOf = (rows: typeof account.flowControl.rows) =>
+    read(
+      part(accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text, 'flow-control'),
+    );
+  const [first] = account.flowControl.rows;
+  if (!first) throw new Error('the fixture has no key');
+  expect(flowOf([{ ...first, pinned: ['parallelism', 'rate'] }])).toMatch(/ Pinned .* parallelism, rate/);
+  for (const pinned of [[], null]) expect(flowOf([{ ...first, pinned }])).not.toMatch(/pinned/i);
+});
+
+it.each([
+  ['user (<secret>) not found in this region (eu-central-1)', 'The token belongs to another region: check baseUrl.'],
+  ['404 page not found', 'Check baseUrl and paths: the service has no such endpoint.'],
+])('the account page advises after a 404 with the text "%s": %s', (text, step) => {
+  const failure = { reason: 'not_found', message: `GET /v2/dlq: status 404: ${text}` };
+  const rounds = account.rounds.map(round => ({ ...round, state: 'failing' as const, failure }));
+  expect(read(accountPage({ ...account, rounds }, context).text)).toContain(step);
+});
+
 it('the account page shows keys named like built-in properties such as __proto__', () => {
   const [first] = account.flowControl.rows;
   const names = ['__proto__', 'constructor', 'toString'];
