@@ -40,7 +40,7 @@ export interface Aggregate {
   oldest: number | undefined;
   newest: number | undefined;
   oldestEntered: number | undefined;
-  /** The latest `MAX_LAST` reported entry times, in ascending order. */
+  /** The latest `MAX_LAST` reported entry times that were not in the future when read, in ascending order. */
   readonly lastEntered: number[];
   readonly values: ReadonlyMap<Dimension, Map<string, number>>;
   readonly kinds: DeadLetterKinds | undefined;
@@ -85,14 +85,15 @@ export function addUnreadable(aggregate: Aggregate, entries: number): void {
   if (aggregate.kinds) aggregate.kinds.ungrouped += entries;
 }
 
-/** Adds an entry. `firstSeen` replaces a missing entry time. */
-export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number): void {
+/** Adds an entry. `firstSeen` replaces a missing entry time; `now`: start of the round (ms since the Unix epoch). */
+export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number, now: number): void {
   const entered = entry.enteredAt ?? firstSeen;
   aggregate.oldest = earliest(aggregate.oldest, entry.createdAt);
   aggregate.newest = latest(aggregate.newest, entry.createdAt);
   aggregate.oldestEntered = earliest(aggregate.oldestEntered, entered);
   aggregate.ends?.add(entry, entered);
-  if (entry.enteredAt !== undefined) insertLast(aggregate.lastEntered, entry.enteredAt);
+  // A time in the future must not hide entries that follow it.
+  if (entry.enteredAt !== undefined && entry.enteredAt <= now) insertLast(aggregate.lastEntered, entry.enteredAt);
   const { values, kinds, routes } = aggregate;
   const hasDestination = entry.url !== undefined && (kinds !== undefined || values.size > 0);
   const destination = { address: (hasDestination && URL.parse(entry.url ?? '')) || undefined, routes };

@@ -211,12 +211,14 @@ const MAX_RETRY_TIME = 31 * 3_600_000;
 /** Maximum number of pages read by a round that finds nothing new, if `fromDate` filters by creation time. */
 const MAX_QUIET_PAGES = 5;
 
+/** Returns the start of a read for new entries (ms). Ignores times in the future, which would hide new entries until then. */
 export function since({ all }: DlqMemory, now: number, meaning: DateField): number {
+  const isPast = (time: number) => time <= now;
   if (meaning === 'entry') {
-    const last = all.shown?.lastEntered ?? [];
+    const last = all.shown?.lastEntered.filter(isPast) ?? [];
     const newest = last.at(-1) ?? now;
     return Math.max(0, newest - ENTRY_OVERLAP, last.length < MAX_LAST ? 0 : (last[0] ?? 0));
   }
-  const lookbackCap = all.times.at(-MAX_QUIET_PAGES) ?? 0;
+  const lookbackCap = all.times.filter(isPast).at(-MAX_QUIET_PAGES) ?? 0;
   return Math.max(0, now - MAX_RETRY_TIME, lookbackCap);
 }

@@ -118,7 +118,7 @@ export function addWalked(
   for (const entry of entries) {
     const id = hash64(entry.id);
     const seen = roster.see(id, entry.enteredAt ?? now, false);
-    if (seen !== 'again') addTo(walk.found, entry, firstSeen(roster, id, entry, now));
+    if (seen !== 'again') addTo(walk.found, entry, firstSeen(roster, id, entry, now), now);
     if (seen !== 'first') continue;
     first += 1;
     if (isCounted) log?.found(id, entry);
@@ -135,12 +135,12 @@ export function addNew(selection: Selection, entries: readonly DlqEntry[], now: 
     const id = hash64(entry.id);
     const seen = roster.see(id, entry.enteredAt ?? now, true);
     const since = firstSeen(roster, id, entry, now);
-    if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, since);
+    if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, since, now);
     if (seen !== 'first' && seen !== 'kept') continue;
     first += 1;
     if (selection.isCounted) log?.entered(id, entry);
     if (!shown) continue;
-    addTo(shown, entry, since);
+    addTo(shown, entry, since, now);
     // An entry older than the ambiguous read is assumed to be one of its unreadable rows.
     if (!ambiguity || ambiguity.rows === 0 || (entry.enteredAt ?? entry.createdAt ?? now) > ambiguity.at) continue;
     ambiguity.rows -= 1;
