@@ -80,6 +80,8 @@ function restoreSelection(
     walk: undefined,
     ambiguity: undefined,
     times: [],
+    hasUntimed: false,
+    walks: 0,
     log,
     failure: undefined,
     isContradicted: stored.isContradicted ?? false,

@@ -8,12 +8,12 @@ import {
 } from '../../upstream/api.ts';
 import { ImplausibleResponse } from '../collector.ts';
 import { isFilter, type Selection } from './selection.ts';
-import { type DateField, splitTask, type Task } from './windows.ts';
+import type { Task } from './windows.ts';
 
 export interface Read {
   readonly selection: Selection;
   readonly rows: readonly DlqEntry[];
-  /** Number of unreadable rows of the whole task, set on its last page only: a split task is read again. */
+  /** Number of unreadable rows of the whole task, set on its last page only: a replaced task is read again. */
   readonly rejected: number;
 }
 
@@ -60,7 +60,7 @@ const MAX_WAITING = 16;
 export function startReading(
   api: Reader,
   planned: readonly Task[],
-  { now, meaning, limit, reported }: { now: number; meaning: DateField; limit: Bound; reported: ReportedFields },
+  { limit, reported }: { limit: Bound; reported: ReportedFields },
   signal: AbortSignal,
 ) {
   const tasks = [...planned];
@@ -72,7 +72,7 @@ export function startReading(
   const failed = new Map<Selection, ReadFailure>();
   const selections = planned.map(({ selection }) => selection);
   /** Selections read in several windows. */
-  const split = new Set(selections.filter((selection, index) => selections.indexOf(selection) !== index));
+  const windowed = new Set(selections.filter((selection, index) => selections.indexOf(selection) !== index));
   /** Selections for which the service ignores windows. */
   const whole = new Set<Selection>();
   const proofs = new Map(
@@ -128,7 +128,8 @@ export function startReading(
   const isOver = (task: Task) =>
     failure !== undefined || failed.has(task.selection) || (whole.has(task.selection) && isWindow(task));
 
-  const isWindow = ({ selection, from, to }: Task) => split.has(selection) && (from !== undefined || to !== undefined);
+  const isWindow = ({ selection, from, to }: Task) =>
+    windowed.has(selection) && (from !== undefined || to !== undefined);
 
   /** Whether a page has entries outside its window, which shows that the service ignores windows. */
   function isIgnored(task: Task, bounds: DlqQuery, rows: readonly DlqEntry[]): boolean {
@@ -165,7 +166,6 @@ export function startReading(
       if (page.done) return;
       const { rows, isLast } = page.value;
       rejected += page.value.rejected;
-      const parts = isLast ? undefined : splitTask(task, pagesRead, rows, now, meaning);
       count(selection, rows.length);
       if (isFilter(selection)) compareWithQueue(selection);
       (proofs.get(selection) ?? reported).add(rows, page.value.rejected);
@@ -174,12 +174,6 @@ export function startReading(
       pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
       change();
       if (pagesRead === 1 && isIgnored(task, bounds, rows)) return readWhole(selection);
-      if (parts) {
-        tasks.push(...parts);
-        if (unreadOfQueue !== undefined && !isFilter(selection)) unreadOfQueue += parts.length;
-        split.add(selection);
-        return;
-      }
       while (pages.length >= MAX_WAITING && !isOver(task)) await changed.promise;
     }
   }

@@ -25,7 +25,7 @@ import {
   releaseRows,
   type Selection,
 } from './selection.ts';
-import { type DateField, planWalk, type Task, timeOf } from './windows.ts';
+import { type DateField, isUntimed, planWalk, type Task, timeOf } from './windows.ts';
 
 export interface RoundContext extends Pick<ObserveContext<DlqMemory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
   readonly meaning: DateField;
@@ -53,14 +53,9 @@ export interface Walk {
   callbacks: CallbackWalk | undefined;
 }
 
-function start(
-  tasks: readonly Task[],
-  isComplete: boolean,
-  limit: Bound,
-  { api, now, meaning, memory, signal }: RoundContext,
-): Walk {
+function start(tasks: readonly Task[], isComplete: boolean, limit: Bound, { api, memory, signal }: RoundContext): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
-  const reading = startReading(api, tasks, { now, meaning, limit, reported: memory.reported }, signal);
+  const reading = startReading(api, tasks, { limit, reported: memory.reported }, signal);
   const progress = { hasBegun: false, pending: [], isRead: false, changes: 0, isPartial: false, isOvertaken: false };
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
@@ -138,7 +133,10 @@ export function foldStep(
   for (const { selection, rows, rejected } of reads) {
     if (selection === memory.all) walk.callbacks?.add(rows);
     walk.isPartial ||= rejected > 0;
-    if (selection.walk?.id === walk) selection.walk.rejected += rejected;
+    if (selection.walk?.id === walk) {
+      selection.walk.rejected += rejected;
+      selection.walk.hasUntimed ||= rows.some(row => isUntimed(row, meaning));
+    }
     const isWatched = round === 'full' && selection === memory.all && selection.isCounted;
     walk.changes += walk.isComplete
       ? addWalked(selection, walk, rows, now, entry => isWatched && wasMissed(entry))

@@ -28,11 +28,22 @@ export interface Selection {
   shown: Aggregate | undefined;
   /** The complete read in progress, and its results. It owns the roster's marks and newcomers. */
   walk:
-    | { readonly id: WalkId; readonly found: Aggregate; readonly times: number[]; missed: number; rejected: number }
+    | {
+        readonly id: WalkId;
+        readonly found: Aggregate;
+        readonly times: number[];
+        hasUntimed: boolean;
+        missed: number;
+        rejected: number;
+      }
     | undefined;
   ambiguity: Ambiguity | undefined;
   /** One time from each page of the last complete read, sorted: the approximate distribution of entries. */
   times: readonly number[];
+  /** Whether the last complete read listed an entry without the time that the service compares with dates. */
+  hasUntimed: boolean;
+  /** Number of complete reads since the process started. */
+  walks: number;
   /** Log of new entries. Undefined for filters, and if new entries are not logged. */
   readonly log: EnteredLog | undefined;
   failure: FailedFilter | undefined;
@@ -90,7 +101,8 @@ export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();
   selection.log?.dropFound();
-  selection.walk = { id, found: createAggregate(selection.breakdown), times: [], missed: 0, rejected: 0 };
+  const found = createAggregate(selection.breakdown);
+  selection.walk = { id, found, times: [], hasUntimed: false, missed: 0, rejected: 0 };
 }
 
 /** Drops a failed complete read and its newcomers. */
@@ -191,6 +203,8 @@ export function endWalk(selection: Selection, id: WalkId, now: number, retention
   selection.ambiguity = rejected > 0 ? { at: now, rows: rejected, entries } : undefined;
   selection.shown = walk.found;
   selection.times = walk.times.sort((a, b) => a - b);
+  selection.hasUntimed = walk.hasUntimed;
+  selection.walks += 1;
   selection.walk = undefined;
   selection.isTouched ||= removed > 0 || !selection.isCounted;
   // Unreadable entries must not count as entered once they are readable.

@@ -6,8 +6,6 @@ export interface Task {
   readonly selection: Selection;
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-  /** Number of splits so far; undefined for a task that was planned from the last walk and is never split. */
-  readonly depth?: number | undefined;
 }
 
 /** Which time of an entry the service compares with `fromDate` and `toDate`. */
@@ -17,19 +15,28 @@ export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: DateField): 
   return meaning === 'entry' ? (enteredAt ?? createdAt) : (createdAt ?? enteredAt);
 }
 
+/** Whether an entry lacks the time that the service compares, so that it may be in no window. */
+export const isUntimed = ({ enteredAt, createdAt }: DlqEntry, meaning: DateField) =>
+  (meaning === 'entry' ? enteredAt : createdAt) === undefined;
+
+/** Minimum number of pages of a selection that is read in windows. */
+const MIN_PAGES = 100;
 /** Minimum pages per window. Each window wastes half a page on average. */
-const MIN_PAGES = 16;
+const WINDOW_PAGES = 16;
 /** Maximum number of windows: three per reader. More would cost requests without saving time. */
 const MAX_WINDOWS = 48;
+/** Every sixth walk reads without dates, to find entries that are in no window. It takes the fewest requests, but more time. */
+const UNDATED_EVERY = 6;
 
 /**
- * Splits a selection into windows that had equal numbers of entries in the last complete read. The newest window comes first,
- * because new entries make it the longest.
+ * Plans a complete read. A large selection is split into windows that had equal numbers of entries in the last complete read. The
+ * newest window comes first, because new entries make it the longest. A service may omit entries without a time from every window,
+ * so a selection with such entries is read without dates.
  */
 export function planWalk(selection: Selection): Task[] {
-  const { times } = selection;
-  const windows = Math.min(MAX_WINDOWS, Math.floor(times.length / MIN_PAGES));
-  if (windows < 2) return [{ selection, depth: times.length === 0 ? 0 : undefined }];
+  const { times, walks, hasUntimed } = selection;
+  if (times.length < MIN_PAGES || hasUntimed || walks % UNDATED_EVERY === 0) return [{ selection }];
+  const windows = Math.min(MAX_WINDOWS, Math.floor(times.length / WINDOW_PAGES));
   const edges = new Set<number>();
   for (let window = 1; window < windows; window += 1) {
     edges.add(times[Math.floor((window * times.length) / windows)] as number);
@@ -39,52 +46,4 @@ export function planWalk(selection: Selection): Task[] {
     const next = latestFirst[index - 1];
     return { selection, from, to: next === undefined ? undefined : next - 1 };
   });
-}
-
-const DAY = 86_400_000;
-/** Ages at which an unknown queue is split (ms). Most entries are recent. */
-const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
-
-/** Number of pages after which an unknown selection is split. */
-const SEQUENTIAL_PAGES = 8;
-/** Estimated number of pages above which a window is split into parts of about half this size. */
-const LARGE = 40;
-const MAX_PARTS = 16;
-const MAX_DEPTH = 5;
-
-/**
- * Splits a window with too many rows, or returns undefined if it should be read to the end. `pages`: pages read so far;
- * `rows`: the last page. Rows are mostly ordered by time, so the time span of a page shows the density.
- */
-export function splitTask(
-  task: Task,
-  pages: number,
-  rows: readonly DlqEntry[],
-  now: number,
-  meaning: DateField,
-): Task[] | undefined {
-  const { selection, from, to, depth } = task;
-  if (depth === undefined || depth >= MAX_DEPTH) return undefined;
-  if (depth === 0) {
-    if (pages < SEQUENTIAL_PAGES) return undefined;
-    const edges = AGES.map(age => now - age);
-    return [undefined, ...edges].map((edge, index) => {
-      const next = edges[index];
-      return { selection, from: edge, to: next === undefined ? undefined : next - 1, depth: 1 };
-    });
-  }
-  const times = rows.flatMap(row => timeOf(row, meaning) ?? []);
-  const [first, last] = [Math.min(...times), Math.max(...times)];
-  const start = from ?? first;
-  const end = to ?? Math.max(now, last);
-  const estimate = (end - start) / Math.max(1, last - first);
-  if (pages > 1 || times.length < 2 || !(estimate > LARGE) || end - start < MAX_PARTS) return undefined;
-  const parts = Math.min(MAX_PARTS, Math.ceil((estimate * 2) / LARGE));
-  const width = Math.ceil((end - start + 1) / parts);
-  return Array.from({ length: parts }, (_, part) => ({
-    selection,
-    from: part === 0 ? from : start + part * width,
-    to: part === parts - 1 ? to : start + (part + 1) * width - 1,
-    depth: depth + 1,
-  }));
 }

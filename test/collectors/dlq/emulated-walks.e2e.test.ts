@@ -127,7 +127,7 @@ const letter = fc.tuple(
   fc.nat(100_000),
   fc.constantFrom(...QUEUES),
 );
-/** Large enough that the first walk splits the queue into windows, with one window boundary six hours ago. */
+/** Several pages, so that entries are added and removed between two of them. */
 const manyLetters = fc.integer({ min: 1100, max: 1400 }).map(count =>
   Array.from({ length: count }, (_, index): [number, number, Queue] => {
     const age = Math.floor((index * 30 * 3_600_000) / count);

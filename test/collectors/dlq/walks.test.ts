@@ -134,7 +134,8 @@ function createAgent(api: Reader, clock: { now: number }, options: object) {
 }
 
 const shape = fc.record({
-  page: fc.integer({ min: 1, max: 30 }),
+  // With small pages, the queue has enough pages to be read in windows.
+  page: fc.oneof(fc.integer({ min: 1, max: 2 }), fc.integer({ min: 1, max: 30 })),
   order: fc.constantFrom('up' as const, 'down' as const, 'mixed' as const),
   means: fc.constantFrom('entry' as const, 'creation' as const),
 });
