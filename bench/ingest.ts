@@ -44,6 +44,7 @@ async function inMemory() {
     events: eventsPath('auto'),
     meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
     secrets: () => [],
+    acceptList: () => true,
     async call({ query }) {
       const text = answer(query);
       requested.push(text);

@@ -83,6 +83,7 @@ export async function run(): Promise<string> {
     events: eventsPath('auto'),
     meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
     secrets: () => [],
+    acceptList: () => true,
   });
   const signal = new AbortController().signal;
   const flowControl = flow.createFlowControl(flow.flowControl.options.parse({}));

@@ -14,6 +14,7 @@ import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import type { Dispatchers } from '../upstream/dispatcher.ts';
 import { REQUEST_OUTCOMES } from '../upstream/errors.ts';
+import { createMissingLists } from '../upstream/missing-lists.ts';
 import { addressesOf } from '../upstream/options.ts';
 import { createServiceClock } from '../upstream/service-clock.ts';
 import { tokenSource } from '../upstream/token.ts';
@@ -74,9 +75,11 @@ export function createAccountClient(
   const common = { addresses, budget, dispatcher: dispatchers.for(upstream), timeout, clock, tracer };
   const timed = { ...meter, seconds: requestSeconds };
   const serviceClock = createServiceClock(clock);
+  const missingLists = createMissingLists(before.lists);
   const client = createClient({
     ...common,
     serviceClock,
+    missingLists,
     eventsPath: paths.events,
     flowControlKeyPath: paths.flowControlKey,
     token: tokenSource(token, env),
@@ -98,5 +101,7 @@ export function createAccountClient(
     /** Returns the largest proven clock skew relative to the service in the last minutes (ms); undefined if unknown. */
     clockSkew: serviceClock.skew,
     spent: meter.spent,
+    /** Returns the lists that the service has returned, even empty ones. */
+    lists: missingLists.listed,
   };
 }

@@ -7,6 +7,7 @@ import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
 import type { StoredProblems } from '../status/problem-log.ts';
 import type { Store } from '../store/store.ts';
 import type { DailyUsage } from '../upstream/budget.ts';
+import type { List } from '../upstream/missing-lists.ts';
 
 /** Stored state of an account, except the rows of its collectors. */
 export interface StoredAccount {
@@ -15,6 +16,8 @@ export interface StoredAccount {
   /** Whether the service rejected the token in the last conclusive check. */
   readonly tokenRejected?: boolean | undefined;
   readonly problems?: StoredProblems | undefined;
+  /** Lists that the service has returned, even empty ones. */
+  readonly lists?: readonly List[] | undefined;
 }
 
 const KEYS: Readonly<Record<keyof StoredAccount, string>> = {
@@ -22,6 +25,7 @@ const KEYS: Readonly<Record<keyof StoredAccount, string>> = {
   freshness: 'account-state/freshness',
   tokenRejected: 'account-state/token-rejected',
   problems: 'account-state/problems',
+  lists: 'account-state/lists',
 };
 
 /** Reads the stored state of an account. Rejects with StoreError. */
@@ -80,7 +84,8 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
   /** Returns a fingerprint of state that must be saved at once: a process in a crash loop never reaches a periodic save. */
   function turn(): string {
     const rounds = states.flatMap(state => Object.values(state.freshness()));
-    return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
+    const { tokenRejected, lists } = known();
+    return JSON.stringify([tokenRejected, lists, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
   /** Saves the state with `more` rows in one commit. Rejects with StoreError. */

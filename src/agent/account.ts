@@ -68,6 +68,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     spent: budget.spent(),
     tokenRejected: client.isTokenRejected(),
     problems: problems.stored(),
+    lists: client.lists(),
   });
   const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });

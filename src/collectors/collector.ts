@@ -67,15 +67,23 @@ export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> ex
   observe(context: ObserveContext<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
 
-/** Adapts a collector to the runner. Requests of a round have its priority. */
-export const withReader = <Facts, Memory, Walk>(
+/** Adapts a collector to the runner. Each round has one reader, whose requests have the round's priority. */
+export function withReader<Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,
-  at: (priority: Priority) => Reader,
-) => ({
-  ...collector,
-  observe: (step: RoundStep<Memory, Walk>) =>
-    collector.observe({ api: at(collector.rounds[step.round]?.priority ?? 'background'), ...step }),
-});
+  at: (priority: Priority, round: string) => Reader,
+) {
+  const readers = new Map<string, Reader>();
+  return {
+    ...collector,
+    observe(step: RoundStep<Memory, Walk>) {
+      const { round, walk } = step;
+      const current = walk === undefined ? undefined : readers.get(round);
+      const api = current ?? at(collector.rounds[round]?.priority ?? 'background', round);
+      readers.set(round, api);
+      return collector.observe({ api, ...step });
+    },
+  };
+}
 
 /** Returns a list with the sample of a series; empty if the value is undefined. */
 export const optionalSample = <L extends string>(

@@ -73,7 +73,7 @@ export interface CollectorsDeps {
 
 /** `at`: returns a reader that uses the account's budget; `before`: state stored by an earlier process. */
 type Deps = CollectorsDeps & {
-  readonly at: (priority: Priority) => Reader;
+  readonly at: (priority: Priority, round: string) => Reader;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
   readonly callbacks: CallbackOptions;
   readonly shownBefore: ShownFacts | undefined;

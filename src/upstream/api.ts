@@ -2,9 +2,10 @@ import type { Counter } from '../kit/counter.ts';
 import { createRedactor } from '../kit/redaction.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import { MAX_LIST_BYTES, MAX_PAGE_BYTES, mapInSlices } from './body.ts';
-import type { Call, Endpoint, Priority, Request } from './call.ts';
+import type { Call, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { MAX_ERROR_TEXT, UpstreamError } from './errors.ts';
+import type { AcceptList, List } from './missing-lists.ts';
 import { type CursorPage, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
@@ -67,8 +68,6 @@ const MAX_KEY_BYTES = 1024 * 1024;
 
 /** Maximum number of rows in a page, as a multiple of the number requested. A page with more rows is invalid. */
 const MAX_EXCESS = 10;
-
-type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
 
@@ -139,6 +138,9 @@ interface ReaderDeps {
   readonly meter: ListMeter;
   /** Secrets to redact from the service's error texts. */
   readonly secrets: () => readonly string[];
+  /** Name of the round that reads; undefined outside rounds. */
+  readonly round?: string | undefined;
+  readonly acceptList: AcceptList;
 }
 
 /** Returns the mapper of event rows with an optional field. */
@@ -168,6 +170,7 @@ export function createReader(deps: ReaderDeps): Reader {
           else rejected += 1;
         });
         countRejected(deps, 'flow_control', rejected, page.rows.length - rejected);
+        checkMissing(deps, 'flow_control', path, '', page);
         return rejected;
       } catch (error) {
         countMissing(deps, 'flow_control', error);
@@ -213,12 +216,29 @@ function countMissing({ meter }: ReaderDeps, list: List, error: unknown): void {
   meter.listsMissing.inc({ collector: list });
 }
 
+/** Throws if a response contains no list although the service has returned the list before. */
+function checkMissing({ acceptList }: ReaderDeps, list: List, path: string, read: string, page: wire.RawPage): void {
+  if (acceptList(list, read, page.isMissing)) return;
+  throw new UpstreamError('invalid_response', `GET ${path}: no list, which earlier responses contained`);
+}
+
+type Query = Readonly<Record<string, string | number>>;
+
+/**
+ * Names the reads whose rounds must agree that a list is missing. Reads with dates may be empty where the list is not, so they agree
+ * only within the same kind of round.
+ */
+function readName({ fromDate, toDate, ...match }: Query, round = ''): string {
+  const isDated = fromDate !== undefined || toDate !== undefined;
+  return `${isDated ? round : ''} ${JSON.stringify(match)}`;
+}
+
 async function* pagesOf<Row>(
   deps: ReaderDeps,
   endpoint: 'dlq' | 'events',
   place: ListPath,
   list: 'messages' | 'events',
-  query: Readonly<Record<string, string | number>>,
+  query: Query,
   toRow: (row: unknown) => Row | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<ListPage<Row>> {
@@ -245,6 +265,7 @@ async function* pagesOf<Row>(
     const rows = (await mapInSlices(page.rows, toRow)).filter(row => row !== undefined);
     const rejected = page.rows.length - rows.length;
     countRejected(deps, endpoint, rejected, rows.length);
+    checkMissing(deps, endpoint, path, readName(query, deps.round), page);
     return { rows, rejected, cursor: page.cursor };
   }
   // A cursor is valid only for the path that returned it.

@@ -1,6 +1,7 @@
 import { createPageSizes, createReader, type ListMeter, type Reader } from './api.ts';
 import { type Budget, withBudget } from './budget.ts';
 import { type Priority, withRetry } from './call.ts';
+import { createMissingLists, type MissingLists } from './missing-lists.ts';
 import { type Observing, type RequestMeter, withObservation } from './observed.ts';
 import { eventsPath } from './paginate.ts';
 import { createSend, type SendDeps } from './send.ts';
@@ -14,6 +15,8 @@ export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>,
   readonly budget: Budget;
   readonly meter: RequestMeter & ListMeter;
   readonly random: () => number;
+  /** Default: no list has been read. */
+  readonly missingLists?: MissingLists | undefined;
   /** Secrets to redact from the service's error texts, in addition to the request's token. */
   readonly secrets: () => readonly string[];
   /** Called when the service starts or stops rejecting the token. */
@@ -33,5 +36,12 @@ export function createClient(deps: UpstreamClientDeps) {
   const call = layers.reduce((inner, layer) => layer(inner), send);
   const sizes = createPageSizes();
   const events = eventsPath(deps.eventsPath ?? 'auto');
-  return { at: (priority: Priority): Reader => createReader({ ...deps, call, sizes, priority, events }) };
+  const { missingLists = createMissingLists() } = deps;
+  return {
+    /** Creates a reader for one round, or for reads outside rounds. */
+    at(priority: Priority, round?: string): Reader {
+      const acceptList = round === undefined ? missingLists.acceptOutside : missingLists.createRound();
+      return createReader({ ...deps, call, sizes, priority, events, round, acceptList });
+    },
+  };
 }

@@ -254,6 +254,8 @@ export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
 export interface RawPage {
   readonly rows: readonly unknown[];
   readonly cursor: string | undefined;
+  /** Whether the response contains no list, not even an empty one. */
+  readonly isMissing: boolean;
 }
 
 type Body = Readonly<Record<string, unknown>>;
@@ -274,7 +276,7 @@ function eventsOfGroup(group: unknown): readonly unknown[] {
   return group.events.map(event => (isObject(event) ? { messageId, ...event } : event));
 }
 
-/** Whether a response without a list counts as an empty list: it contains only a cursor and null lists. */
+/** Whether a response without a list may stand for an empty list: it contains only a cursor and null lists. */
 function isEmpty(body: Body, names: readonly string[]): boolean {
   for (const name in body) if (name !== 'cursor' && !(names.includes(name) && body[name] === null)) return false;
   return true;
@@ -282,7 +284,7 @@ function isEmpty(body: Body, names: readonly string[]): boolean {
 
 /** Returns a response's rows and cursor; undefined for an error, for other content and for a list of another type. */
 export function toPage(body: unknown, list: ListName): RawPage | undefined {
-  if (body === null) return { rows: [], cursor: undefined };
+  if (body === null) return { rows: [], cursor: undefined, isMissing: true };
   const envelope = PageEnvelope.safeParse(body);
   if (!envelope.success || !isObject(body) || isError(envelope.data.error)) return undefined;
   const names = LIST_NAMES[list];
@@ -292,12 +294,12 @@ export function toPage(body: unknown, list: ListName): RawPage | undefined {
   if (!Array.isArray(found)) return undefined;
   const rows = list === 'events' && name === 'messages' ? found.flatMap(eventsOfGroup) : found;
   const cursor = envelope.data.cursor ?? '';
-  return { rows, cursor: cursor === '' ? undefined : String(cursor) };
+  return { rows, cursor: cursor === '' ? undefined : String(cursor), isMissing: name === undefined };
 }
 
 /** Returns the flow-control list, which may be a bare array or wrapped in an object. */
 export function toFlowControlPage(body: unknown): RawPage | undefined {
-  return Array.isArray(body) ? { rows: body, cursor: undefined } : toPage(body, 'flowControls');
+  return Array.isArray(body) ? { rows: body, cursor: undefined, isMissing: false } : toPage(body, 'flowControls');
 }
 
 /** Returns a single flow-control key as a row of the list; undefined if the response is for another key or for none. */

@@ -6,7 +6,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { createDispatchers } from '../../src/upstream/dispatcher.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { startHttpService } from '../support/http-service.ts';
+import { json, serve, startHttpService } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog, createTestTracer } from '../support/silent.ts';
 
@@ -161,4 +161,46 @@ it('closes an account immediately even if the service does not respond', async (
   await account.close();
   await starting;
   expect(service.requests).toHaveLength(length);
+});
+
+it('keeps the data of lists that vanish from the responses until three rounds agree, also across a restart', async () => {
+  const real: Readonly<Record<string, object>> = {
+    '/v2/dlq': { messages: [{ dlqId: '1-0' }, { dlqId: '2-0' }] },
+    '/v2/events': { events: [] },
+    '/v2/flowControl': { flowControls: [{ flowControlKey: 'k', waitListSize: 3 }] },
+  };
+  let isReal = true;
+  const service = await serve((request, response) => {
+    json(response, isReal ? real[new URL(request.url ?? '', 'http://service').pathname] : {});
+  });
+  const { open } = setUp([
+    { name: 'a', baseUrl: service.url },
+    { name: 'b', baseUrl: service.url },
+  ]);
+  const run = async (account: Account, ...names: string[]) => {
+    for (const name of names) {
+      await account.rounds.find(({ round }) => round === name)?.run(new AbortController().signal);
+    }
+    const rounds = account.status().collectors.flatMap(({ rounds }) => rounds);
+    return names.map(name => rounds.find(({ round }) => round === name)?.success);
+  };
+  const sizes = (account: Account) =>
+    ['delivery_dlq_messages', 'delivery_dlq_left_total', 'delivery_flow_control_keys'].map(name => sum(account, name));
+  const first = await open('a');
+  expect(await run(first, 'full', 'tail', 'list')).toEqual([true, true, true]);
+  isReal = false;
+  expect(await run(first, 'full', 'tail', 'list')).toEqual([false, false, false]);
+  expect(sizes(first)).toEqual([2, 0, 1]);
+  await first.close();
+  const next = await open('a');
+  expect(await run(next, 'full', 'tail', 'list')).toEqual([false, false, false]);
+  expect(await run(next, 'full', 'tail', 'list')).toEqual([false, false, false]);
+  expect(sizes(next)).toEqual([0, 0, 0]);
+  expect(next.dlqFacts()).toBeUndefined();
+  expect(await run(next, 'full', 'tail', 'list')).toEqual([true, true, true]);
+  expect(sizes(next)).toEqual([0, 2, 0]);
+  // Two rounds of each list, and the workflow runs of the third walk.
+  expect(sum(next, 'delivery_lists_missing_total')).toBe(7);
+  // Another account of the same service has never had a list.
+  expect(await run(await open('b'), 'full', 'tail', 'list')).toEqual([true, true, true]);
 });

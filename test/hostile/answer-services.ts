@@ -91,6 +91,21 @@ export const answerServices: readonly HostileService[] = [
   respondingJson('list-is-object', inEachField({ length: 3 })),
   respondingJson('cursor-is-object', { ...inEachField([]), cursor: { next: 1 } }),
   respondingJsonPerList('list-is-null', field => ({ [field]: null }), 'ok'),
+  {
+    name: 'lists-vanish',
+    outcome: 'ok',
+    counted: 'none',
+    // Three rounds agree that the lists are empty.
+    shows: { delivery_dlq_messages: 0, delivery_flow_control_keys: 0 },
+    start(site) {
+      const lists = new Map<List, number>();
+      return listenHttp(site, (listRequest, response) => {
+        const requests = (lists.get(listRequest.list) ?? 0) + 1;
+        lists.set(listRequest.list, requests);
+        json(response, requests > 10 ? {} : healthyResponse(listRequest));
+      });
+    },
+  },
   respondingJsonPerList('list-is-null-beside-another-member', field => ({ [field]: null, total: 0 })),
   respondingJsonPerList('error-beside-an-empty-list', field => ({ [field]: [], error: 'upstream is not available' })),
   respondingJsonPerList('error-next-to-the-correct-list', (_field, listRequest) => ({

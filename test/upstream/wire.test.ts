@@ -216,7 +216,7 @@ describe('wire', () => {
   });
 
   it('a page is parsed from bare and wrapped lists, and with any form of a missing cursor', () => {
-    const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, ...more });
+    const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, isMissing: false, ...more });
     expect(toFlowControlPage([1])).toEqual(page([1]));
     expect(toFlowControlPage({ flowControls: [1] })).toEqual(page([1]));
     for (const end of [{}, { cursor: null }, { cursor: '' }]) {
@@ -231,14 +231,14 @@ describe('wire', () => {
     );
   });
 
-  it('a body with neither a list nor other content is parsed as an empty list', () => {
-    const empty = { rows: [], cursor: undefined };
+  it('a body with neither a list nor other content is parsed as an empty page, with or without a list', () => {
+    const empty = { rows: [], cursor: undefined, isMissing: true };
     expect(toFlowControlPage({ flowControls: null })).toEqual(empty);
     expect(toFlowControlPage(null)).toEqual(empty);
     expect(toPage(null, 'messages')).toEqual(empty);
     expect(toPage({}, 'messages')).toEqual(empty);
     expect(toPage({ events: null, logs: null }, 'events')).toEqual(empty);
-    expect(toPage({ messages: [], error: '', total: 0 }, 'messages')).toEqual(empty);
+    expect(toPage({ messages: [], error: '', total: 0 }, 'messages')).toEqual({ ...empty, isMissing: false });
     expect(toPage({ cursor: 17, messages: null }, 'messages')).toEqual({ ...empty, cursor: '17' });
     expect(toPage({ cursor: 17 }, 'messages')).toEqual({ ...empty, cursor: '17' });
   });
