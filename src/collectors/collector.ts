@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Families, Sample, SamplesOf } from '../metrics/family.ts';
 import type { Observation, RoundStep } from '../scheduler/runner.ts';
-import type { Priority, Reader } from '../upstream/api.ts';
+import type { Priority, Reader, ReadRound } from '../upstream/api.ts';
 
 export type { Folded, Observation } from '../scheduler/runner.ts';
 
@@ -67,18 +67,22 @@ export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> ex
   observe(context: ObserveContext<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
 
-/** Adapts a collector to the runner. Each round has one reader, whose requests have the round's priority. */
+/**
+ * Adapts a collector to the runner. Each round has one reader, whose requests have the round's priority. A cached response must not
+ * be older than the shortest interval: it would undo what the collector's other rounds have read since.
+ */
 export function withReader<Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,
-  at: (priority: Priority, round: string) => Reader,
+  at: (priority: Priority, round: ReadRound) => Reader,
 ) {
   const readers = new Map<string, Reader>();
+  const maxAge = Math.min(...Object.values(collector.rounds).map(({ every }) => every));
   return {
     ...collector,
     observe(step: RoundStep<Memory, Walk>) {
       const { round, walk } = step;
       const current = walk === undefined ? undefined : readers.get(round);
-      const api = current ?? at(collector.rounds[round]?.priority ?? 'background', round);
+      const api = current ?? at(collector.rounds[round]?.priority ?? 'background', { name: round, maxAge });
       readers.set(round, api);
       return collector.observe({ api, ...step });
     },

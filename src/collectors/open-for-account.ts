@@ -12,7 +12,7 @@ import { createRunner } from '../scheduler/runner.ts';
 import { accountRecordReader } from '../store/account-file.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';
-import type { Priority, Reader } from '../upstream/api.ts';
+import type { Priority, Reader, ReadRound } from '../upstream/api.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import {
   type Cadence,
@@ -73,7 +73,7 @@ export interface CollectorsDeps {
 
 /** `at`: returns a reader that uses the account's budget; `before`: state stored by an earlier process. */
 type Deps = CollectorsDeps & {
-  readonly at: (priority: Priority, round: string) => Reader;
+  readonly at: (priority: Priority, round: ReadRound) => Reader;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
   readonly callbacks: CallbackOptions;
   readonly shownBefore: ShownFacts | undefined;

@@ -55,7 +55,7 @@ export const ownFamilies = {
   ),
   listsMissing: counter(
     'delivery_lists_missing_total',
-    'Discarded responses without a usable list: not a list, a list with an error, no readable row, or endless pagination.',
+    'Discarded responses without a usable list: not a list, a list with an error, no readable row, an outdated cached response, or endless pagination.',
     ['collector'],
   ),
   requests: counter(

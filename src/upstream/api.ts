@@ -128,6 +128,13 @@ export const createPageSizes = () => ({ dlq: new PageSize(100), events: new Page
 /** Counts unreadable rows, which are skipped, and responses without a usable list, which are discarded. */
 export type ListMeter = Readonly<Record<'rowsRejected' | 'listsMissing', Counter<'collector'>>>;
 
+/** The round of a collector that reads. */
+export interface ReadRound {
+  readonly name: string;
+  /** Maximum age of a cached response (ms). */
+  readonly maxAge: number;
+}
+
 interface ReaderDeps {
   readonly sizes: ReturnType<typeof createPageSizes>;
   readonly call: Call;
@@ -138,8 +145,8 @@ interface ReaderDeps {
   readonly meter: ListMeter;
   /** Secrets to redact from the service's error texts. */
   readonly secrets: () => readonly string[];
-  /** Name of the round that reads; undefined outside rounds. */
-  readonly round?: string | undefined;
+  /** Undefined outside rounds. */
+  readonly round?: ReadRound | undefined;
   readonly acceptList: AcceptList;
 }
 
@@ -198,10 +205,10 @@ export function createReader(deps: ReaderDeps): Reader {
 
 type Get = Pick<Request, 'endpoint' | 'path' | 'largest' | 'signal'> & Partial<Pick<Request, 'template' | 'query'>>;
 
-async function get({ call, priority }: ReaderDeps, request: Get): Promise<unknown> {
+async function get({ call, priority, round }: ReaderDeps, request: Get): Promise<unknown> {
   const address = request.endpoint === 'flow_control_key' ? 'regional' : 'base';
   const defaults = { method: 'GET', template: request.path, query: new URLSearchParams() } as const;
-  return (await call({ ...defaults, ...request, address, priority })).body;
+  return (await call({ ...defaults, ...request, address, priority, maxAge: round?.maxAge })).body;
 }
 
 function countRejected({ meter }: ReaderDeps, list: List, rejected: number, read: number): void {
@@ -265,7 +272,7 @@ async function* pagesOf<Row>(
     const rows = (await mapInSlices(page.rows, toRow)).filter(row => row !== undefined);
     const rejected = page.rows.length - rows.length;
     countRejected(deps, endpoint, rejected, rows.length);
-    checkMissing(deps, endpoint, path, readName(query, deps.round), page);
+    checkMissing(deps, endpoint, path, readName(query, deps.round?.name), page);
     return { rows, rejected, cursor: page.cursor };
   }
   // A cursor is valid only for the path that returned it.

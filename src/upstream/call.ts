@@ -31,6 +31,8 @@ export interface Request {
   readonly priority: Priority;
   /** Maximum size of the response body, compressed and decompressed (bytes). */
   readonly largest: number;
+  /** Maximum age of a cached response (ms). Default: one second, the resolution of the age. */
+  readonly maxAge?: number | undefined;
   readonly signal: AbortSignal;
   /** Time limit shared by all attempts. If undefined, each attempt has the full timeout. */
   readonly time?: RequestTime;

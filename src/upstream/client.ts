@@ -1,4 +1,4 @@
-import { createPageSizes, createReader, type ListMeter, type Reader } from './api.ts';
+import { createPageSizes, createReader, type ListMeter, type Reader, type ReadRound } from './api.ts';
 import { type Budget, withBudget } from './budget.ts';
 import { type Priority, withRetry } from './call.ts';
 import { createMissingLists, type MissingLists } from './missing-lists.ts';
@@ -39,7 +39,7 @@ export function createClient(deps: UpstreamClientDeps) {
   const { missingLists = createMissingLists() } = deps;
   return {
     /** Creates a reader for one round, or for reads outside rounds. */
-    at(priority: Priority, round?: string): Reader {
+    at(priority: Priority, round?: ReadRound): Reader {
       const acceptList = round === undefined ? missingLists.acceptOutside : missingLists.createRound();
       return createReader({ ...deps, call, sizes, priority, events, round, acceptList });
     },

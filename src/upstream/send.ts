@@ -104,10 +104,19 @@ async function readErrorText(
   }
 }
 
+const SECOND = 1000;
+
+/** Returns the largest age of a cached response (ms); 0 without a valid `Age`. */
+function ageOf(header: unknown): number {
+  const values = String(header ?? '').split(',');
+  const seconds = values.flatMap(value => (/^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) : []));
+  return Math.max(0, ...seconds) * SECOND;
+}
+
 /** Creates the innermost call: one HTTP exchange, bounded in time and size, without redirects, with a parsed JSON body. */
 export function createSend(deps: SendDeps): Call {
   const { addresses, dispatcher, timeout, clock, onBytes, secrets, serviceClock } = deps;
-  return async ({ endpoint, method, address, path, query, largest, signal, time }, headers) => {
+  return async ({ endpoint, method, address, path, query, largest, maxAge = SECOND, signal, time }, headers) => {
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
     url.search = query.toString();
@@ -118,7 +127,7 @@ export function createSend(deps: SendDeps): Call {
         const request = undiciRequest(url, {
           dispatcher,
           method,
-          headers: { accept: 'application/json', 'accept-encoding': 'gzip', ...headers },
+          headers: { accept: 'application/json', 'accept-encoding': 'gzip', 'cache-control': 'no-cache', ...headers },
           signal: deadline,
         });
         const response = await untilAborted(request, deadline);
@@ -126,14 +135,17 @@ export function createSend(deps: SendDeps): Call {
         serviceClock?.observe(received.date, startedAt, clock.now());
         const bounds = { what, largest };
         const packed = bounded(response.body, bounds, bytes => onBytes?.(endpoint, bytes));
-        const reason = reasonOfStatus(status);
+        const isOutdated = ageOf(received.age) > maxAge;
+        const reason = isOutdated ? 'invalid_response' : reasonOfStatus(status);
         const wait = requestedWait(status, received, clock.now());
         if (reason) {
           const bearer = headers?.authorization?.replace(/^\S+ /, '') ?? '';
           const known = () => [bearer, ...(secrets?.() ?? [])];
           const serviceError = await readErrorText(packed, received, what, secrets && known);
-          const message = `${what}: ${statusText(status, serviceError)}`;
-          throw new UpstreamError(reason, message, { retryAfter: wait, status, serviceError });
+          const detail = { retryAfter: wait, status, serviceError };
+          if (!isOutdated) throw new UpstreamError(reason, `${what}: ${statusText(status, serviceError)}`, detail);
+          const message = `${what}: a cached response, older than ${maxAge / SECOND} s`;
+          throw new UpstreamError(reason, message, { retryAfter: wait });
         }
         return { status, body: await readBody(packed, encodingOf(received), bounds, deadline), wait };
       });

@@ -168,6 +168,16 @@ export const answerServices: readonly HostileService[] = [
     },
   },
 
+  answering('cached-for-hours', 'invalid_response', (listRequest, response) =>
+    json(response, healthyResponse(listRequest), { age: '7200' }),
+  ),
+  answering(
+    'unreadable-ages',
+    'ok',
+    (listRequest, response) => json(response, healthyResponse(listRequest), { age: '-1, abc' }),
+    counted,
+  ),
+
   answering(
     'years-ahead',
     'ok',

@@ -1,10 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ReadRound } from '../../src/upstream/api.ts';
 import { createMissingLists, type List } from '../../src/upstream/missing-lists.ts';
 import { allKeys, allRows, createTestClient } from '../support/client.ts';
 import { serve } from '../support/http-service.ts';
 import { runs } from '../support/runs.ts';
+
+const FULL: ReadRound = { name: 'full', maxAge: 1000 };
 
 const signal = () => new AbortController().signal;
 
@@ -18,7 +21,7 @@ async function setUp(before: readonly List[] = []) {
   });
   const missingLists = createMissingLists(before);
   const { client, counts } = createTestClient(service.url, { missingLists });
-  const READS: Readonly<Record<List, (round?: string) => Promise<number>>> = {
+  const READS: Readonly<Record<List, (round?: ReadRound) => Promise<number>>> = {
     dlq: async round => (await allRows(client.at('dlq', round).dlqPages({}, signal()))).length,
     events: async round => (await allRows(client.at('dlq', round).eventPages({ fromDate: 1 }, signal()))).length,
     flow_control: async round => (await allKeys(client.at('dlq', round), signal())).rows.length,
@@ -32,7 +35,7 @@ async function setUp(before: readonly List[] = []) {
       packs = isPacked;
     },
     /** Reads a list in a round and returns the number of its rows, or the reason of the failure. */
-    read: (list: List, round: string | undefined = 'any'): Promise<number | string> =>
+    read: (list: List, round: ReadRound | undefined = FULL): Promise<number | string> =>
       READS[list](round).catch((error: { reason: string }) => error.reason),
   };
 }
@@ -173,7 +176,7 @@ describe('missing lists', () => {
     );
     const { client } = createTestClient(service.url, { missingLists: createMissingLists(['dlq']) });
     const round = async (queries: readonly object[]) => {
-      const reader = client.at('dlq', 'full');
+      const reader = client.at('dlq', FULL);
       const reads = queries.map(query => allRows(reader.dlqPages(query, signal())));
       return (await Promise.allSettled(reads)).map(({ status }) => status);
     };
@@ -193,7 +196,7 @@ describe('missing lists', () => {
     const found = [];
     for (let round = 0; round < 4; round += 1) {
       found.push(
-        await allRows(client.at('dlq', 'full').dlqPages({}, signal())).then(
+        await allRows(client.at('dlq', FULL).dlqPages({}, signal())).then(
           rows => rows.length,
           () => 'failed',
         ),

@@ -259,10 +259,10 @@ export const READING: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('lists_missing', 'DeliveryListsMissing', {
-    when: 'at least three responses in the last 15 minutes contained no readable list',
+    when: 'at least three responses in the last 15 minutes contained no usable list',
     check: input =>
       risenFor(input, ownFamilies.listsMissing, input.meter.listsMissing, LISTS_MISSING, (by, collector, duration) => {
-        return `${plural(by, 'response')} for ${collector} in ${duration} contained no readable list; older data is shown.`;
+        return `${plural(by, 'response')} for ${collector} in ${duration} contained no usable list; older data is shown.`;
       }),
   }),
 ];
