@@ -7,7 +7,7 @@ import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
 import type { StoredProblems } from '../status/problem-log.ts';
 import type { Store } from '../store/store.ts';
 import type { DailyUsage } from '../upstream/budget.ts';
-import type { List } from '../upstream/missing-lists.ts';
+import type { AccountList } from '../upstream/missing-lists.ts';
 
 /** Stored state of an account, except the rows of its collectors. */
 export interface StoredAccount {
@@ -17,7 +17,7 @@ export interface StoredAccount {
   readonly tokenRejected?: boolean | undefined;
   readonly problems?: StoredProblems | undefined;
   /** Lists that the service has returned, even empty ones. */
-  readonly lists?: readonly List[] | undefined;
+  readonly lists?: readonly AccountList[] | undefined;
 }
 
 const KEYS: Readonly<Record<keyof StoredAccount, string>> = {

@@ -5,7 +5,7 @@ import { MAX_LIST_BYTES, MAX_PAGE_BYTES, mapInSlices } from './body.ts';
 import type { Call, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { MAX_ERROR_TEXT, UpstreamError } from './errors.ts';
-import type { AcceptList, List } from './missing-lists.ts';
+import type { AcceptList, AccountList } from './missing-lists.ts';
 import { type CursorPage, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
@@ -211,20 +211,26 @@ async function get({ call, priority, round }: ReaderDeps, request: Get): Promise
   return (await call({ ...defaults, ...request, address, priority, maxAge: round?.maxAge })).body;
 }
 
-function countRejected({ meter }: ReaderDeps, list: List, rejected: number, read: number): void {
+function countRejected({ meter }: ReaderDeps, list: AccountList, rejected: number, read: number): void {
   if (rejected > 0 && read === 0) {
     throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
   }
   if (rejected > 0) meter.rowsRejected.inc({ collector: list }, rejected);
 }
 
-function countMissing({ meter }: ReaderDeps, list: List, error: unknown): void {
+function countMissing({ meter }: ReaderDeps, list: AccountList, error: unknown): void {
   if (!(error instanceof UpstreamError) || error.reason !== 'invalid_response') return;
   meter.listsMissing.inc({ collector: list });
 }
 
 /** Throws if a response contains no list although the service has returned the list before. */
-function checkMissing({ acceptList }: ReaderDeps, list: List, path: string, read: string, page: wire.RawPage): void {
+function checkMissing(
+  { acceptList }: ReaderDeps,
+  list: AccountList,
+  path: string,
+  read: string,
+  page: wire.RawPage,
+): void {
   if (acceptList(list, read, page.isMissing)) return;
   throw new UpstreamError('invalid_response', `GET ${path}: no list, which earlier responses contained`);
 }

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../kit/bounded-map.ts';
 
 /** A list that the service may omit from a response if it is empty. */
-export type List = 'dlq' | 'events' | 'flow_control';
+export type AccountList = 'dlq' | 'events' | 'flow_control';
 
 /** Number of consecutive rounds without a list after which it counts as empty. */
 const AGREEING_ROUNDS = 3;
@@ -20,7 +20,7 @@ interface LatestRound {
  * Returns whether a response of a read is valid. `read`: name of the read, whose rounds must agree; `isMissing`: the response
  * contains no list, as `{}`.
  */
-export type AcceptList = (list: List, read: string, isMissing: boolean) => boolean;
+export type AcceptList = (list: AccountList, read: string, isMissing: boolean) => boolean;
 
 export type MissingLists = ReturnType<typeof createMissingLists>;
 
@@ -28,12 +28,12 @@ export type MissingLists = ReturnType<typeof createMissingLists>;
  * Decides which responses without a list count as an empty one. Once the service has returned the account's list, even an empty
  * one, such a response is invalid until three consecutive rounds agree. `before`: lists that an earlier process has read.
  */
-export function createMissingLists(before: readonly List[] = []) {
+export function createMissingLists(before: readonly AccountList[] = []) {
   const listed = new Set(before);
   const latest = new BoundedMap<string, LatestRound>(MAX_READS);
   return {
     /** Lists that the service has returned. */
-    listed: (): readonly List[] => [...listed].sort(),
+    listed: (): readonly AccountList[] => [...listed].sort(),
     /** Creates the check of one round's responses. */
     createRound(): AcceptList {
       const id = {};
@@ -49,7 +49,7 @@ export function createMissingLists(before: readonly List[] = []) {
       };
     },
     /** Checks a response of a read outside rounds. Such reads never agree. */
-    acceptOutside(list: List, _read: string, isMissing: boolean): boolean {
+    acceptOutside(list: AccountList, _read: string, isMissing: boolean): boolean {
       if (!isMissing) listed.add(list);
       return !isMissing || !listed.has(list);
     },

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ReadRound } from '../../src/upstream/api.ts';
-import { createMissingLists, type List } from '../../src/upstream/missing-lists.ts';
+import { type AccountList, createMissingLists } from '../../src/upstream/missing-lists.ts';
 import { allKeys, allRows, createTestClient } from '../support/client.ts';
 import { serve } from '../support/http-service.ts';
 import { runs } from '../support/runs.ts';
@@ -12,7 +12,7 @@ const FULL: ReadRound = { name: 'full', maxAge: 1000 };
 const signal = () => new AbortController().signal;
 
 /** Starts a service with a changeable body, and creates its client. */
-async function setUp(before: readonly List[] = []) {
+async function setUp(before: readonly AccountList[] = []) {
   let body = '';
   let packs = false;
   const service = await serve((_request, response) => {
@@ -21,7 +21,7 @@ async function setUp(before: readonly List[] = []) {
   });
   const missingLists = createMissingLists(before);
   const { client, counts } = createTestClient(service.url, { missingLists });
-  const READS: Readonly<Record<List, (round?: ReadRound) => Promise<number>>> = {
+  const READS: Readonly<Record<AccountList, (round?: ReadRound) => Promise<number>>> = {
     dlq: async round => (await allRows(client.at('dlq', round).dlqPages({}, signal()))).length,
     events: async round => (await allRows(client.at('dlq', round).eventPages({ fromDate: 1 }, signal()))).length,
     flow_control: async round => (await allKeys(client.at('dlq', round), signal())).rows.length,
@@ -35,30 +35,34 @@ async function setUp(before: readonly List[] = []) {
       packs = isPacked;
     },
     /** Reads a list in a round and returns the number of its rows, or the reason of the failure. */
-    read: (list: List, round: ReadRound | undefined = FULL): Promise<number | string> =>
+    read: (list: AccountList, round: ReadRound | undefined = FULL): Promise<number | string> =>
       READS[list](round).catch((error: { reason: string }) => error.reason),
   };
 }
 
-const ALL: readonly List[] = ['dlq', 'events', 'flow_control'];
-const ROWS: Readonly<Record<List, string>> = {
+const ALL: readonly AccountList[] = ['dlq', 'events', 'flow_control'];
+const ROWS: Readonly<Record<AccountList, string>> = {
   dlq: '{"messages":[{"dlqId":"1-0"}]}',
   events: '{"events":[{"messageId":"m","state":"CREATED","time":1}]}',
   flow_control: '{"flowControls":[{"flowControlKey":"k","waitListSize":1}]}',
 };
-const EMPTY: Readonly<Record<List, string>> = {
+const EMPTY: Readonly<Record<AccountList, string>> = {
   dlq: '{"messages":[]}',
   events: '{"events":[]}',
   flow_control: '[]',
 };
-const OTHER_REAL: readonly [List, string, number][] = [
+const OTHER_REAL: readonly [AccountList, string, number][] = [
   ['events', '{"logs":[{"messageId":"m","state":"CREATED","time":1}]}', 1],
   ['events', '{"messages":[{"messageId":"m","events":[{"state":"CREATED","time":1}]}]}', 1],
   ['events', '{"messages":[]}', 0],
   ['flow_control', '[{"flowControlKey":"k"}]', 1],
   ['dlq', '{"messages":[],"cursor":null}', 0],
 ];
-const FIELD: Readonly<Record<List, string>> = { dlq: 'messages', events: 'events', flow_control: 'flowControls' };
+const FIELD: Readonly<Record<AccountList, string>> = {
+  dlq: 'messages',
+  events: 'events',
+  flow_control: 'flowControls',
+};
 const MISSING = ['{}', 'null', '{"cursor":null}', '{"cursor":""}', '{"LIST":null}', '{"LIST":null,"cursor":null}'];
 const INVALID = [
   '',
