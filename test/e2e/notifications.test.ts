@@ -19,6 +19,7 @@ const ofAccount = (account: string, names: readonly string[], more: Labels = {})
   names.map(name => shippedAlert(name, { cluster: 'eu', namespace: 'shop', account, ...more }));
 
 const ACCOUNTS = ['one', 'two', 'three'];
+const COLLECTORS = ['dlq', 'events', 'flow_control'];
 
 /** Per incident, the alerts that fire and the notifications that receivers must get exactly once. */
 const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; readonly sent: readonly string[] }>> = {
@@ -31,10 +32,37 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
   'an outage of all accounts': {
     fires: [
       shippedAlert('DeliveryServiceUnavailable', { cluster: 'eu', namespace: 'shop' }),
-      ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryBlind', 'DeliveryCollectorStale'])),
-      ...ofAccount('two', ['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing']),
+      ...ACCOUNTS.flatMap(account =>
+        COLLECTORS.flatMap(collector => ofAccount(account, ['DeliveryBlind'], { collector })),
+      ),
+      ...ofAccount('two', ['DeliveryDlqGrowing', 'DeliveryScheduleMissed', 'DeliveryWaitlistStalled']),
     ],
     sent: ['urgent: DeliveryServiceUnavailable'],
+  },
+  'an outage of eleven of twenty accounts, and failing messages in an account that can be read': {
+    fires: [
+      shippedAlert('DeliveryServiceUnavailable', { cluster: 'eu', namespace: 'shop' }),
+      ...Array.from({ length: 11 }, (_, index) => `away-${index}`).flatMap(account => [
+        ...COLLECTORS.flatMap(collector => ofAccount(account, ['DeliveryBlind'], { collector })),
+        ...ofAccount(account, ['DeliveryAccountUncollected']),
+      ]),
+      ...ofAccount('read', ['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBurn']),
+      ...ofAccount('also-read', ['DeliveryDlqGrowing']),
+      ...ofAccount('rejected', ['DeliveryTokenRejected']),
+    ],
+    sent: [
+      'default: DeliveryDlqGrowing',
+      'urgent: DeliveryErrorBudgetFastBurn',
+      'urgent: DeliveryServiceUnavailable',
+      'urgent: DeliveryTokenRejected',
+    ],
+  },
+  'an outage of the service in another namespace': {
+    fires: [
+      shippedAlert('DeliveryServiceUnavailable', { cluster: 'eu', namespace: 'stage' }),
+      ...ofAccount('one', ['DeliveryBlind'], { collector: 'dlq' }),
+    ],
+    sent: ['urgent: DeliveryBlind', 'urgent: DeliveryServiceUnavailable'],
   },
   'no agent': {
     fires: [
