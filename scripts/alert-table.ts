@@ -15,7 +15,7 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryOnTimeBudgetFastBurn: HOUR_ONLY,
   DeliveryOnTimeBudgetSlowBurn: HOUR_ONLY,
   DeliveryDlqGrowing:
-    'Evaluates 75 minutes, so it does not detect growth over six hours. Compares with the smallest size an hour ago instead of the largest.',
+    'Evaluates 90 minutes, so it does not detect growth over six hours. Does not fire while the queue is below its maximum in the 80 minutes that ended ten minutes ago, so that a job may drain the queue every hour.',
   DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',
   DeliveryFlowControlBacklogGrowing:
     'Evaluates one hour, and waitlists of at least 50 messages; the shipped alert evaluates two hours, and waitlists of more than 100 messages.',

@@ -6,8 +6,8 @@ import type { HistoryRows } from './rows.ts';
 /** Samples of the current hour and the recent past, by hour since the Unix epoch. */
 export type HistoryMemory = Awaited<ReturnType<typeof openHistoryMemory>>;
 
-/** Minimum span in memory (ms): 75 minutes and the previous sample. */
-const SPAN = 78 * MINUTE;
+/** Minimum span in memory (ms): 90 minutes and the previous sample. */
+const SPAN = 93 * MINUTE;
 
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 

@@ -22,7 +22,7 @@ export interface AccountHistory {
   }): Promise<RecordedSeries>;
   /**
    * Returns the values of one series in the last `over` milliseconds, oldest first, preceded by the previous value if it is at
-   * most two sampling intervals older. Reads from memory, which contains at least the last 75 minutes.
+   * most two sampling intervals older. Reads from memory, which contains at least the last 90 minutes.
    */
   recent(series: string, over: number): readonly Point[];
 }

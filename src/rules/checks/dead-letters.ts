@@ -2,6 +2,7 @@ import { dlqFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { durationTexts, MINUTE } from '../../kit/duration.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
+import type { Point } from '../../model/history.ts';
 import type { CheckedAccount } from './account.ts';
 import { type AccountCheck, type CheckInput, checksOf, easing, isMoreBy, msOf, UNKNOWN } from './check.ts';
 import { clockTime, count, durationText, plural, share, within } from './words.ts';
@@ -21,30 +22,44 @@ function largestKind({ kinds: { largest }, messages: all }: DeadLetters): string
   return `; largest kind in the queue: ${status} from ${place} (${count(messages)}${all === null ? '' : ` of ${count(all)}`})`;
 }
 
-/** Returns the minimum of the points whose age is between `to` and `from` (ms); undefined if there are none. */
-function least(points: readonly { at: number; value: number }[], now: number, from: number, to: number) {
-  const values = points.filter(({ at }) => at >= now - from && at <= now - to).map(({ value }) => value);
-  return values.length === 0 ? undefined : Math.min(...values);
+/** Returns the values of the points whose age is between `to` and `from` (minutes). */
+const valuesBetween = (points: readonly Point[], now: number, from: number, to: number) =>
+  points.filter(({ at }) => at >= now - from * MINUTE && at <= now - to * MINUTE).map(({ value }) => value);
+
+/** Window of the size before a growth (minutes). A queue that a job drains every hour reaches its maximum within this window. */
+const BEFORE = { from: 90, to: 10 } as const;
+/** Window of the size an hour ago, and time for which a size must last to count (minutes). */
+const HOUR_AGO = { from: 75, to: 60 } as const;
+const SETTLED = 15;
+
+/** Returns the highest size an hour ago that lasted for `SETTLED`; undefined if it is unknown. */
+function settledHourAgo(points: readonly Point[], now: number): number | undefined {
+  const sizes = points
+    .filter(({ at }) => at >= now - HOUR_AGO.from * MINUTE && at <= now - HOUR_AGO.to * MINUTE)
+    .map(({ at }) => Math.min(...valuesBetween(points, at, SETTLED, 0)));
+  return sizes.length === 0 ? undefined : Math.max(...sizes);
 }
 
 /**
- * Returns the growth of the queue and its duration. Sudden growth is relative to the maximum between 10 and 30 minutes ago, or
- * to the first point of a shorter history. Removals appear only after the next complete walk, so the size is a sawtooth curve:
- * growth over an hour compares the minima of two 15-minute windows.
+ * Returns the growth of the queue and its duration. A queue that is drained and refilled is a sawtooth curve, as is any queue,
+ * because removals appear only after the next complete walk. It grows only while it exceeds the maximum of the previous 80
+ * minutes, or the first point of a shorter history. Growth over an hour compares sizes that lasted for 15 minutes.
  */
 function growth(input: CheckInput, messages: number): { by: number; overSeconds: number } | 'none' | 'unknown' {
   const { recent, now } = input;
   const part = easing(input, 'dlq_growing');
-  const points = recent(dlqFamilies.messages.name, 75 * MINUTE);
+  const points = recent(dlqFamilies.messages.name, BEFORE.from * MINUTE);
   const [first] = points;
   if (!first || now - first.at < MINUTE) return 'unknown';
-  const earlier = points.filter(({ at }) => at <= now - 10 * MINUTE && at >= now - 30 * MINUTE);
-  const high = (earlier.length > 0 ? earlier : [first]).reduce((a, b) => (b.value > a.value ? b : a));
+  const earlier = points.filter(({ at }) => at <= now - BEFORE.to * MINUTE);
+  const high = (earlier.length > 0 ? earlier : [first]).reduce((a, b) => (b.value >= a.value ? b : a));
   if (isMoreBy(DLQ_AT_ONCE, messages, high.value, part)) {
     return { by: messages - high.value, overSeconds: (now - high.at) / 1000 };
   }
-  const settled = Math.min(messages, least(points, now, 15 * MINUTE, 0) ?? messages);
-  const before = least(points, now, 75 * MINUTE, 60 * MINUTE);
+  const settled = Math.min(messages, ...valuesBetween(points, now, SETTLED, 0));
+  const maximum = part * high.value;
+  if (messages <= maximum && settled < maximum) return 'none';
+  const before = settledHourAgo(points, now);
   const hasGrownFrom = (size: number) => DLQ_BY_THE_HOUR.some(limit => isMoreBy(limit, settled, size, part));
   // Without the size an hour ago, growth can be ruled out only if the queue is too small even compared with an empty one.
   if (before === undefined) return hasGrownFrom(0) ? 'unknown' : 'none';
@@ -61,7 +76,7 @@ function stuck({ view, autoCancel }: CheckInput): { number: number; rule: string
 
 export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_growing', 'DeliveryDlqGrowing', {
-    when: 'the queue grew by a fifth (20–50 messages) in half an hour, or by 35 % (25–100) or 100 % (4–100) in an hour',
+    when: 'the queue exceeds its maximum in the 80 minutes that ended ten minutes ago by a fifth (20–50 messages); or it has reached that maximum, and grew by 35 % (25–100) or 100 % (4–100) in an hour',
     check(input, queue) {
       const { messages, entered } = queue;
       const grown = messages === null ? 'unknown' : growth(input, messages);

@@ -51,7 +51,7 @@ export const QUEUES: readonly Case[] = [
       change: view => Object.assign(view.deadLetters, { messages: 160, entered: 570 }),
     },
     [
-      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 30 min; largest kind in the queue: status 503 from api.example.com/orders (71 of 160).',
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; largest kind in the queue: status 503 from api.example.com/orders (71 of 160).',
     ],
   ],
   [

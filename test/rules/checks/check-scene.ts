@@ -19,7 +19,7 @@ type Course = (minutesAgo: number) => number | undefined;
 /** Changes to the healthy account. */
 export interface Scene {
   readonly change?: (view: AccountViewBase) => void;
-  /** Values by series; unlisted series were constant for 75 minutes. */
+  /** Values by series; unlisted series were constant for 90 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
   readonly autoCancel?: Partial<AutoCancelNumbers>;
   /** Increments counters of the meter. */
@@ -67,7 +67,7 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
   function recent(series: string, over: number): Point[] {
     const known = usual.get(series);
     const course =
-      courses[series] ?? (known === undefined ? undefined : (minutes: number) => (minutes > 75 ? undefined : known));
+      courses[series] ?? (known === undefined ? undefined : (minutes: number) => (minutes > 90 ? undefined : known));
     return Array.from({ length: over / MINUTE + 1 }, (_, index) => over / MINUTE - index).flatMap(minutes => {
       const value = course?.(minutes);
       return value === undefined ? [] : [{ at: NOON - minutes * MINUTE, value }];
