@@ -6,20 +6,23 @@ type Reasons = Readonly<Record<string, string>>;
 
 const HOUR_ONLY = 'They evaluate only the last hour and its last 5 or 15 minutes, so they do not detect slower burns.';
 
+const NOT_PAUSED = 'Messages on paused keys do not count.';
+
 /** Differences between the conditions or durations of built-in alerts and those of the shipped alerts with the same name. */
 export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryBlind: 'If no collector can read, one alert without the label `collector` fires instead of three.',
   DeliveryCollectorStale: 'Also fires if only a filter fails.',
   DeliveryErrorBudgetFastBurn: HOUR_ONLY,
   DeliveryErrorBudgetSlowBurn: HOUR_ONLY,
-  DeliveryOnTimeBudgetFastBurn: HOUR_ONLY,
-  DeliveryOnTimeBudgetSlowBurn: HOUR_ONLY,
+  DeliveryOnTimeBudgetFastBurn: `${HOUR_ONLY} ${NOT_PAUSED}`,
+  DeliveryOnTimeBudgetSlowBurn: `${HOUR_ONLY} ${NOT_PAUSED}`,
+  DeliveryStalled: NOT_PAUSED,
   DeliveryDlqGrowing:
     'Evaluates 90 minutes, so it does not detect growth over six hours. Does not fire while the queue is below its maximum in the 80 minutes that ended ten minutes ago, so that a job may drain the queue every hour.',
   DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',
   DeliveryFlowControlBacklogGrowing:
     'Evaluates one hour, and waitlists of at least 50 messages; the shipped alert evaluates two hours, and waitlists of more than 100 messages.',
-  DeliveryDispatchPausedWithBacklog: 'The problem is `info` for its first hour.',
+  DeliveryDispatchPausedWithBacklog: 'Fires at once, because it explains late messages that do not count.',
   DeliveryDatabaseAway:
     'The problem starts at the first failed renewal; the shipped alert evaluates three minutes of samples.',
   DeliveryAccountUncollected:

@@ -39,7 +39,7 @@ export function createRecentChanges({ recent }: Pick<AccountHistory, 'recent'>, 
 export const HOUR = 3_600_000;
 
 /** Window that is in memory for every series (ms). */
-const ALWAYS = 90 * MINUTE;
+export const ALWAYS = 90 * MINUTE;
 /** Maximum distance between the start of a window and the point before it (ms). */
 const BEFORE = 2 * MINUTE;
 

@@ -1,5 +1,4 @@
 import { flowControlFamilies } from '../../collectors/index.ts';
-import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
@@ -94,13 +93,13 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
-    when: 'a key is paused and messages wait on it; `info` for the first hour',
+    when: 'a key is paused and messages wait on it',
     check: eachKey((input, row) => {
       if (!row.paused) return false;
       const pausedFor = seenFor(input, 'paused_with_backlog', row.key);
       const state = pausedFor < MINUTE ? 'is paused' : `has been paused for ${durationText(pausedFor / 1000)} or more`;
       const text = `Key ${row.key} ${state}: ${plural(row.waiting, 'message')} waiting.`;
-      return { severity: pausedFor < HOUR ? 'info' : 'warning', text };
+      return { text };
     }),
   }),
 ];

@@ -1,8 +1,9 @@
-import { dlqFamilies, eventFamilies } from '../../collectors/index.ts';
-import { HOUR } from '../../history/recent.ts';
+import { dlqFamilies, eventFamilies, flowControlFamilies } from '../../collectors/index.ts';
+import { ALWAYS, HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { type BurnRate, LOG_BEHIND, MAX_BAD_RATIO, MIN_BAD, MONTH, RETRIES } from '../../metrics/thresholds.ts';
+import type { Point } from '../../model/history.ts';
 import type { CheckedAccount } from './account.ts';
 import { type AccountCheck, type CheckInput, checksOf, covers, easing, type Findings, msOf, UNKNOWN } from './check.ts';
 import { count, durationText, period, plural, share, within } from './words.ts';
@@ -14,17 +15,47 @@ const { finished, overdue, total, gaps } = eventFamilies;
 type Events = CheckedAccount['events'];
 type Bad = 'failed' | 'overdue';
 
-/** Counts bad messages and all messages that ended in the last `over` milliseconds; undefined without history. */
-function ended({ view: { events }, changes }: CheckInput, bad: Bad, over: number) {
+/** Returns the last value until `at`. Before the first point, a waitlist was empty, unless the history does not reach so far. */
+const valueAt = (points: readonly Point[], at: number, now: number) =>
+  points.findLast(point => point.at <= at)?.value ?? (at < now - ALWAYS ? (points[0]?.value ?? 0) : 0);
+
+/**
+ * Returns how many messages became overdue in the last `over` milliseconds because their key is paused, or was until a few
+ * minutes ago. Nothing leaves a paused waitlist, so these messages are those that joined it before their on-time target, and
+ * those that waited when the key was paused. Messages on a key without recorded values are not included.
+ */
+function overdueOnPausedKeys({ view, now, recent, firstSeen }: CheckInput, over: number): number {
+  const { events, flowControl } = view;
+  const target = 1000 * events.objectives.onTimeWithinSeconds;
+  if (flowControl.data !== 'fresh') return 0;
+  return flowControl.rows.reduce((sum, { key, paused }) => {
+    const seenAt = firstSeen({ kind: 'paused_with_backlog', subject: key });
+    if (!paused && seenAt === undefined) return sum;
+    const points = recent(seriesName(flowControlFamilies.waitlistSize.name, { flow_control_key: key }), over + target);
+    const isNew = (seenAt ?? now) + target > now - over;
+    const before = isNew ? 0 : valueAt(points, now - over - target, now);
+    return sum + Math.max(0, valueAt(points, now - target, now) - before);
+  }, 0);
+}
+
+/**
+ * Counts bad messages and all messages that ended in the last `over` milliseconds; undefined without history. Messages on paused
+ * keys are not late: an operator stopped them.
+ */
+function ended(input: CheckInput, bad: Bad, over: number) {
+  const { changes } = input;
+  const { events } = input.view;
   const rise = (outcome: string) =>
     changes.rise(seriesName(finished.name, { outcome }), events.finished[outcome] ?? 0, over);
   const [delivered, failed] = [rise('delivered'), rise('failed')];
   const late = changes.rise(overdue.name, events.overdue, over);
   if (!delivered || !failed || !late) return undefined;
   const all = delivered.by + failed.by;
-  const number = bad === 'failed' ? failed.by : late.by;
+  const paused = bad === 'failed' ? 0 : Math.min(late.by, overdueOnPausedKeys(input, over));
+  const number = bad === 'failed' ? failed.by : late.by - paused;
   // The number of messages that become overdue may exceed the number that end.
-  return { bad: number, all, ratio: all === 0 ? 0 : Math.min(1, number / all), overSeconds: delivered.overSeconds };
+  const ratio = all === 0 ? 0 : Math.min(1, number / all);
+  return { bad: number, paused, all, ratio, overSeconds: delivered.overSeconds };
 }
 
 /** Returns the share of bad messages that corresponds to a burn rate, as in the shipped rules. */
@@ -73,11 +104,14 @@ const failing = (rate: Rate) =>
       `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)} (the objective allows ${share(allowed)}).`,
   );
 
+/** Mentions late messages that do not count. */
+const besidePaused = (paused: number) => (paused === 0 ? '' : ` (without ${count(paused)} on paused keys)`);
+
 const late = (rate: Rate) =>
-  burning('overdue', rate, ({ bad, all, allowed, overSeconds }, { objectives }) => {
+  burning('overdue', rate, ({ bad, paused, all, allowed, overSeconds }, { objectives }) => {
     const target = durationText(objectives.onTimeWithinSeconds);
     // A message becomes late before it ends, so the late messages may not be among those that ended.
-    return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
+    return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
   });
 
 /** Whether new dead letters or changing waitlists show that messages are being processed. */
@@ -120,22 +154,22 @@ export const MESSAGES: readonly AccountCheck[] = [
     check: failing(SLOW),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetFastBurn', {
-    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages exceeds 14.4 times what `objectives.onTime` allows in both that hour and its last five minutes',
+    when: 'at least 10 messages, not counting those on paused keys, became overdue in the last hour, and the share of overdue messages exceeds 14.4 times what `objectives.onTime` allows in both that hour and its last five minutes',
     check: late(FAST),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetSlowBurn', {
-    when: 'at least 10 messages became overdue in the last hour, and the share of overdue messages exceeds three times what `objectives.onTime` allows in both that hour and its last 15 minutes',
+    when: 'at least 10 messages, not counting those on paused keys, became overdue in the last hour, and the share of overdue messages exceeds three times what `objectives.onTime` allows in both that hour and its last 15 minutes',
     check: late(SLOW),
   }),
   defineCheck('deliveries_stalled', 'DeliveryStalled', {
-    when: 'in the last 30 minutes, at least 10 messages became overdue and no message was delivered or failed',
+    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed',
     check: input => {
       const found = ended(input, 'overdue', 30 * MINUTE);
       if (found && found.all > 0) return [];
       // A shorter history proves nothing: often no message ends within it.
       if (!found || found.overSeconds < 29 * 60) return UNKNOWN;
       if (found.bad < MIN_BAD) return [];
-      return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`;
+      return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}${besidePaused(found.paused)}, and none was delivered or failed.`;
     },
   }),
   defineCheck('retries_high', 'DeliveryRetryRatioHigh', {

@@ -193,7 +193,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a key that has just been paused',
     { change: view => Object.assign(row(view), { paused: true, state: 'paused' }), courses: { [waitlist]: () => 10 } },
-    ['info paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 messages waiting.'],
+    ['warning paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 messages waiting.'],
   ],
   [
     'a key that has been paused for a long time',
