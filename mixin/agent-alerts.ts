@@ -5,10 +5,14 @@ import { UNRESOLVED } from '../src/metrics/thresholds.ts';
 import { highest, latest, lowest, onAccount, series } from '../src/rules/promql.ts';
 import type { AlertSpec } from './alert.ts';
 import { placeholder } from './placeholder.ts';
+import { current, lastKnown } from './promql.ts';
 import { agentFamily } from './queries.ts';
 
 /** Prometheus's own metric: whether the last scrape of a target succeeded. */
 const up = { name: 'up', labels: [] } as const;
+
+/** Start of the oldest cancel without a known outcome. */
+const unresolved = lowest(autoCancelFamilies.oldestUnresolved, current);
 
 const notified = (outcome: string | RegExp) =>
   `sum by (cluster, namespace, job, notifier) (increase(${series(alertingFamilies.notifications, { outcome })}[15m]))`;
@@ -27,7 +31,6 @@ export const agentAlerts: readonly AlertSpec[] = [
     severity: 'critical',
     expr: `absent(${series(up, ofJob)} == 1)`,
     for: '10m',
-    keepFiringFor: '0s',
     // absent() does not return the labels of the missing series.
     given: { job: placeholder('job') },
     summary: 'No delivery-watch agent can be scraped.',
@@ -44,7 +47,6 @@ export const agentAlerts: readonly AlertSpec[] = [
     // alert already fires as critical; otherwise 1. If no instance is up, only DeliveryAgentDown fires.
     expr: `${byInstance('max', `1 + ${series(up)}\nor 2 + 0 * (last_over_time(${series(ownFamilies.up)}[1h]) unless ${onAccount()} last_over_time(${series(ownFamilies.up)}[2m]))\nor 2 * ALERTS{alertname="DeliveryInstanceDown", alertstate="firing", severity="critical"}`)}\nand on (cluster, namespace, job, instance) ${series(up, ofJob)} == 0\nand on (job) ${series(up, ofJob)} == 1`,
     for: '10m',
-    keepFiringFor: '0s',
     summary: 'The agent {{ $labels.instance }} cannot be scraped; others can.',
     description:
       'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. {{ if eq $value 2.0 }}No other agent monitors its accounts, so no alert on them can start.{{ else }}Other agents monitor its accounts.{{ end }}',
@@ -88,7 +90,6 @@ export const agentAlerts: readonly AlertSpec[] = [
     ),
     // Short enough to fire before the accounts count as blind.
     for: '2m',
-    keepFiringFor: '5m',
     summary: 'The agent {{ $labels.instance }} cannot store what it reads.',
     description:
       'The service responds, but rounds of {{ $labels.instance }} fail because the agent cannot write to its store. Counters are frozen, and auto-cancel is suspended.',
@@ -113,8 +114,7 @@ export const agentAlerts: readonly AlertSpec[] = [
     set: 'auto-cancel',
     severity: 'warning',
     labels: ['breaker'],
-    expr: `${highest(autoCancelFamilies.breakerOpen)} == 1`,
-    keepFiringFor: '5m',
+    expr: `${lastKnown(highest(autoCancelFamilies.breakerOpen, current))} == 1`,
     summary: 'Auto-cancel breaker {{ $labels.breaker }} is open in {{ $labels.account }}.',
     description:
       'Auto-cancel is stopped in {{ $labels.account }} until an operator resets the breaker {{ $labels.breaker }}.',
@@ -125,7 +125,8 @@ export const agentAlerts: readonly AlertSpec[] = [
     set: 'auto-cancel',
     severity: 'critical',
     labels: ['rule'],
-    expr: `time() - ${lowest(autoCancelFamilies.oldestUnresolved)} > ${UNRESOLVED}`,
+    // A resolved cancel has no series, so the last known value counts only while no agent collects the account.
+    expr: `time() - (${unresolved} or ${lastKnown(unresolved)} unless ${onAccount()} ${series(ownFamilies.up)}) > ${UNRESOLVED}`,
     for: '5m',
     summary: 'A cancel by the rule {{ $labels.rule }} in {{ $labels.account }} has no known outcome.',
     description:

@@ -24,8 +24,8 @@ export interface AlertSpec {
   /** How long the expression must be true, as a Prometheus duration. By default, the alert fires immediately. */
   readonly for?: string;
   /**
-   * How long the alert keeps firing after the expression is no longer true. Default `15m`, so that alerts are not resolved
-   * before DeliveryAgentDown fires.
+   * How long the alert keeps firing after the expression is no longer true. Default `0s`, because one good answer disproves most
+   * conditions. Set it for shares and growth, which may exceed their limit again.
    */
   readonly keepFiringFor?: string;
   /** Collector of the alert's data. While no replica can read the data, a firing alert keeps firing, and no alert starts to fire. */
@@ -34,8 +34,11 @@ export interface AlertSpec {
   readonly countsUnreadable?: true;
   /** Whether the expression has no result while the collector's data is stale. */
   readonly isAbsentWhenBlind?: true;
-  /** Record that exists only while the alert can be evaluated. By default, it can be evaluated unless data is unreadable. */
-  readonly known?: string;
+  /**
+   * Expression that has a result if the condition was false when it could last be evaluated: then unreadable data does not
+   * restart `keepFiringFor`. By default, the alert can be evaluated unless data is unreadable.
+   */
+  readonly ended?: string;
   /** Labels that the rule adds, because the expression does not return them. */
   readonly given?: Readonly<Record<string, string>>;
   /** One line without numbers that states the problem and its place. May use `$labels`. */

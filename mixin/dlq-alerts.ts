@@ -13,7 +13,7 @@ import {
 } from '../src/metrics/thresholds.ts';
 import { highest, highestOf, latest, series } from '../src/rules/promql.ts';
 import { type AlertSpec, ifAbove0 } from './alert.ts';
-import { difference, type RecordingRule, unlessBlind } from './promql.ts';
+import { difference, lastResult, type RecordingRule, unlessBlind } from './promql.ts';
 
 const { messages, oldestEntered, callbacks, suspected, left, groupsNew } = dlq.families;
 
@@ -43,7 +43,10 @@ const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d]
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share === 1 ? '' : `${share} * `}${before}, ${fewest}, ${many})`;
 
-/** Recording rules for growth above the limits: sudden, within an hour, and continuous over six hours. */
+/**
+ * Recording rules for growth above the limits: sudden, within an hour, and continuous over six hours. They are 0 if the queue has
+ * not grown, and absent while it cannot be read.
+ */
 const GROWTHS = [
   {
     record: 'account:delivery_dlq:growth10m',
@@ -68,8 +71,12 @@ export const dlqRecords: readonly RecordingRule[] = [
   { record: size, expr: `${highest(messages)}\n${unlessBlind('dlq')}` },
   { record: settledSize, expr: `min_over_time(${size}[15m]) and ${size}` },
   { record: hourBefore, expr: `max_over_time(${settledSize}[1h] offset 1h) or ${lastKnown(settledSize, '1h')}` },
-  ...GROWTHS.map(({ record, expr }) => ({ record, expr })),
-  { record: age, expr: `${highestOf(`time() - ${latest(series(oldestEntered))}`)}\n${unlessBlind('dlq')}` },
+  ...GROWTHS.map(({ record, expr }) => ({ record, expr: `${expr}\nor 0 * ${size}` })),
+  // An empty queue has no oldest entry, so its size shows that the last known one is gone.
+  {
+    record: age,
+    expr: `${highestOf(`time() - ${latest(series(oldestEntered))}`)}\n${unlessBlind('dlq')}\nunless ${size} == 0`,
+  },
   { record: leftInWeek, expr: `${leftUntil()} - ${leftUntil(' offset 7d')} >= 0\nor ${leftUntil()}` },
 ];
 
@@ -101,8 +108,10 @@ export const dlqAlerts: readonly AlertSpec[] = [
     collector: 'dlq',
     countsUnreadable: true,
     isAbsentWhenBlind: true,
-    expr: GROWTHS.map(({ record }) => record).join(' or '),
+    expr: `${GROWTHS.map(({ record }) => record).join(' + ')} > 0`,
+    ended: `${GROWTHS.map(({ record }) => lastResult(record)).join(' + ')} == 0`,
     for: '2m',
+    keepFiringFor: '15m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
     description: `The dead-letter queue of {{ $labels.account }} has grown.${GROWTHS.map(({ record, since }) =>
       ifAbove0(record, ` It has {{ . | printf "%.0f" }} more messages than ${since}.`),
@@ -156,7 +165,6 @@ export const dlqAlerts: readonly AlertSpec[] = [
     severity: 'info',
     collector: 'dlq',
     expr: `${highest(groupsNew, difference('1h'))} > 0`,
-    keepFiringFor: '0s',
     summary: 'A new kind of message is in the dead-letter queue of {{ $labels.account }}.',
     description:
       'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}.',
@@ -169,6 +177,8 @@ export const dlqAlerts: readonly AlertSpec[] = [
     collector: 'dlq',
     expr: `${highest(suspected)} > 0`,
     for: '15m',
+    // After a restart, auto-cancel evaluates its rules shortly after the walk.
+    keepFiringFor: '2m',
     summary: 'Failure callbacks of {{ $labels.account }} seem stuck.',
     description:
       'Failure callbacks of {{ $labels.account }} in progress for longer than all their retries can take: {{ $value | printf "%.0f" }}.',
@@ -181,6 +191,7 @@ export const dlqAlerts: readonly AlertSpec[] = [
     collector: 'dlq',
     expr: highestOf(`${callbacksIn('fail')} > ignoring (state) ${CALLBACKS_FAILED} * ${callbacksIn('success')}`),
     for: '30m',
+    keepFiringFor: '15m',
     summary: 'Failure callbacks of {{ $labels.account }} are failing.',
     description:
       'Failed workflows of {{ $labels.account }} whose owners were not notified because their failure callbacks failed, too: {{ $value | printf "%.0f" }}, more than a fifth of all ended callbacks.',

@@ -41,6 +41,7 @@ export const flowControlAlerts: readonly AlertSpec[] = [
     isAbsentWhenBlind: true,
     expr: `${longWaitlist} > ${BACKLOG}\nand ${longWaitlist} - ${before} >= clamp(${share} * ${before}, ${fewest}, ${many})`,
     for: '15m',
+    keepFiringFor: '15m',
     summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:
       'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for an hour, many more than in the hour before: its limits are below the arrival rate.',
@@ -83,6 +84,7 @@ export const flowControlAlerts: readonly AlertSpec[] = [
       `${perReplica(parallelismInUse, latest)} / ${latest(series(limitFamily('global_parallelism')))} > 0.9`,
     ),
     for: '15m',
+    keepFiringFor: '15m',
     summary: '{{ $labels.account }} uses nearly all concurrent deliveries of its plan.',
     description:
       'For 15 minutes, deliveries in {{ $labels.account }} with a flow-control key alone have used {{ $value | humanizePercentage }} of the concurrent deliveries that the plan allows.',

@@ -6,8 +6,8 @@ import { ownFamilies } from '../src/metrics/own.ts';
 import { LOG_BEHIND, RETRIES } from '../src/metrics/thresholds.ts';
 import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../src/rules/promql.ts';
 import { type AlertSpec, ifAbove0 } from './alert.ts';
-import { burning, burningIn, stalled, stalledKnown } from './message-records.ts';
-import { difference } from './promql.ts';
+import { burning, burningIn, stalled, unlessPartial } from './message-records.ts';
+import { difference, lastResult } from './promql.ts';
 import { BURNS, FAILING, type Pace, type Window } from './thresholds.ts';
 
 const { total: logged, newest, gaps } = events.families;
@@ -32,10 +32,11 @@ function burnAlert(objective: (typeof OBJECTIVES)[number], pace: Pace, bad: stri
   );
   return {
     for: pace === 'fast' ? '2m' : '15m',
+    keepFiringFor: pace === 'fast' ? '10m' : '15m',
     severity: pace === 'fast' ? 'critical' : 'warning',
     collector: 'events',
     expr: `max without (objective) (${record}) > 0`,
-    known: `max without (objective) (${record})`,
+    ended: `max without (objective) (${lastResult(record)}) == 0`,
     description: `${texts.join('')}At this rate the error budget of its objective is spent before the objective’s window ends.`,
     dashboard: 'overview',
   } as const;
@@ -55,8 +56,6 @@ const budgetAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryErrorBudgetFastBurn',
     set: 'core',
-    // Longer than in the alert on late messages, so that both alerts are resolved in one notification.
-    keepFiringFor: '20m',
     ...burnAlert('delivered', 'fast', FAILED),
     summary: '{{ $labels.account }} is burning its error budget fast: messages fail.',
   },
@@ -69,7 +68,6 @@ const budgetAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryOnTimeBudgetFastBurn',
     set: 'core',
-    keepFiringFor: '12m',
     ...burnAlert('on_time', 'fast', LATE),
     summary: '{{ $labels.account }} is burning its error budget fast: messages are late.',
   },
@@ -94,7 +92,7 @@ export const messageAlerts: readonly AlertSpec[] = [
       `${inState('retry')} > clamp_min(${RETRIES.share} * ${inState('active')}, ${RETRIES.share * RETRIES.fewest}) and ${steady}`,
     ),
     for: '15m',
-    keepFiringFor: '30m',
+    keepFiringFor: '15m',
     summary: 'High retry rate in {{ $labels.account }}.',
     description:
       '{{ $value | printf "%.0f" }} delivery attempts in {{ $labels.account }} in the last 15 minutes led to a retry, more than a quarter of all. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
@@ -106,7 +104,7 @@ export const messageAlerts: readonly AlertSpec[] = [
     severity: 'critical',
     collector: 'events',
     expr: `${stalled} > 0`,
-    known: stalledKnown,
+    ended: `(${lastResult(stalled)} ${unlessPartial()}) == 0`,
     for: '10m',
     summary: 'No message of {{ $labels.account }} completes, although messages are due.',
     description:
@@ -125,8 +123,7 @@ export const messageAlerts: readonly AlertSpec[] = [
       ['destination'],
     ),
     for: '5m',
-    // Intervals between retries grow, so a pause between attempts does not mean recovery.
-    keepFiringFor: '1h',
+    keepFiringFor: '15m',
     summary: 'Destination {{ $labels.destination }} of {{ $labels.account }} is failing.',
     description:
       '{{ $value | printf "%.0f" }} delivery attempts to {{ $labels.destination }} in {{ $labels.account }} in the last 15 minutes failed, more than succeeded.',

@@ -116,7 +116,7 @@ function burningRecord(burn: Burn): RecordingRule {
  * Excludes accounts with unreadable rows of the event log, which may contain the data that would resolve an alert. `labels`:
  * labels to ignore.
  */
-const unlessPartial = (...labels: readonly string[]) =>
+export const unlessPartial = (...labels: readonly string[]) =>
   `unless ignoring (${['collector', ...labels].join(', ')}) ${series(PARTIAL, { collector: 'events' })} == 1`;
 
 /** Returns the name of the record for an alert's burns: above 0 if the budget is burning too fast, 0 if not, absent if unknown. */
@@ -140,7 +140,6 @@ const ended = 'account:delivery_ended:increase30m';
  * message ended in that time. 0 if a message ended or none is overdue now; otherwise absent.
  */
 export const stalled = 'account:delivery_stalled:increase30m';
-export const stalledKnown = `(${stalled} ${unlessPartial()})`;
 
 const stalledRecords: readonly RecordingRule[] = [
   { record: ended, expr: `${sum(finishedInMinute, '30m')} and ${isComplete('30m')}` },

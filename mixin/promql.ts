@@ -20,6 +20,15 @@ export interface RecordingRule {
   readonly expr: string;
 }
 
+/** Selects current samples only. */
+export const current: VectorOf = selector => selector;
+
+/**
+ * Returns the current value of an aggregation over replicas, or its last one if no replica has been scraped for up to 15
+ * minutes. A false "resolved" would otherwise precede DeliveryAgentDown.
+ */
+export const lastKnown = (expr: string) => `last_over_time((${expr})[15m:15s])`;
+
 /** Sums the selected series of a family for each replica, and returns the highest of these sums. */
 export const total = <L extends string>(family: QueriedFamily<L>, of: VectorOf, options: SumOptions<L> = {}): string =>
   highestOf(perReplica(family, of, options), options.keep);
@@ -56,7 +65,7 @@ const collector = ['collector'];
  * - partial: 1 if the last round of every replica had unreadable rows (a missing entry may be one of them), otherwise 0 or
  *   negative;
  * - firing, for each firing alert on collected data: -1 if that data is readable, -2 if it is partial, -4 or less if it is
- *   blind.
+ *   blind, or not collected for up to 15 minutes.
  */
 export const healthRecords: readonly RecordingRule[] = [
   {
@@ -76,13 +85,19 @@ export const healthRecords: readonly RecordingRule[] = [
   },
   {
     record: FIRING.name,
-    expr: `${highestOf('ALERTS{alertstate="firing", collector!=""}', ALERT_LABELS)}\n* ${onAccount(collector)} group_left () (-2 - 4 * (${series(BLIND)} > 0) or -1 - (${series(PARTIAL)} > 0) or 0 * ${series(BLIND)} - 1)`,
+    expr: `${highestOf('ALERTS{alertstate="firing", collector!=""}', ALERT_LABELS)}\n* ${onAccount(collector)} group_left () (-2 - 4 * (${series(BLIND)} > 0) or -1 - (${series(PARTIAL)} > 0) or 0 * ${series(BLIND)} - 1 or 0 * last_over_time(${series(BLIND)}[15m]) - 6)`,
   },
 ];
 
 /** Excludes accounts whose `collector` is blind. The vector on the left must have the account labels and `labels`. */
 export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
   `unless ignoring (${['collector', ...labels].join(', ')}) ${series(BLIND, { collector })} > 0`;
+
+/**
+ * Returns the last value of a record that is 0 while a condition is false and absent while it is unknown. The range exceeds every
+ * `keepFiringFor`.
+ */
+export const lastResult = (record: string) => `last_over_time(${record}[30m])`;
 
 /** Matching clause that ignores the labels that the record of firing alerts has and an alert's expression lacks. */
 export const IGNORING_NAME = 'ignoring (alertname, collector)';

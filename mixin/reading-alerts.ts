@@ -6,14 +6,13 @@ import {
   highest,
   highestOf,
   increase,
-  latest,
   lowest,
   lowestOf,
   perReplica,
   series,
 } from '../src/rules/promql.ts';
 import { type AlertSpec, auxiliaryRounds, ofItsAccount, queried } from './alert.ts';
-import { type RecordingRule, total } from './promql.ts';
+import { current, lastKnown, type RecordingRule, total } from './promql.ts';
 
 const requests = (outcome?: string) =>
   perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
@@ -46,7 +45,7 @@ const staleRounds = listed(
 );
 
 /** Share of the configured daily requests that is left for reading on the current UTC day. */
-const budgetLeft = `(${lowestOf(`${latest(series(ownFamilies.budgetRemaining))} / ${latest(series(ownFamilies.budgetLimit))}`)} - ${REQUESTS_KEPT})`;
+const budgetLeft = `(${lastKnown(lowestOf(`${series(ownFamilies.budgetRemaining)} / ${series(ownFamilies.budgetLimit)}`))} - ${REQUESTS_KEPT})`;
 /** Remaining share of the UTC day. */
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
@@ -61,7 +60,6 @@ export const readingAlerts: readonly AlertSpec[] = [
     // Data becomes stale after three intervals (two for walks). With the delays of scrape, evaluation and `for`, the alert
     // fires about two minutes after the start of an outage.
     for: '30s',
-    keepFiringFor: '1m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',
     description:
       'There is no current data of {{ $labels.collector }} of {{ $labels.account }}. Its metrics are stale and will be withdrawn. Alerts on them that already fire keep firing; new ones can’t start until data returns.',
@@ -74,7 +72,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     expr: `avg by (cluster, namespace, job) (${unavailable}) > 0.5\nand sum by (cluster, namespace, job) (${unavailable}) >= 3`,
     // Fires before DeliveryBlind for the same accounts and resolves after it, because it inhibits that alert.
     for: '15s',
-    keepFiringFor: '3m',
+    keepFiringFor: '1m',
     summary: 'Most accounts cannot be read.',
     description:
       '{{ $value | humanizePercentage }} of the accounts with an accepted token have no current data: the service or the network path to it is down.',
@@ -85,7 +83,7 @@ export const readingAlerts: readonly AlertSpec[] = [
     name: 'DeliveryCollectorStale',
     set: 'extended',
     severity: 'warning',
-    expr: `${countByAccount(`${lowest(ownFamilies.dataStale, undefined, { round: auxiliaryRounds })} == 1`)}\nunless ${accountsOf(`${blind} == 1`)}`,
+    expr: `${countByAccount(`${lastKnown(lowest(ownFamilies.dataStale, current, { round: auxiliaryRounds }))} == 1`)}\nunless ${accountsOf(`${blind} == 1`)}`,
     for: '15m',
     summary: 'Secondary collection is failing for {{ $labels.account }}.',
     description: `Rounds of {{ $labels.account }} that have not completed for more than 15 minutes: ${staleRounds}. All other metrics are current; only the data of these rounds is missing.`,
@@ -95,11 +93,12 @@ export const readingAlerts: readonly AlertSpec[] = [
     name: 'DeliveryTokenRejected',
     set: 'core',
     severity: 'critical',
-    expr: `${highest(ownFamilies.tokenRejected)} == 1`,
-    for: '1m',
+    expr: `${lastKnown(highest(ownFamilies.tokenRejected, current))} == 1`,
+    // Longer than the rotation of a token takes.
+    for: '3m',
     summary: 'The service rejects the token of {{ $labels.account }}.',
     description:
-      'The service has rejected the token of {{ $labels.account }} with status 401 for more than a minute. Collection for this account is stopped until a token is accepted.',
+      'The service has rejected the token of {{ $labels.account }} with status 401 for more than three minutes. Collection for this account is stopped until a token is accepted.',
     dashboard: 'agent',
   },
   {
@@ -110,6 +109,7 @@ export const readingAlerts: readonly AlertSpec[] = [
       `${requests('rate_limited')} > clamp_min(${RATE_LIMITED.share} * ${requests()}, ${RATE_LIMITED.fewest})`,
     ),
     for: '10m',
+    keepFiringFor: '15m',
     summary: 'The service rate-limits requests of {{ $labels.account }}.',
     description:
       '{{ $value | printf "%.0f" }} requests of {{ $labels.account }} in the last 15 minutes got status 429, more than a tenth of all. Data is older than the configured intervals, and other clients of the account may be limited, too.',
@@ -135,7 +135,6 @@ export const readingAlerts: readonly AlertSpec[] = [
     labels: ['collector'],
     expr: `${unread(ownFamilies.listsMissing)} >= ${LISTS_MISSING}`,
     for: '5m',
-    keepFiringFor: '5m',
     summary: 'Responses for {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
     description:
       '{{ $value | printf "%.0f" }} responses for {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes contained no complete, readable list. They were discarded; metrics show older data.',
@@ -148,7 +147,6 @@ export const readingAlerts: readonly AlertSpec[] = [
     labels: ['collector'],
     expr: `${unread(ownFamilies.rowsRejected)} > 0`,
     for: '5m',
-    keepFiringFor: '5m',
     summary: 'Rows of {{ $labels.collector }} in {{ $labels.account }} cannot be parsed.',
     description:
       'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel is suspended.',

@@ -3,6 +3,7 @@ import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { UNCOLLECTED } from '../src/metrics/thresholds.ts';
 import { highestOf, latest, series } from '../src/rules/promql.ts';
 import type { AlertSpec } from './alert.ts';
+import { lastKnown } from './promql.ts';
 import { DATABASE_AWAY, HELD_TWICE } from './thresholds.ts';
 
 const { leader, renewals } = replicaFamilies;
@@ -20,7 +21,6 @@ export const replicaAlerts: readonly AlertSpec[] = [
     // Counts renewals instead of comparing times, because the clocks of database, agents and Prometheus may differ by
     // minutes.
     expr: `${renewed('failed')} > 0 unless ${renewed('ok')} > 0`,
-    keepFiringFor: '5m',
     summary: 'No replica of the agent can use the database.',
     description:
       'In the last three minutes {{ $value | printf "%.0f" }} renewals of leases failed and none succeeded. Replicas keep reading their accounts, but counters are frozen, auto-cancel is suspended, and no replica can take over from another.',
@@ -32,9 +32,8 @@ export const replicaAlerts: readonly AlertSpec[] = [
     set: 'postgresql',
     severity: 'critical',
     // A replica that cannot be scraped counts for five more minutes, because it may still be running.
-    expr: `${highestOf(latest(series(leader)))} == 0`,
+    expr: `${lastKnown(highestOf(latest(series(leader))))} == 0`,
     for: durationOf(UNCOLLECTED),
-    keepFiringFor: '5m',
     summary: 'No replica collects {{ $labels.account }}.',
     description:
       'No replica that can be scraped has held {{ $labels.account }} for more than two minutes. Its data is not updated, and no alert on it can start.',
@@ -47,7 +46,6 @@ export const replicaAlerts: readonly AlertSpec[] = [
     // A stopped replica counts for at most two minutes, even without a staleness marker.
     expr: `sum by (cluster, namespace, job, account) (last_over_time(${series(leader)}[2m])) > 1`,
     for: durationOf(HELD_TWICE),
-    keepFiringFor: '5m',
     summary: 'More than one replica collects {{ $labels.account }}.',
     description:
       '{{ $value | printf "%.0f" }} replicas collect {{ $labels.account }}: most likely all but one of them cannot reach the database. API calls are multiplied. Only the holder of the lease counts events and acts.',

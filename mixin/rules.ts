@@ -69,17 +69,17 @@ function heldExpression({
   collector,
   countsUnreadable,
   isAbsentWhenBlind,
-  known,
+  ended,
 }: AlertSpec): string {
   if (collector === undefined) return expr;
-  const hold = known === undefined ? `< ${countsUnreadable ? -2 : -1}` : `unless ${IGNORING_NAME} ${known}`;
-  const quiet = isAbsentWhenBlind || known !== undefined ? [] : [unlessBlind(collector, labels)];
+  const hold = ended === undefined ? `< ${countsUnreadable ? -2 : -1}` : `unless ${IGNORING_NAME} ${ended}`;
+  const quiet = isAbsentWhenBlind || ended !== undefined ? [] : [unlessBlind(collector, labels)];
   return [expr, ...quiet, `or ${IGNORING_NAME} ${firing(name)} ${hold}`].join('\n');
 }
 
 /** Converts an alert to a Prometheus rule with placeholders. */
 function alertingRule(alert: AlertSpec) {
-  const { name, severity, keepFiringFor = '15m', summary, description, dashboard, collector } = alert;
+  const { name, severity, keepFiringFor = '0s', summary, description, dashboard, collector } = alert;
   const account = alert.isOfAgent ? '' : '?var-account={{ $labels.account }}';
   return {
     alert: name,

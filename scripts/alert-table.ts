@@ -19,6 +19,8 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryStalled: NOT_PAUSED,
   DeliveryDlqGrowing:
     'Evaluates 90 minutes, so it does not detect growth over six hours. Does not fire while the queue is below its maximum in the 80 minutes that ended ten minutes ago, so that a job may drain the queue every hour.',
+  DeliveryScheduleMissed:
+    'Ends at the next start, unless starts came between the misses of the last hour; the shipped alert fires for an hour after each miss.',
   DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',
   DeliveryFlowControlBacklogGrowing:
     'Evaluates one hour, and waitlists of at least 50 messages; the shipped alert evaluates two hours, and waitlists of more than 100 messages.',
@@ -50,7 +52,7 @@ export const NOT_BUILT_IN: Reasons = {
 /** Returns `for` and `keepFiringFor` of a shipped alert (ms), with the same defaults as `mixin/rules.ts`. */
 export const timesOf = (alert: (typeof shippedAlerts)[number]) => ({
   for: parseDuration(alert.for ?? '0s') ?? 0,
-  keepFiringFor: parseDuration(alert.keepFiringFor ?? '15m') ?? 0,
+  keepFiringFor: parseDuration(alert.keepFiringFor ?? '0s') ?? 0,
 });
 
 const shipped = new Map<string, (typeof shippedAlerts)[number]>(shippedAlerts.map(alert => [alert.name, alert]));

@@ -139,7 +139,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
         isQuiet('DeliveryDatabaseAway', 22),
         fires('DeliveryDatabaseAway', 24),
         fires('DeliveryDatabaseAway', 60),
-        isQuietFrom('DeliveryDatabaseAway', 67, minutes),
+        isQuietFrom('DeliveryDatabaseAway', 62, minutes),
       ],
     },
     {
@@ -186,8 +186,8 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [
         isQuiet('DeliveryAccountHeldTwice', 24),
         fires('DeliveryAccountHeldTwice', 25),
-        fires('DeliveryAccountHeldTwice', 60),
-        isQuietFrom('DeliveryAccountHeldTwice', 68, minutes),
+        fires('DeliveryAccountHeldTwice', 59),
+        isQuietFrom('DeliveryAccountHeldTwice', 62, minutes),
       ],
     },
     {

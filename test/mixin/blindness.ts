@@ -19,10 +19,7 @@ function held({ each, withHealth }: Scene, span: number, step: number | undefine
     input: replica(withHealth(course(cause, [from + 8, recovery]), { from, to })),
     minutes: last,
     step,
-    queries: [
-      ...[4, span / 2, span - 4, span].map(minute => fires(alert, from + coarse(minute))),
-      isQuiet(alert, last),
-    ],
+    queries: [...[4, span / 2, span - 4].map(minute => fires(alert, from + coarse(minute))), isQuiet(alert, last)],
   };
 }
 

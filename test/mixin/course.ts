@@ -86,6 +86,21 @@ export const takenOver = (input: Input, at: number): Input =>
   });
 const NOT_BEFORE_A_ROUND = /^delivery_collector_(data_timestamp_seconds|success|data_complete)/;
 
+/** The agent is killed at `from` and every `period` minutes: scrapes fail for a minute, and the next reads are complete later. */
+export function killedEvery(input: Input, period: number, from: number): Input {
+  const starts = new Map<number, Input>();
+  const startedAt = (minute: number) => from + Math.floor((minute - from) / period) * period + 1;
+  const after = (at: number) => {
+    const known = starts.get(at) ?? takenOver(input, at);
+    starts.set(at, known);
+    return known;
+  };
+  return mapped(input, (values, series) => minute => {
+    if (minute < from) return values(minute);
+    return after(startedAt(minute))[series]?.(minute);
+  });
+}
+
 /** Series of a replica that loses database access: it reads everything but can store nothing. */
 export const cutOff = (input: Input, at: number): Input =>
   mapped(input, (values, series) => minute => {

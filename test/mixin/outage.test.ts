@@ -41,7 +41,7 @@ const tests: readonly RuleTest[] = [
     ...real,
     name: 'one account',
     input: ofAccount('a', LOG),
-    queries: [neverFired(BLIND, FROM + 1), fires(BLIND, FROM + 2), fires(BLIND, TO), isQuiet(BLIND, TO + 2)],
+    queries: [neverFired(BLIND, FROM + 1), fires(BLIND, FROM + 2), fires(BLIND, TO), isQuiet(BLIND, TO + 1)],
   },
   {
     ...real,
@@ -51,7 +51,7 @@ const tests: readonly RuleTest[] = [
       neverFired(UNAVAILABLE, FROM + 1),
       fires(UNAVAILABLE, FROM + 2),
       fires(UNAVAILABLE, TO),
-      isQuiet(UNAVAILABLE, TO + 4),
+      isQuiet(UNAVAILABLE, TO + 2),
     ],
   },
   {

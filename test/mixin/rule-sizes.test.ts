@@ -10,8 +10,8 @@ it('no expression of a shipped rule has more than 400 characters', () => {
   expect(long.map(({ alert, record, expr }) => `${alert ?? record}: ${expr.length}`)).toEqual([]);
 });
 
-it('all expressions of the shipped rules together have at most 20,000 bytes', () => {
-  expect(rules.reduce((sum, { expr }) => sum + bytes(expr), 0)).toBeLessThanOrEqual(20_000);
+it('all expressions of the shipped rules together have at most 20,500 bytes', () => {
+  expect(rules.reduce((sum, { expr }) => sum + bytes(expr), 0)).toBeLessThanOrEqual(20_500);
 });
 
 it('there are at most 40 recording rules', () => {

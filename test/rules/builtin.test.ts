@@ -159,6 +159,41 @@ describe('built-in alerts', () => {
     expect(await run({ dlq_growing: [UNKNOWN] }, 16 * MINUTE)).toBe('resolved DeliveryWaitlistStalled flow_control a');
   });
 
+  it.each<[string, Results]>([
+    ['DeliveryTokenRejected', { token_rejected: ['Rejected.'] }],
+    ['DeliveryAutoCancelBreakerOpen', { breaker_open: [{ subject: 'errors', text: 'Open.' }] }],
+    ['DeliveryAutoCancelUnresolved', { cancel_unresolved: [{ subject: 'hung', text: 'Unresolved.' }] }],
+    ['DeliveryDispatchPausedWithBacklog', { paused_with_backlog: [{ subject: 'a', text: 'Paused.' }] }],
+    ['DeliveryWaitlistStalled', { waitlist_stalled: [{ subject: 'a', text: 'Stalled.' }] }],
+    ['DeliveryScheduleMissed', { schedule_missed: [{ subject: 'a', text: 'Missed.' }] }],
+    ['DeliveryScheduleLate', { schedule_late: [{ subject: 'a', text: 'Late.' }] }],
+    ['DeliveryBlind', { data_withdrawn: [{ subject: 'dlq', text: 'Withdrawn.' }] }],
+    ['DeliveryDlqExpiringSoon', { dlq_expiring: ['Expiring.'] }],
+    ['DeliveryStalled', { deliveries_stalled: ['Stalled.'] }],
+  ])('%s is resolved within a minute after one good answer', async (alert, results) => {
+    const { run } = await setUp();
+    expect(await run(results, 20 * MINUTE)).toMatch(new RegExp(`^firing ${alert}`));
+    expect(await run({}, MINUTE)).toMatch(new RegExp(`^resolved ${alert}`));
+  });
+
+  it('a token that is rejected for less than three minutes, as in a rotation, is not reported', async () => {
+    const { run } = await setUp();
+    expect(await run({ token_rejected: ['Rejected.'] }, 3 * MINUTE - 15 * SECOND)).toBe('');
+    expect(await run({}, 5 * MINUTE)).toBe('');
+  });
+
+  it.each([25, 5, 2])('an alert on growth is resolved although the agent is killed every %i minutes', async period => {
+    const { run, start } = await setUp();
+    await run(growing(), 3 * MINUTE);
+    const sent: string[] = [];
+    // Each process needs a minute to read the data.
+    for (let minutes = 0; minutes < 60 && sent.join('') === ''; minutes += period) {
+      await start();
+      sent.push(await run({ dlq_growing: [UNKNOWN] }, MINUTE), await run({}, (period - 1) * MINUTE));
+    }
+    expect(sent.filter(text => text !== '')).toEqual(['resolved DeliveryDlqGrowing dlq']);
+  });
+
   it('a built-in alert fires on partial data, but is not resolved by it', async () => {
     const { run } = await setUp();
     expect(await run({ dlq_growing: ['Grew.', UNKNOWN] }, 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');

@@ -1,6 +1,6 @@
 import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
-import { type Check, defineCheck } from './check.ts';
+import { type Check, defineCheck, UNKNOWN } from './check.ts';
 import { count, plural } from './words.ts';
 
 export interface AgentInput {
@@ -28,12 +28,23 @@ const isBlind = ({ collectors }: AccountStatus) =>
       collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),
   );
 
+/** Whether a collector of the account has not sent a request since the agent started. */
+const isUntried = ({ collectors }: AccountStatus) =>
+  collectors.some(
+    ({ collector, rounds }) => collector !== 'account' && rounds.every(({ success }) => success === undefined),
+  );
+
+/** Whether a round of the account has stored its data since the agent started. */
+const hasStored = ({ collectors }: AccountStatus) =>
+  collectors.some(({ rounds }) => rounds.some(({ complete, success }) => complete === true && success === true));
+
 export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   defineCheck('service_unavailable', 'DeliveryServiceUnavailable', {
     when: 'more than half of the accounts, and at least three, can’t be read',
     check({ statuses }) {
+      const areMost = (number: number) => number >= 3 && number > statuses.length / 2;
       const blind = statuses.filter(isBlind).length;
-      if (blind < 3 || blind <= statuses.length / 2) return [];
+      if (!areMost(blind)) return areMost(blind + statuses.filter(isUntried).length) ? UNKNOWN : [];
       return `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service or the network path to it is down.`;
     },
   }),
@@ -54,7 +65,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
       if (databaseAway !== undefined) return [];
       const failures = statuses.flatMap(unstored);
       const [first] = failures;
-      if (!first) return [];
+      if (!first) return statuses.length === 0 || statuses.some(hasStored) ? [] : UNKNOWN;
       return `${plural(failures.length, 'round')} can’t store new data, so counters are frozen: ${first.message}.`;
     },
   }),
@@ -66,7 +77,9 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
           counts.reduce((sum, { outcome, count }) => (which.includes(outcome) ? sum + count : sum), 0);
         const [sent, failed] = [total('sent'), total('failed', 'dropped')];
         const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
-        return sent > 0 || failed === 0 ? [] : { subject, text };
+        // Without any attempt, as after a restart, an earlier failure may persist.
+        if (sent + failed === 0) return { subject, isUnknown: true as const };
+        return sent > 0 ? [] : { subject, text };
       }),
   }),
   defineCheck('reload_refused', 'DeliveryConfigReloadFailed', {

@@ -9,7 +9,10 @@ interface Definition {
   readonly severity?: CheckSeverity;
   /** How long a finding must last before it is sent (ms). Default: 0. */
   readonly for?: number;
-  /** How long the alert keeps firing after its last finding (ms). Default: 15 minutes. */
+  /**
+   * How long the alert keeps firing after its last finding (ms). Default: 0, because one good answer disproves most findings. Set
+   * it for shares and growth, which may exceed their limit again.
+   */
   readonly keepFiringFor?: number;
   /** Label that contains the subject of a finding. */
   readonly label?: string;
@@ -23,7 +26,10 @@ interface Definition {
 }
 
 const SECOND = 1000;
+/** `keepFiringFor` of alerts on a share or on growth. */
 const KEEP_FIRING_FOR = 15 * MINUTE;
+/** `keepFiringFor` of alerts on a fast burn. Its short window of five minutes already shows that the burn has ended. */
+const KEEP_BURNING_FOR = 10 * MINUTE;
 
 /**
  * The built-in alerts. Names, durations and labels match those of the shipped alerts for the same condition, except for the
@@ -34,7 +40,6 @@ const builtinAlerts = {
     kinds: ['service_unavailable', 'data_withdrawn', 'data_stale'],
     severity: 'critical',
     for: 30 * SECOND,
-    keepFiringFor: MINUTE,
     label: 'collector',
   },
   DeliveryCollectorStale: {
@@ -43,20 +48,24 @@ const builtinAlerts = {
     label: 'filter',
     isExtended: true,
   },
-  DeliveryTokenRejected: { kinds: ['token_rejected'], severity: 'critical', for: MINUTE },
-  DeliveryRateLimited: { kinds: ['rate_limited'], for: 10 * MINUTE, isExtended: true },
+  // Longer than the rotation of a token takes.
+  DeliveryTokenRejected: { kinds: ['token_rejected'], severity: 'critical', for: 3 * MINUTE },
+  DeliveryRateLimited: {
+    kinds: ['rate_limited'],
+    for: 10 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    isExtended: true,
+  },
   DeliveryRequestBudgetLow: { kinds: ['budget_low'], for: 15 * MINUTE, isExtended: true },
   DeliveryRowsRejected: {
     kinds: ['rows_unreadable'],
     for: 5 * MINUTE,
-    keepFiringFor: 5 * MINUTE,
     label: 'collector',
     isExtended: true,
   },
   DeliveryListsMissing: {
     kinds: ['lists_missing'],
     for: 5 * MINUTE,
-    keepFiringFor: 5 * MINUTE,
     label: 'collector',
     isExtended: true,
   },
@@ -64,53 +73,78 @@ const builtinAlerts = {
     kinds: ['messages_failing'],
     severity: 'critical',
     for: 2 * MINUTE,
-    keepFiringFor: 20 * MINUTE,
+    keepFiringFor: KEEP_BURNING_FOR,
   },
-  DeliveryErrorBudgetSlowBurn: { kinds: ['messages_failing'], for: 15 * MINUTE },
+  DeliveryErrorBudgetSlowBurn: { kinds: ['messages_failing'], for: 15 * MINUTE, keepFiringFor: KEEP_FIRING_FOR },
   DeliveryOnTimeBudgetFastBurn: {
     kinds: ['messages_late'],
     severity: 'critical',
     for: 2 * MINUTE,
-    keepFiringFor: 12 * MINUTE,
+    keepFiringFor: KEEP_BURNING_FOR,
   },
-  DeliveryOnTimeBudgetSlowBurn: { kinds: ['messages_late'], for: 15 * MINUTE, isExtended: true },
+  DeliveryOnTimeBudgetSlowBurn: {
+    kinds: ['messages_late'],
+    for: 15 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    isExtended: true,
+  },
   DeliveryStalled: { kinds: ['deliveries_stalled'], severity: 'critical', for: 10 * MINUTE },
-  DeliveryRetryRatioHigh: { kinds: ['retries_high'], for: 15 * MINUTE, keepFiringFor: 30 * MINUTE, isExtended: true },
+  DeliveryRetryRatioHigh: {
+    kinds: ['retries_high'],
+    for: 15 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    isExtended: true,
+  },
   DeliveryEventLogStale: { kinds: ['event_log_behind'], for: 5 * MINUTE, isExtended: true },
   DeliveryEventLogGap: { kinds: ['event_log_gap'], isExtended: true },
-  DeliveryDlqGrowing: { kinds: ['dlq_growing'], for: 2 * MINUTE },
+  DeliveryDlqGrowing: { kinds: ['dlq_growing'], for: 2 * MINUTE, keepFiringFor: KEEP_FIRING_FOR },
   DeliveryDlqExpiringSoon: { kinds: ['dlq_expiring'], severity: 'critical', for: 15 * MINUTE },
   DeliveryDlqAgeHigh: { kinds: ['dlq_old'], for: 15 * MINUTE, isExtended: true },
   DeliveryDlqNearlyFull: { kinds: ['dlq_nearly_full'], for: 15 * MINUTE, isExtended: true },
-  DeliveryFailureCallbackStuck: { kinds: ['callbacks_stuck'], for: 15 * MINUTE, isExtended: true },
-  DeliveryFailureCallbackFailed: { kinds: ['callbacks_failing'], for: 30 * MINUTE, isExtended: true },
-  DeliveryFlowControlBacklogGrowing: { kinds: ['waitlist_growing'], for: 15 * MINUTE, label: 'flow_control_key' },
+  DeliveryFailureCallbackStuck: {
+    kinds: ['callbacks_stuck'],
+    for: 15 * MINUTE,
+    // After a restart, auto-cancel evaluates its rules shortly after the walk.
+    keepFiringFor: 2 * MINUTE,
+    isExtended: true,
+  },
+  DeliveryFailureCallbackFailed: {
+    kinds: ['callbacks_failing'],
+    for: 30 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    isExtended: true,
+  },
+  DeliveryFlowControlBacklogGrowing: {
+    kinds: ['waitlist_growing'],
+    for: 15 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    label: 'flow_control_key',
+  },
   DeliveryWaitlistStalled: { kinds: ['waitlist_stalled'], for: 10 * MINUTE, label: 'flow_control_key' },
   DeliveryDispatchPausedWithBacklog: { kinds: ['paused_with_backlog'], label: 'flow_control_key' },
   DeliveryScheduleMissed: { kinds: ['schedule_missed'], label: 'schedule' },
   DeliveryScheduleLate: { kinds: ['schedule_late'], label: 'schedule' },
   DeliveryAutoCancelUnresolved: { kinds: ['cancel_unresolved'], severity: 'critical', for: 5 * MINUTE, label: 'rule' },
-  DeliveryAutoCancelBreakerOpen: { kinds: ['breaker_open'], keepFiringFor: 5 * MINUTE, label: 'breaker' },
+  DeliveryAutoCancelBreakerOpen: { kinds: ['breaker_open'], label: 'breaker' },
   DeliveryAutoCancelPaused: { kinds: ['auto_cancel_paused'], severity: 'info', hasNoRunbook: true },
   DeliveryServiceUnavailable: {
     kinds: ['service_unavailable'],
     severity: 'critical',
     for: 15 * SECOND,
-    keepFiringFor: 3 * MINUTE,
+    // Resolves after DeliveryBlind, which it inhibits.
+    keepFiringFor: MINUTE,
     isOfAgent: true,
   },
   DeliveryDatabaseAway: {
     kinds: ['database_away'],
     severity: 'critical',
     for: 3 * MINUTE,
-    keepFiringFor: 5 * MINUTE,
     isOfAgent: true,
   },
   DeliveryStoreFailing: {
     kinds: ['store_failing'],
     severity: 'critical',
     for: 2 * MINUTE,
-    keepFiringFor: 5 * MINUTE,
     isOfAgent: true,
   },
   DeliveryNotificationsFailing: {
@@ -124,7 +158,6 @@ const builtinAlerts = {
   DeliveryAccountUncollected: {
     kinds: ['account_uncollected'],
     severity: 'critical',
-    keepFiringFor: 5 * MINUTE,
     isOfAgent: true,
     isOnlyShown: true,
   },
@@ -138,7 +171,7 @@ export const BUILTIN_ALERTS = Object.keys(builtinAlerts) as readonly BuiltinAler
 export function builtinAlert(
   name: BuiltinAlert,
 ): Definition & Required<Pick<Definition, 'severity' | 'for' | 'keepFiringFor'>> {
-  return { severity: 'warning', for: 0, keepFiringFor: KEEP_FIRING_FOR, ...builtinAlerts[name] };
+  return { severity: 'warning', for: 0, keepFiringFor: 0, ...builtinAlerts[name] };
 }
 
 export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>

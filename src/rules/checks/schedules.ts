@@ -26,6 +26,17 @@ function recentChange({ changes }: CheckInput, family: typeof scheduleMissed, na
   return rise ? { by: rise.by, text: within(rise.overSeconds), isCovered } : { by: 0, text: '', isCovered };
 }
 
+/**
+ * Whether starts came between the misses of the last hour. The next start may then be missed, too; otherwise, a start shows that
+ * the problem is over.
+ */
+function missesAlternate({ recent, now }: CheckInput, { name, missed, lastStarted, next }: CheckedSchedule): boolean {
+  const points = [...recent(seriesName(scheduleMissed.name, { schedule: name }), HOUR), { at: now, value: missed }];
+  const missedAt = points.flatMap(({ at, value }, index) => (value > (points[index - 1]?.value ?? value) ? at : []));
+  const period = (msOf(next) ?? 0) - (msOf(lastStarted) ?? 0);
+  return missedAt.some((at, index) => at - (missedAt[index - 1] ?? at) > 1.5 * period);
+}
+
 const last = (iso: string | null, now: number) => {
   const time = msOf(iso);
   return time === undefined ? undefined : clockTime(time, now);
@@ -45,11 +56,12 @@ const eachSchedule =
       return found === 'unknown' || state === 'unknown' ? { subject, isUnknown: true as const } : [];
     });
 
-/** Checks of expected starts. A finding lasts for an hour, so that it does not flap with each start. */
+/** Checks of expected starts. Findings about several starts last for an hour, so that they do not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
   defineCheck('schedule_missed', 'DeliveryScheduleMissed', {
-    when: 'a schedule missed its last expected start, or at least two starts in the last hour',
-    check: eachSchedule((input, { name, state, lastStarted, missed }) => {
+    when: 'a schedule missed its last expected start; or, in the last hour, it missed at least two starts and started in between',
+    check: eachSchedule((input, schedule) => {
+      const { name, state, lastStarted, missed } = schedule;
       const hour = recentChange(input, scheduleMissed, name, missed);
       const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
       const seen = last(lastStarted, input.now);
@@ -59,6 +71,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
         return { since: msOf(lastStarted), text };
       }
       if (hour.by < MIN_STARTS) return hour.isCovered ? false : 'unknown';
+      if (!missesAlternate(input, schedule)) return false;
       return { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
     }),
   }),

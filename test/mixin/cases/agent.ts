@@ -46,10 +46,10 @@ export const agentCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryTokenRejected',
     fires: { delivery_token_rejected: from(5, 1) },
-    at: 6,
+    at: 8,
     description:
-      'The service has rejected the token of a with status 401 for more than a minute. Collection for this account is stopped until a token is accepted.',
-    below: { 'a single rejection': { delivery_token_rejected: m => Number(m === 5) } },
+      'The service has rejected the token of a with status 401 for more than three minutes. Collection for this account is stopped until a token is accepted.',
+    below: { 'a rotation of two minutes': { delivery_token_rejected: m => Number(m >= 5 && m < 8) } },
     idle: { delivery_token_rejected: flat(0) },
   },
   {

@@ -13,3 +13,10 @@ export const alertCases: readonly AlertCase[] = [
   ...flowControlCases,
   ...scheduleCases,
 ];
+
+/** Throws an Error if the alert has no case. */
+export function caseOf(name: string): AlertCase {
+  const found = alertCases.find(({ alert }) => alert === name);
+  if (!found) throw new Error(`there is no case of ${name}`);
+  return found;
+}

@@ -144,7 +144,7 @@ export const messageCases: readonly AlertCase[] = [
     description: 'Gaps in the event log of a in the last hour: 1. Event counters are too low.',
     below: { none: { delivery_event_log_gaps_total: flat(7) } },
     idle: { delivery_event_log_gaps_total: flat(0) },
-    exempt: { 'low traffic': 'one is enough' },
+    exempt: { 'low traffic': 'one is enough', reset: 'counted by the store' },
   },
   {
     alert: 'DeliveryEventLogStale',

@@ -1,5 +1,5 @@
 import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, failing, MINUTE, rounds, row, schedule, waitlist } from './check-scene.ts';
+import { ago, type Case, failing, MINUTE, missedStarts, rounds, row, schedule, waitlist } from './check-scene.ts';
 
 /** Cases about dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [
@@ -213,8 +213,19 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'a schedule that started again',
-    { change: view => Object.assign(schedule(view), { missed: 2, lastStarted: ago(1) }) },
+    'no problem for a schedule that started again after it had missed several starts in a row',
+    {
+      change: view => Object.assign(schedule(view), { missed: 5, lastStarted: ago(1), next: ago(-9) }),
+      courses: { [missedStarts]: minutes => [51, 41, 31, 21, 11].filter(each => each >= minutes).length },
+    },
+    [],
+  ],
+  [
+    'a schedule that misses every second start',
+    {
+      change: view => Object.assign(schedule(view), { missed: 2, lastStarted: ago(1), next: ago(-9) }),
+      courses: { [missedStarts]: minutes => (minutes > 31 ? 0 : minutes > 11 ? 1 : 2) },
+    },
     [
       'warning schedule_missed (reports) 0 min: Schedule reports: 2 starts missed in the last hour; it started again, last at 11:59:00 UTC.',
     ],

@@ -61,7 +61,7 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
     ...Object.entries(before.events.total).map(
       ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
     ),
-    [seriesName('delivery_schedule_missed_total', { schedule: 'reports' }), 0],
+    [missedStarts, 0],
     [seriesName('delivery_schedule_late_total', { schedule: 'reports' }), 0],
   ]);
   function recent(series: string, over: number): Point[] {
@@ -106,6 +106,7 @@ export const row = (view: AccountViewBase) =>
 export const schedule = (view: AccountViewBase) => view.schedules[0] as AccountViewBase['schedules'][number];
 export const finished = (outcome: string) => seriesName('delivery_messages_finished_total', { outcome });
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
+export const missedStarts = seriesName('delivery_schedule_missed_total', { schedule: 'reports' });
 export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });
 
 /** Title, account and expected problem lines. */
