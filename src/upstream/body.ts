@@ -130,7 +130,11 @@ const parseLarge = (blocks: Buffer[], size: number, what: string, signal: AbortS
   });
 
 /** Returns the text of a small body with this Content-Encoding. Throws UpstreamError. */
-export async function readText(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBounds): Promise<string> {
+export async function readBodyText(
+  packed: AsyncIterable<Buffer>,
+  encoding: string,
+  bounds: BodyBounds,
+): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of decoded(packed, encoding.toLowerCase(), bounds)) chunks.push(chunk);
   // Removes a byte order mark.

@@ -3,7 +3,7 @@ import { type Dispatcher, errors as undiciErrors, request as undiciRequest } fro
 import { z } from 'zod';
 import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { redacted } from '../kit/redaction.ts';
-import { bounded, readBody, readText } from './body.ts';
+import { bounded, readBody, readBodyText } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
 import { MAX_ERROR_TEXT, reasonOfStatus, requestedWait, statusText, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
@@ -96,7 +96,7 @@ async function readErrorText(
 ): Promise<string | undefined> {
   const bounds = { what, largest: MAX_ERROR_BYTES };
   try {
-    const body = await readText(bounded(packed, bounds), encodingOf(headers), bounds);
+    const body = await readBodyText(bounded(packed, bounds), encodingOf(headers), bounds);
     const explanation = explanationIn(body, String(headers['content-type'] ?? ''));
     return (secrets && redacted(explanation, secrets(), MAX_ERROR_TEXT)) || undefined;
   } catch {
