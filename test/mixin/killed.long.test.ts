@@ -6,7 +6,8 @@ import { asJobs, fires, isQuietFrom, type RuleTest, replica, testRules } from '.
 import { sceneOf } from './scene.ts';
 
 describe.skipIf(!requireProgram('promtool'))('an agent that is killed again and again (promtool test rules)', () => {
-  it.each([25, 17])('alerts are resolved within an hour although the agent is killed every %i minutes', period => {
+  it('alerts are resolved within an hour although the agent is killed every 25 minutes', () => {
+    const period = 25;
     const names = [
       ...['DeliveryErrorBudgetFastBurn', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryStalled', 'DeliveryDlqGrowing'],
       ...['DeliveryDispatchPausedWithBacklog', 'DeliveryDlqAgeHigh', 'DeliveryTokenRejected'],

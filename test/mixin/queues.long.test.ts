@@ -144,7 +144,7 @@ const tests: readonly RuleTest[] = [
       'delivery_collector_data_complete{collector="dlq",round="new"}': minute => Number(minute < HOUR),
     }),
     minutes: 3 * HOUR,
-    queries: [fires(FULL, HOUR), isQuiet(FULL, 2 * HOUR)],
+    queries: [fires(FULL, HOUR - 1), isQuiet(FULL, HOUR + 2)],
   },
   {
     name: 'a nightly job without a start fires until it starts',
