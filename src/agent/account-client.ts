@@ -48,7 +48,8 @@ export function createAccountClient(
   counted: AccountMeter | undefined,
   { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
 ) {
-  const { name, token, actionToken, paths, upstream, collect } = settings;
+  const { name, token, paths, upstream, collect } = settings;
+  let { actionToken } = settings;
   const collectors = [...enabledRounds(collect).keys()];
   const meter = createAccountMeter({ ...KNOWN, collectors }, counted);
   const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
@@ -95,6 +96,10 @@ export function createAccountClient(
     at: client.at,
     /** Creates a writer that uses the same budget. Only auto-cancel may use the writer, because auto-cancel keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
+    /** Replaces the action token for writers that are created later. */
+    useActionToken(next: AccountSettings['actionToken']): void {
+      actionToken = next;
+    },
     /** Returns whether the last conclusive token check, maybe by an earlier process, failed; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,

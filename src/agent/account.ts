@@ -1,19 +1,15 @@
 import { callbackOptions, rulesOf } from '../auto-cancel/callbacks.ts';
-import {
-  type AccountRound,
-  type CollectorsDeps,
-  openCollectors,
-  type ShownFacts,
-} from '../collectors/open-for-account.ts';
+import { accountPlan } from '../collectors/index.ts';
+import { type AccountRound, type CollectorsDeps, openCollectors } from '../collectors/open-for-account.ts';
 import type { Config } from '../config/schema.ts';
 import { openRecorder } from '../history/recorder.ts';
 import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountLimits } from '../model/account.ts';
-import type { AccountStatus } from '../model/status.ts';
-import { accountStatus, type CollectorState, withEarlierRounds } from '../scheduler/board.ts';
+import { accountStatus, type CollectorState, type Inherited } from '../scheduler/board.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createAccountSource, createSuspectedSource } from '../status/account-metrics.ts';
 import { createProblemLog } from '../status/problem-log.ts';
+import type { Budget } from '../upstream/budget.ts';
 import { type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
 
@@ -28,30 +24,46 @@ export type Account = Awaited<ReturnType<typeof openAccount>>;
 /** State inherited from an earlier instance of the account. Must not reference that instance. */
 interface Predecessor {
   readonly meter: AccountMeter;
-  shown(): ShownFacts;
-  shownStatus(): AccountStatus;
+  readonly service: string;
+  readonly budget: Pick<Budget, 'wait'>;
+  inherit(): ReadonlyMap<string, Inherited>;
 }
 
 async function startLoops(rounds: readonly AccountRound[], loops: Loops): Promise<void> {
-  const starting = rounds.map(({ every, run }) => {
+  const starting = rounds.map(({ every, run, retry }) => {
     const first = Promise.withResolvers<void>();
-    const running = loops.start(every, 0, signal => run(signal).finally(first.resolve));
+    const running = loops.start(every, 0, signal => run(signal).finally(first.resolve), retry);
     return Promise.race([first.promise, running]);
   });
   await Promise.all(starting);
 }
 
+/** Adds work after each run: when the service responds again, failed rounds are retried. */
+const withFollowUp = (round: AccountRound, loops: Loops, afterRound: () => Promise<void>): AccountRound => ({
+  ...round,
+  async run(signal) {
+    const wasSuccessful = round.isSuccessful();
+    await round.run(signal);
+    // A round without requests shows nothing about the service.
+    if (round.leastRequests > 0 && !wasSuccessful && round.isSuccessful()) loops.retryNow();
+    await afterRound();
+  },
+});
+
 /**
  * Opens an account from its stored rows, without sending requests. `last`: the stopped instance before a reload, whose
- * counters continue. Rejects with StoreError.
+ * counters continue, as does everything that was read from the same service. Rejects with StoreError.
  */
-export async function openAccount(settings: AccountSettings, deps: AccountDeps, last?: Predecessor) {
-  const { name, collect } = settings;
+export async function openAccount(given: AccountSettings, deps: AccountDeps, last?: Predecessor) {
+  let settings = given;
+  const { name, collect, baseUrl: service } = settings;
   const { config, store, clock } = deps;
   const rows = await openAccountRows(store, name);
-  const { before } = rows;
+  const isOtherService = last !== undefined && last.service !== service;
+  const before = isOtherService ? { spent: rows.before.spent } : rows.before;
   const client = createAccountClient(settings, before, last?.meter, deps);
   const { log, at, budget } = client;
+  if (last && !isOtherService) budget.pause(last.budget.wait());
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
   const collectors = await openCollectors(settings, {
     ...deps,
@@ -59,7 +71,9 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     at,
     before,
     callbacks,
-    shownBefore: last?.shown(),
+    pause: budget.wait,
+    limits: () => settings.limits,
+    inherited: isOtherService ? undefined : last?.inherit(),
   });
   const plan = () => collectors.shown().account?.now;
   const states: readonly CollectorState[] = collectors.all.map(({ state }) => state);
@@ -75,22 +89,13 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   await upkeep.afterRound();
 
   let ended = 0;
-  const rounds = collectors.all.flatMap(({ rounds }) =>
-    rounds.map(
-      (round): AccountRound => ({
-        ...round,
-        async run(signal) {
-          await round.run(signal);
-          await upkeep.afterRound();
-          ended += 1;
-        },
-      }),
-    ),
-  );
   const loops = createLoops(deps);
+  async function afterRound(): Promise<void> {
+    await upkeep.afterRound();
+    ended += 1;
+  }
+  const rounds = collectors.all.flatMap(({ rounds }) => rounds.map(round => withFollowUp(round, loops, afterRound)));
   const status = () => accountStatus(name, states);
-  const statusBefore = last?.shownStatus();
-  const shownStatus = () => withEarlierRounds(status(), statusBefore);
   const suspected = createSuspectedSource(name, () => collectors.shown().dlq?.now);
   const facts = [...collectors.all.map(({ source }) => source), ...(collect.dlq.enabled ? [suspected] : [])];
   return {
@@ -99,11 +104,19 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     /** For callers that run rounds individually instead of calling `start`. */
     rounds,
     facts,
-    sources: [...facts, createAccountSource({ settings, client, status: shownStatus, plan })],
+    sources: [...facts, createAccountSource({ settings: () => settings, client, status, plan })],
+    service,
+    /** Applies changed settings that do not affect reading. */
+    async use(next: AccountSettings): Promise<void> {
+      if (next === settings) return;
+      settings = next;
+      client.useActionToken(next.actionToken);
+      await rounds.find(({ collector }) => collector === accountPlan.name)?.run(new AbortController().signal);
+    },
+    inherit: () => new Map(states.map(state => [state.collector, state.inherit()])),
     roundsEnded: () => ended,
     shown: collectors.shown,
     status,
-    shownStatus,
     /** Returns the number of requests left in the configured budget of this UTC day. */
     budgetRemaining: budget.remaining,
     /** Returns the state of a collector; undefined if the collector is not enabled. */

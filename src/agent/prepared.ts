@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { rulesOf } from '../auto-cancel/callbacks.ts';
+import { identityOfTracking, rulesOf } from '../auto-cancel/callbacks.ts';
 import { schedulesOf } from '../collectors/index.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
@@ -20,16 +20,18 @@ export interface DesiredAccount {
   readonly dispatcher: Dispatcher;
 }
 
-/** Hashes the settings that affect polling. */
+/** Hashes the settings that affect polling. A setting that is not excluded here reopens the account when it changes. */
 function identityOfReading(settings: AccountSettings, config: Config, env: AgentBase['env']): string {
-  const { name } = settings;
-  const { families: _, ...collect } = settings.collect;
+  const { actionToken: _token, management: _login, labels: _labels, limits: _limits, ...reading } = settings;
+  const { name, retention, objectives } = reading;
+  const { rotateToken: _path, ...paths } = reading.paths;
+  const { families: _families, ...collect } = reading.collect;
   const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
   return identityOf([
-    { ...settings, collect },
+    { ...reading, paths, collect, retention: retention.dlq, objectives: objectives.onTimeWithin },
     config.staleness,
     schedulesOf(config.schedules, name),
-    rulesOf(config, name),
+    identityOfTracking(rulesOf(config, name), collect.dlq.rescanEvery),
     lifecycles,
     config.log.deadLetters,
   ]);

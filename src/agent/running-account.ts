@@ -113,6 +113,7 @@ export class RunningAccount {
     const { account } = this;
     const { config } = prepared.loaded;
     const { settings } = prepared.desired.get(this.name) ?? this.#desired;
+    await account.use(settings);
     account.history.use(historyLimits(config.store.history, config.accounts.length));
     let failure: unknown;
     if (!this.keepsAutoCancel(config)) {

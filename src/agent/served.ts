@@ -168,7 +168,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     }),
     externalUrl: config.server.externalUrl,
     accounts: config.accounts.map(({ name }) => name),
-    status: () => accounts.map(account => account.shownStatus()),
+    status: () => accounts.map(account => account.status()),
     explain: async (id, account) => autoCancel?.explain(id, account) ?? [],
     command: (command, signal) =>
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),

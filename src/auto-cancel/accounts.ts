@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
+import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
+import type { SecretSetting } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
@@ -43,7 +45,11 @@ export type JournalLine = JournalEntry & { readonly account: string };
 /** Settings that auto-cancel depends on. `timeout` is in milliseconds. */
 export interface AutoCancelSettings {
   readonly autoCancel: AutoCancelOptions;
-  readonly accounts: readonly { readonly name: string; readonly upstream: { readonly timeout: number } }[];
+  readonly accounts: readonly {
+    readonly name: string;
+    readonly upstream: { readonly timeout: number };
+    readonly actionToken: SecretSetting | null;
+  }[];
 }
 
 export interface AutoCancelAccountsDeps {
@@ -109,7 +115,9 @@ const policyOf = ({ autoCancel }: AutoCancelSettings) =>
 /** Returns the identity of an account's settings for auto-cancel; undefined if auto-cancel is off. */
 export function policyFor(config: AutoCancelSettings, account: string): string | undefined {
   const { mode, rules } = config.autoCancel;
-  return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
+  if (mode === 'off' || rules.length === 0) return undefined;
+  const own = config.accounts.find(({ name }) => name === account);
+  return `${policyOf(config)} ${accountMayAct(config, account) ? identityOf([own?.actionToken]) : 'passive'}`;
 }
 
 function openAccount(

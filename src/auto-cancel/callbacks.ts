@@ -1,5 +1,6 @@
 import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
+import { identityOf } from '../kit/identity.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import { allowedGap, evaluate, tracksUnreported, walkEvery } from './evaluate.ts';
@@ -28,6 +29,14 @@ export function callbackOptions(
     walkEvery: every,
   };
 }
+
+/** Returns the identity of the settings in `callbackOptions`. */
+export const identityOfTracking = (rules: readonly DetectionRule[], rescanEvery: number): string =>
+  identityOf([
+    walkEvery(rules, rescanEvery),
+    allowedGap(rules, rescanEvery),
+    rules.flatMap(({ evidence, match, except }) => (evidence === 'blind' ? [[match, except]] : [])),
+  ]);
 
 /** Cache of counts, because views often count thousands of callbacks. */
 const counted = new WeakMap<CallbackFacts, number>();

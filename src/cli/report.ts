@@ -68,7 +68,13 @@ const missing = (account: string): AccountReport => ({
   problems: [],
   problemsTotal: 0,
   unknown: [
-    { collector: null, data: 'not_read', dataAt: null, failure: 'the running agent has no account of this name' },
+    {
+      collector: null,
+      data: 'not_read',
+      dataAt: null,
+      failure: 'the running agent has no account of this name',
+      retryAt: null,
+    },
   ],
   unevaluated: null,
   dataAt: null,

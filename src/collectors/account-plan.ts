@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { identityOf } from '../kit/identity.ts';
 import { type Family, gauge } from '../metrics/family.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits, type RecordedAccount } from '../model/account.ts';
 import type { AccountOptions } from '../upstream/options.ts';
@@ -70,11 +71,11 @@ export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds }
  */
 export function createAccountPlan(
   recorded: () => Promise<unknown>,
-  configured: AccountLimits = {},
+  configured: () => AccountLimits = () => ({}),
 ): Collector<PlanFacts, PlanFacts, never> {
   const factsOf = (record: RecordedAccount | undefined): PlanFacts => ({
     record,
-    limits: { ...configured, ...record?.limits },
+    limits: { ...configured(), ...record?.limits },
   });
   return {
     ...accountPlan,
@@ -88,7 +89,9 @@ export function createAccountPlan(
       return {
         fold(memory) {
           const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);
-          const facts = isNewer ? factsOf(read) : memory;
+          const current = factsOf(isNewer ? read : memory.record);
+          const isSame = !isNewer && identityOf(current.limits) === identityOf(memory.limits);
+          const facts = isSame ? memory : current;
           return { memory: facts, facts, changes: isNewer ? [{ key: ROW, value: JSON.stringify(read) }] : [] };
         },
         more: undefined,

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Families, Sample, SamplesOf } from '../metrics/family.ts';
+import type { Inherited } from '../scheduler/board.ts';
 import type { Observation, RoundStep } from '../scheduler/runner.ts';
 import type { Priority, Reader, ReadRound } from '../upstream/api.ts';
 
@@ -60,8 +61,10 @@ export const defineKind = <Options, Facts, F extends Families, Services>(
  */
 export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> extends CollectorKind<Facts> {
   readonly rounds: Rounds;
-  /** Restores the memory from rows that earlier processes committed. */
-  restore(rows: ReadonlyMap<string, string>): Memory;
+  /** Restores the memory from rows that earlier processes committed. `last`: facts from before a reload. */
+  restore(rows: ReadonlyMap<string, string>, last?: Facts): Memory;
+  /** Removes what these options no longer describe from the state before a reload. */
+  inherit?(last: Inherited<Facts>): Inherited<Facts>;
   /** Returns facts of the restored memory. Before the first round, only their counters and histograms are shown. */
   recall?(memory: Memory): Facts;
   observe(context: ObserveContext<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;

@@ -4,10 +4,13 @@ import type { Env } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
+import type { AccountLimits } from '../model/account.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
-import { type CollectorState, createCollectorState, type Visible } from '../scheduler/board.ts';
+import { type CollectorState, createCollectorState, type Inherited, type Visible } from '../scheduler/board.ts';
 import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
+import type { RetryPlan } from '../scheduler/loop.ts';
 import type { StalenessOptions } from '../scheduler/options.ts';
+import { createRetries } from '../scheduler/retry.ts';
 import { createRunner } from '../scheduler/runner.ts';
 import { accountRecordReader } from '../store/account-file.ts';
 import type { StoreOptions } from '../store/options.ts';
@@ -37,6 +40,10 @@ export interface AccountRound {
   readonly perDay: Cadence['perDay'];
   /** Never throws. */
   run(signal: AbortSignal): Promise<void>;
+  /** Returns when to repeat a failed run; undefined if the last run succeeded. */
+  retry(): RetryPlan | undefined;
+  /** Whether the last attempt that sent a request succeeded. */
+  isSuccessful(): boolean;
 }
 
 interface OpenCollector<Facts = unknown> {
@@ -45,7 +52,7 @@ interface OpenCollector<Facts = unknown> {
   readonly source: Source;
 }
 
-export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'retention' | 'limits'> {
+export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'retention'> {
   readonly collect: CollectOptions;
   readonly objectives: Pick<Objectives, 'onTimeWithin'>;
 }
@@ -61,6 +68,7 @@ export interface CollectorsSettings {
 export interface CollectorsDeps {
   readonly env: Env;
   readonly clock: Clock;
+  readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
   readonly config: CollectorsSettings;
@@ -71,12 +79,18 @@ export interface CollectorsDeps {
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
 
-/** `at`: returns a reader that uses the account's budget; `before`: state stored by an earlier process. */
+/**
+ * `at`: returns a reader that uses the account's budget; `pause`: time for which no request may be sent (ms); `before`: state
+ * stored by an earlier process; `inherited`: state of each collector before a reload.
+ */
 type Deps = CollectorsDeps & {
   readonly at: (priority: Priority, round: ReadRound) => Reader;
+  readonly pause: () => number;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
   readonly callbacks: CallbackOptions;
-  readonly shownBefore: ShownFacts | undefined;
+  /** Returns the configured limits of the account's plan, which may change. */
+  readonly limits: () => AccountLimits;
+  readonly inherited: ReadonlyMap<string, Inherited> | undefined;
 };
 
 /** Shown facts by collector name. */
@@ -115,21 +129,23 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, holding, clock, log, tracer, at, before: stored, shownBefore }: Deps,
+  { config, store, holding, clock, random, log, tracer, at, pause, before: stored, inherited: all }: Deps,
 ): Promise<OpenCollector<Facts>> {
-  const { name, rounds, auxiliary } = collector;
+  const { name, rounds, auxiliary, inherit } = collector;
   const restored = fromStored(stored.freshness?.[name] ?? {}, clock.now());
   // Options do not change the type of a collector's facts.
-  const before = shownBefore?.[name as keyof ShownFacts]?.now as Facts | undefined;
-  const which = { account, collector: name, auxiliary, restored, before };
+  const last = all?.get(name) as Inherited<Facts> | undefined;
+  const inherited = last && (inherit?.(last) ?? last);
+  const which = { account, collector: name, auxiliary, restored, inherited };
   const state = createCollectorState<Facts>(which, rounds, config.staleness, clock);
   const run = await createRunner({
-    observer: withReader(collector, at),
+    observer: { ...withReader(collector, at), restore: rows => collector.restore(rows, inherited?.facts) },
     state,
     store,
     clock,
     log,
     tracer,
+    retry: createRetries(pause, random),
     isStoreUnavailable: holding?.isUnavailable,
   });
   return {
@@ -141,6 +157,8 @@ async function openCollector<Facts, Memory, Walk>(
       leastRequests: requests,
       perDay,
       run: signal => run(round, signal),
+      retry: () => state.retry(round),
+      isSuccessful: () => state.isSuccessful(round),
     })),
     source: collectorSource(account, collector, state.shown),
   };
@@ -152,7 +170,7 @@ const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.sta
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
-export async function openCollectors({ name, collect, retention, objectives, limits }: CollectedAccount, deps: Deps) {
+export async function openCollectors({ name, collect, retention, objectives }: CollectedAccount, deps: Deps) {
   const { config, clock, callbacks } = deps;
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
@@ -166,7 +184,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     onTimeWithin: objectives.onTimeWithin,
     now: clock.now,
   };
-  const plan = createAccountPlan(accountRecordReader(config.store, name, deps), limits);
+  const plan = createAccountPlan(accountRecordReader(config.store, name, deps), deps.limits);
   const opened: OpenCollector[] = [];
   for (const collector of [...createCollectors(collect, services), plan]) {
     opened.push(await openCollector(name, collector, deps));

@@ -19,6 +19,8 @@ export interface RoundStatus {
   readonly stale: boolean;
   /** Failure of the last attempt: one of a fixed set of reasons, and a sentence without secrets. */
   readonly failure?: { readonly reason: string; readonly message: string } | undefined;
+  /** Start of the next attempt after a failed one; undefined after a success, and while an attempt is in flight. */
+  readonly retryAt?: number | undefined;
 }
 
 /** `waiting`: needs data from another round; `not_due`: has no data to read yet. */

@@ -10,7 +10,7 @@ import { alertFamilies } from './families.ts';
 export interface RuledAccount {
   readonly name: string;
   state(collector: string): CollectorState | undefined;
-  status(): AccountStatus;
+  readonly status: () => AccountStatus;
   /** Whether the service has accepted or rejected the token since the account was opened. */
   isTokenKnown(): boolean;
 }
@@ -50,13 +50,13 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
 
   /** Whether all rounds that a collector's gauges depend on have current data. */
   function isFresh(collector: string): boolean {
-    const status = account.state(collector)?.status();
+    const state = account.state(collector);
+    // Facts from before a reload may be those of other settings.
     return (
-      status !== undefined &&
-      !status.withdrawn &&
-      status.rounds.every(
-        ({ round, dataAt, stale }) => !isDeciding(collector, round) || (dataAt !== undefined && !stale),
-      )
+      state?.visible().now !== undefined &&
+      state
+        .status()
+        .rounds.every(({ round, dataAt, stale }) => !isDeciding(collector, round) || (dataAt !== undefined && !stale))
     );
   }
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } from '../model/status.ts';
 import type { Freshness } from './freshness.ts';
+import type { RetryPlan } from './loop.ts';
 import type { StalenessOptions } from './options.ts';
 
 export interface Visible<Facts = unknown> {
@@ -28,6 +29,26 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly tryingFrom: number;
   /** Expected time between complete rounds (ms): the interval, or the duration of the last complete round if longer. */
   readonly expectedEvery: number;
+  /** When the last run is repeated; undefined if it succeeded. */
+  readonly retry: RetryPlan | undefined;
+}
+
+/** State of a collector that continues after a reload. */
+export interface Inherited<Facts = unknown> {
+  readonly facts: Facts | undefined;
+  readonly failedFilters: readonly FailedFilter[];
+  readonly bornAt: number;
+  readonly rounds: ReadonlyMap<string, RoundState>;
+}
+
+interface Attempt {
+  readonly durationSeconds: number;
+  readonly complete: boolean;
+  readonly reason: string;
+  readonly message: string;
+  readonly retry?: RetryPlan | undefined;
+  /** Time of the retry (ms since the Unix epoch). */
+  readonly retryAt?: number | undefined;
 }
 
 interface StateOptions<Facts> {
@@ -37,29 +58,37 @@ interface StateOptions<Facts> {
   readonly auxiliary?: readonly string[] | undefined;
   /** Freshness stored by an earlier process, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;
-  /** Facts from before a reload, which gauges show until the first complete round, so that a reload leaves no gap. */
-  readonly before?: Facts | undefined;
+  /** State from before a reload. Gauges show its facts until the first complete round. */
+  readonly inherited?: Inherited<Facts> | undefined;
 }
 
 export function createCollectorState<Facts = unknown>(
-  { account, collector, auxiliary = [], restored = {}, before }: StateOptions<Facts>,
+  { account, collector, auxiliary = [], restored = {}, inherited }: StateOptions<Facts>,
   rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
 ) {
   let facts: Facts | undefined;
-  let earlier = before;
+  let earlier = inherited?.facts;
   let committed: Facts | undefined;
-  let failedFilters: readonly FailedFilter[] = [];
+  let failedFilters = inherited?.failedFilters ?? [];
   let shown: Visible<Facts> = { now: undefined, committed: undefined };
-  const bornAt = clock.monotonic();
+  /** When this process first opened the collector. */
+  const bornAt = inherited?.bornAt ?? clock.monotonic();
+  const shortest = Math.min(...Object.values(rounds).map(({ every }) => every));
   const states = new Map<string, RoundState>();
   for (const [round, { every, markAfter = staleness.markAfter }] of Object.entries(rounds)) {
+    const own = { round, every, markAfter: Math.min(markAfter, staleness.markAfter), retry: undefined };
+    const last = inherited?.rounds.get(round);
+    if (last) {
+      const took = last.expectedEvery > last.every ? last.expectedEvery : 0;
+      states.set(round, { ...last, ...own, retryAt: undefined, expectedEvery: Math.max(every, took) });
+      continue;
+    }
     const { age = 0, tryingFor = 0, took = 0 } = restored[round] ?? {};
+    const now = clock.monotonic();
     states.set(round, {
-      round,
-      every,
-      markAfter: Math.min(markAfter, staleness.markAfter),
+      ...own,
       success: undefined,
       complete: undefined,
       partial: false,
@@ -68,8 +97,8 @@ export function createCollectorState<Facts = unknown>(
       consecutiveFailures: 0,
       failure: undefined,
       idle: undefined,
-      freshFrom: bornAt - age,
-      tryingFrom: bornAt - tryingFor,
+      freshFrom: now - age,
+      tryingFrom: now - tryingFor,
       expectedEvery: Math.max(every, took),
     });
   }
@@ -94,6 +123,8 @@ export function createCollectorState<Facts = unknown>(
   return {
     account,
     collector,
+    /** Records the start of an attempt. */
+    started: (round: string): unknown => change(round, { retryAt: undefined }),
     /**
      * Sets the facts of a completed round, which may not be committed yet. `at`: start of the round (wall time). `partial`:
      * some rows were unreadable. `failedFilters`: all failing filters. `partial` and `failedFilters` are always shown together
@@ -105,6 +136,7 @@ export function createCollectorState<Facts = unknown>(
     ): void {
       const now = clock.monotonic();
       facts = read.facts;
+      earlier = undefined;
       failedFilters = read.failedFilters ?? [];
       change(round, { dataAt: read.at, freshFrom: now, tryingFrom: now, partial: read.partial ?? false });
     },
@@ -123,15 +155,14 @@ export function createCollectorState<Facts = unknown>(
         consecutiveFailures: 0,
         failure: undefined,
         idle: undefined,
+        retry: undefined,
         expectedEvery: Math.max(state(round).every, durationSeconds * 1000),
       });
     },
-    failed(
-      round: string,
-      { reason, message, ...attempt }: { durationSeconds: number; complete: boolean; reason: string; message: string },
-    ): void {
+    failed(round: string, { reason, message, retry, retryAt, ...attempt }: Attempt): void {
       const consecutiveFailures = state(round).consecutiveFailures + 1;
-      change(round, { ...attempt, success: false, consecutiveFailures, failure: { reason, message }, idle: undefined });
+      const failure = { reason, message };
+      change(round, { ...attempt, success: false, consecutiveFailures, failure, idle: undefined, retry, retryAt });
     },
     /** Records a run that sent no request, which is neither a success nor a failure. */
     idled(round: string, why: Idle): void {
@@ -139,25 +170,44 @@ export function createCollectorState<Facts = unknown>(
       // Data of a round that is not due does not age, unless the last attempt failed.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
-      change(round, { idle: why, freshFrom });
+      // A round that waits for a more frequent one must not miss its interval.
+      const isLate = why === 'waiting' && known.every > shortest;
+      const retry = isLate ? { delay: shortest, mayStartEarlier: true } : undefined;
+      change(round, { idle: why, freshFrom, retry });
     },
     visible,
     /** Like `visible`, but falls back to the facts from before a reload. Returns the same object until the facts change. */
     shown(): Visible<Facts> {
-      if (facts !== undefined || tooOld()) earlier = undefined;
-      const { now = earlier, committed } = visible();
+      const now = tooOld() ? undefined : (facts ?? earlier);
       if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
       return shown;
     },
     status: (): CollectorStatus => ({
       collector,
-      withdrawn: facts !== undefined && tooOld(),
+      withdrawn: (facts ?? earlier) !== undefined && tooOld(),
       ...(failedFilters.length > 0 && { failedFilters }),
       rounds: [...states.values()].map(state => {
-        const { freshFrom: _from, tryingFrom: _trying, expectedEvery: _every, markAfter: _mark, ...round } = state;
+        const {
+          freshFrom: _,
+          tryingFrom: _trying,
+          expectedEvery: _every,
+          markAfter: _mark,
+          retry: _retry,
+          ...round
+        } = state;
         return { ...round, stale: isStale(state) };
       }),
     }),
+    /** Returns the state that continues after a reload. */
+    inherit: (): Inherited<Facts> => ({ facts: facts ?? earlier, failedFilters, bornAt, rounds: new Map(states) }),
+    /** Returns what the retry of the next failure depends on. */
+    nextFailure: (round: string) => ({
+      every: state(round).every,
+      shortest,
+      failures: state(round).consecutiveFailures + 1,
+    }),
+    retry: (round: string): RetryPlan | undefined => state(round).retry,
+    isSuccessful: (round: string): boolean => state(round).success === true,
     /** Returns how long the data has been stale while this or an earlier process tried to refresh it (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
     freshness: (): Readonly<Record<string, Freshness>> =>
@@ -179,31 +229,8 @@ export function createCollectorState<Facts = unknown>(
 }
 
 export function accountStatus(account: string, states: readonly CollectorState[]): AccountStatus {
-  return statusOf(
-    account,
-    states.map(state => state.status()),
-  );
-}
-
-function statusOf(account: string, collectors: readonly CollectorStatus[]): AccountStatus {
   const isUp = ({ rounds }: CollectorStatus) =>
     rounds.every(({ success, idle, stale }) => !stale && (success ?? idle !== undefined));
+  const collectors = states.map(state => state.status());
   return { account, up: collectors.every(isUp), collectors };
-}
-
-/** Returns `status`, in which rounds that have not run yet keep their state from `before`, except for interval and `stale`. */
-export function withEarlierRounds(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
-  if (!before) return status;
-  const last = new Map(
-    before.collectors.flatMap(({ collector, rounds }) => rounds.map(each => [`${collector}/${each.round}`, each])),
-  );
-  const collectors = status.collectors.map(each => ({
-    ...each,
-    rounds: each.rounds.map(round => {
-      const isTried = round.success !== undefined || round.idle !== undefined;
-      const earlier = isTried ? undefined : last.get(`${each.collector}/${round.round}`);
-      return earlier ? { ...earlier, every: round.every, stale: round.stale } : round;
-    }),
-  }));
-  return statusOf(status.account, collectors);
 }

@@ -7,6 +7,8 @@ import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
 import { CommitError, createCommitQueue } from './commit-queue.ts';
+import type { RetryPlan } from './loop.ts';
+import type { FailedRound } from './retry.ts';
 import { createRoundLog } from './round-log.ts';
 
 export interface RoundStep<Memory, Walk> {
@@ -35,6 +37,8 @@ export interface Observation<Facts, Memory, Walk> {
   readonly more: Walk | undefined;
   /** Reason why the first step sent no request. The round ends without success or fold. */
   readonly idle?: Idle | undefined;
+  /** Error of the step. The round fails after the fold. */
+  readonly failure?: { readonly error: unknown } | undefined;
 }
 
 export interface Folded<Facts, Memory> {
@@ -62,6 +66,8 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
+  /** Returns when to repeat a failed round; by default after its interval. */
+  readonly retry?: ((failed: FailedRound) => RetryPlan) | undefined;
   /** Whether the store is unavailable, which is logged once for all accounts. */
   readonly isStoreUnavailable?: (() => boolean) | undefined;
 }
@@ -97,6 +103,7 @@ export async function createRunner<Facts, Memory, Walk>({
   clock,
   log,
   tracer,
+  retry,
   isStoreUnavailable,
 }: RunnerDeps<Facts, Memory, Walk>): Promise<RunRound> {
   const { account } = state;
@@ -188,7 +195,10 @@ export async function createRunner<Facts, Memory, Walk>({
     const seconds = () => (clock.monotonic() - start) / 1000;
     const attributes = { account, collector: observer.name, round };
 
+    state.started(round);
+
     async function collect(span: Span): Promise<void> {
+      let readUntil = start;
       let complete = false;
       let partial = false;
       try {
@@ -199,7 +209,7 @@ export async function createRunner<Facts, Memory, Walk>({
         do {
           signal.throwIfAborted();
           const observed = await observer.observe({ round, now, memory, walk, signal });
-          const { fold, more, idle, isPartial = false, failedFilters } = observed;
+          const { fold, more, idle, isPartial = false, failedFilters, failure } = observed;
           if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
@@ -215,6 +225,8 @@ export async function createRunner<Facts, Memory, Walk>({
             if (!(error instanceof StoreRefusal)) throw error;
             refusal = error;
           }
+          if (failure) throw failure.error;
+          readUntil = clock.monotonic();
           walk = more;
         } while (walk !== undefined);
         if (refusal) throw refusal;
@@ -226,7 +238,9 @@ export async function createRunner<Facts, Memory, Walk>({
         const reason = reasonOf(error);
         span.fail(reason);
         const message = error instanceof Error ? error.message : String(error);
-        state.failed(round, { durationSeconds: seconds(), complete, reason, message });
+        const next = retry?.({ ...state.nextFailure(round), reason, readFor: readUntil - start });
+        const retryAt = next && clock.now() + next.delay;
+        state.failed(round, { durationSeconds: seconds(), complete, reason, message, retry: next, retryAt });
         const stack = reason === 'bug' && error instanceof Error ? { stack: error.stack } : {};
         roundLog.failed(round, { reason, error: message, ...stack }, state.freshness()[round]?.age ?? 0);
       }

@@ -1,6 +1,7 @@
 import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
 import { families as dlq } from '../collectors/dlq/families.ts';
 import { type DlqFacts, type PlanFacts, retentionOf } from '../collectors/index.ts';
+import { createIdentities } from '../kit/identity.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import { objectiveFamilies, objectiveSamples } from '../metrics/objectives.ts';
 import { type AccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
@@ -10,7 +11,7 @@ import type { StatusSettings } from './account.ts';
 const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
 
 interface SourceDeps {
-  readonly settings: StatusSettings;
+  readonly settings: () => StatusSettings;
   readonly client: {
     readonly budget: { remaining(): number };
     readonly meter: Pick<AccountMeter, 'revision' | 'samples'>;
@@ -23,22 +24,23 @@ interface SourceDeps {
 /** Creates the source of the agent's own metrics about an account, such as the age of its data and the remaining budget. */
 export function createAccountSource({ settings, client, status, plan }: SourceDeps): Source {
   const { budget, meter, isTokenRejected } = client;
-  const { name, objectives, budget: limits } = settings;
+  const identities = createIdentities();
   return {
-    account: name,
+    account: settings().name,
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
     // Freshness changes as time passes, so the revision must include the status.
     revision: () =>
-      `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
+      `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())} ${identities(settings().objectives)}`,
     samples() {
+      const own = settings();
       const isRejected = isTokenRejected();
       const samples: readonly (readonly [Family, readonly Sample[]])[] = [
         ...statusSamples(status()),
         ...meter.samples(),
-        ...objectiveSamples(objectives),
-        [ownFamilies.dlqRetention, one(retentionOf(settings, plan()))],
+        ...objectiveSamples(own.objectives),
+        [ownFamilies.dlqRetention, one(retentionOf(own, plan()))],
         [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],
-        [ownFamilies.budgetLimit, one(limits.requestsPerDay)],
+        [ownFamilies.budgetLimit, one(own.budget.requestsPerDay)],
         [ownFamilies.budgetRemaining, one(budget.remaining())],
       ];
       return new Map(samples.map(([family, each]) => [family.name, each]));

@@ -76,7 +76,7 @@ export interface StatusSettings
 export interface ShownSource {
   readonly name: string;
   readonly shown: () => ShownFacts;
-  readonly shownStatus: () => AccountStatus;
+  readonly status: () => AccountStatus;
   readonly isTokenRejected: () => boolean | undefined;
   readonly meter: Pick<AccountMeter, 'requests' | 'bytes' | 'budgetWait' | 'rowsRejected' | 'listsMissing'>;
   readonly budgetRemaining: () => number | undefined;
@@ -113,7 +113,7 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
   const { firstSeen } = account.problems;
   const recent = cachedAt(account.history.recent, now);
   const changes = createRecentChanges({ recent }, now);
-  const status = account.shownStatus();
+  const status = account.status();
   const facts = account.shown();
   const plan = facts.account?.now;
   const dataOf = (collector: string) => dataStatusOf(status, collector);

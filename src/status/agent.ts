@@ -37,7 +37,7 @@ interface AgentDeps {
   readonly process: Pick<ProcessMetrics, 'startedAt' | 'configLoadedAt'>;
   readonly reloads: { readonly last: LastReload | undefined };
   readonly agentLog: AgentLog;
-  readonly accounts: readonly { shownStatus(): AccountStatus }[];
+  readonly accounts: readonly { status(): AccountStatus }[];
   readonly notifications: () => readonly NotificationCount[];
   /** Returns when the current database outage began (ms since the Unix epoch); undefined if there is none. */
   readonly databaseAway: (() => number | undefined) | undefined;
@@ -84,7 +84,7 @@ function roundsOf(statuses: readonly AccountStatus[]): AgentView['rounds'] {
 export function createAgentView(deps: AgentDeps) {
   const { clock, loaded, process: own, reloads, agentLog, accounts, notifications } = deps;
   const { file, hash, config } = loaded;
-  const statuses = () => accounts.map(account => account.shownStatus());
+  const statuses = () => accounts.map(account => account.status());
   let yaml: Promise<string> | undefined;
 
   const check = () =>

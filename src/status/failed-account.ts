@@ -8,7 +8,6 @@ import type { ShownSource, StatusSettings } from './account.ts';
 
 /** Account state that views, API and heartbeat show. */
 export interface ShownAccount extends ShownSource {
-  readonly status: () => AccountStatus;
   readonly roundsEnded: () => number;
   readonly isTokenKnown: () => boolean;
   readonly meter: AccountMeter;
@@ -22,9 +21,15 @@ function messageOf(error: unknown): string {
   return `${NOT_OPENED}: ${String(error)}${advice}`;
 }
 
-/** Returns a status in which every round has failed and is stale. */
-function failedStatus({ name, collect }: StatusSettings, error: unknown): AccountStatus {
+/** Returns a status in which every round has failed and is stale. `last`: the status of the account's last session, if any. */
+function failedStatus(
+  { name, collect }: StatusSettings,
+  error: unknown,
+  last: AccountStatus | undefined,
+): AccountStatus {
   const failure = { reason: 'store', message: messageOf(error) };
+  const dataAt = (collector: string, round: string) =>
+    last?.collectors.find(each => each.collector === collector)?.rounds.find(each => each.round === round)?.dataAt;
   return {
     account: name,
     up: false,
@@ -36,6 +41,7 @@ function failedStatus({ name, collect }: StatusSettings, error: unknown): Accoun
         every,
         success: false,
         complete: false,
+        dataAt: dataAt(collector, round),
         consecutiveFailures: 1,
         failure,
         stale: true,
@@ -51,7 +57,7 @@ export function failedAccount(
   last: (ShownAccount & { readonly facts: readonly Source[] }) | undefined,
 ): { readonly account: ShownAccount; readonly sources: readonly Source[] } {
   const { name } = settings;
-  const status = failedStatus(settings, error);
+  const status = failedStatus(settings, error, last?.status());
   const source: Source = {
     account: name,
     families: Object.values(ownFamilies),
@@ -61,7 +67,6 @@ export function failedAccount(
   const account: ShownAccount = {
     name,
     status: () => status,
-    shownStatus: () => status,
     shown: () => last?.shown() ?? {},
     meter: last?.meter ?? createAccountMeter({ requests: [], bytes: [], collectors: [] }),
     budgetRemaining: () => last?.budgetRemaining(),

@@ -29,11 +29,13 @@ function unknownParts({ row }: OverviewRow, status: PlacedStatus | undefined): A
     const { data, at } = dataStatusOf({ collectors }, collector);
     if (data === 'fresh') return [];
     const failure = rounds.find(round => round.failure)?.failure?.message;
-    return [{ collector, data, dataAt: isoTime(at), failure: wellFormed(failure) }];
+    const retries = rounds.flatMap(({ retryAt }) => retryAt ?? []);
+    const retryAt = isoTime(retries.length > 0 ? Math.min(...retries) : undefined);
+    return [{ collector, data, dataAt: isoTime(at), failure: wellFormed(failure), retryAt }];
   });
   if (parts.length > 0 || (collectors.length > 0 && row.data === 'fresh')) return parts;
   const data = row.data === 'fresh' ? 'not_read' : row.data;
-  return [{ collector: null, data, dataAt: row.dataAt, failure: null }];
+  return [{ collector: null, data, dataAt: row.dataAt, failure: null, retryAt: null }];
 }
 
 function accountReport(row: OverviewRow, status: PlacedStatus | undefined): AccountReport {

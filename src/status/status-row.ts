@@ -62,7 +62,7 @@ export function encodeStatus({ alerts, status, autoCancel, ...own }: OwnStatus):
 }
 
 export interface StatusSources {
-  readonly accounts: readonly { readonly name: string; shownStatus(): AccountStatus }[];
+  readonly accounts: readonly { readonly name: string; status(): AccountStatus }[];
   readonly rows: () => Promise<readonly OverviewRow[]>;
   readonly alerts: () => readonly ShownAlert[];
   readonly autoCancel: AutoCancel | undefined;
@@ -85,7 +85,7 @@ export async function statusChanges(
     if (!account) continue;
     try {
       const autoCancel = own && (await snapshotOf(own, { stuck: 0, others: 0 }, turns, NOT_SHARED));
-      const shown = { alerts: alerts.get(name) ?? [], status: account.shownStatus(), autoCancel };
+      const shown = { alerts: alerts.get(name) ?? [], status: account.status(), autoCancel };
       changes.set(name, [{ key: STATUS_KEY, value: encodeStatus({ ...row, at, publicUrl, ...shown }) }]);
     } catch (error) {
       of.failed(name, error);

@@ -34,6 +34,7 @@ export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Rou
       tookSeconds: orNull(round.durationSeconds),
       consecutiveFailures: round.consecutiveFailures,
       failure: orNull(round.failure),
+      retryAt: isoTime(round.retryAt),
     })),
   );
 

@@ -69,7 +69,7 @@ export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'report'
         version,
         externalUrl: deps.externalUrl,
         rows: [...(await rows()), ...(elsewhere?.others.rows() ?? [])],
-        statuses: [...deps.accounts.map(account => account.shownStatus()), ...(elsewhere?.others.statuses() ?? [])],
+        statuses: [...deps.accounts.map(account => account.status()), ...(elsewhere?.others.statuses() ?? [])],
         agentProblems: agentProblems(),
         now: clock.now(),
       });

@@ -207,7 +207,7 @@ it('leaves the alerts of an account that is lost during a reload to the next hol
   const states = () => supervisor.alerting.alerts('a').map(({ state }) => state);
   expect(states()).toEqual(['firing']);
   const stop = hold('stop a');
-  const changed = { ...a, labels: { team: 'x' } };
+  const changed = { ...a, region: 'x' };
   const reloaded = supervisor.reload(config([changed, b], { alerts }), async () => undefined);
   await settle();
   database.place('a', 'two');
@@ -314,7 +314,7 @@ it('a handover waits for a running reload, and a reload waits for a running hand
   await clock.advance(INTERVAL);
   expect(changes()).toEqual(['open a', 'open b']);
   let isCommitted = false;
-  const next = supervisor.reload(config([accountNamed('a', { labels: { team: 'x' } }), names[1] ?? {}]), async () => {
+  const next = supervisor.reload(config([accountNamed('a', { region: 'x' }), names[1] ?? {}]), async () => {
     isCommitted = true;
   });
   await settle();

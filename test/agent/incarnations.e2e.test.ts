@@ -30,7 +30,7 @@ const configured: fc.Arbitrary<Configured> = fc.record({
 
 const configFrom = ({ one, reading, rule }: Configured) => {
   const account = (name: string | undefined, token: string) =>
-    name === undefined ? [] : [accountNamed(name, { token, labels: { reading: String(reading) } })];
+    name === undefined ? [] : [accountNamed(name, { token, region: `r${reading}` })];
   const when = { above: { metric: 'delivery_flow_control_keys', value: rule } };
   const webhook = { url: 'http://receiver.invalid', groupWait: '1s', repeatEvery: '1m' };
   return configOf([...account(one, 'token-one'), ...account('b', 'token-two')], {

@@ -72,7 +72,7 @@ it('opens added, reopens changed and closes removed accounts without affecting o
   const before = [await reads('kept'), await reads('changed')] as const;
   // Block new rounds, so that the shown data must come from before the reload.
   waits.add('changed').add('added');
-  write({ accounts: [account('kept'), account('changed', { labels: { team: 'x' } }), account('added')] });
+  write({ accounts: [account('kept'), account('changed', { labels: { team: 'x' }, region: 'x' }), account('added')] });
   expect(await agent.reload()).toEqual({ changed: ['accounts: changed changed, gone removed, added added'] });
 
   expect(await waiting('changed')).toBe(7);
@@ -115,7 +115,7 @@ it('serves every series of all accounts while a changed account is reopened', as
   for (const name of ['kept', 'changed']) await eventually(async () => expect(await waiting(name)).toBe(7));
   const exposed: string[] = [];
   whileOpening = async () => void exposed.push(await (await fetch(`${agent.url}/metrics`)).text());
-  write({ ...common, accounts: [account('kept'), account('changed', { labels: { team: 'x' } })] });
+  write({ ...common, accounts: [account('kept'), account('changed', { labels: { team: 'x' }, region: 'x' })] });
   await agent.reload();
   expect(exposed).toHaveLength(1);
   for (const name of ['kept', 'changed']) {
@@ -132,7 +132,7 @@ it('withdraws the previous data of a reopened account whose rounds get no respon
   const { agent, waiting } = await start({ accounts: [account('a')], staleness });
   await eventually(async () => expect(await waiting('a')).toBe(7));
   waits.add('a');
-  write({ accounts: [account('a', { labels: { team: 'x' } })], staleness });
+  write({ accounts: [account('a', { labels: { team: 'x' }, region: 'x' })], staleness });
   await agent.reload();
   await eventually(async () => expect(await waiting('a')).toBeUndefined());
 });
@@ -199,7 +199,7 @@ it('polls an account with a damaged auto-cancel journal, and starts its auto-can
   const lines = (value: string | null) => [{ key: 'auto-cancel/journal/000000000001', value }];
   const other = await attachSqliteStore({ path });
   await other.commit('c', lines('no line'));
-  const changed = (name: string) => account(name, { labels: { team: 'x' } });
+  const changed = (name: string) => account(name, { labels: { team: 'x' }, region: 'x' });
   const before = [await reads('a'), await reads('b')].map(value => value ?? 0);
   write({ ...common, accounts: [changed('a'), changed('b'), account('c')] });
   expect(await agent.reload()).toEqual({ changed: ['accounts: a changed, b changed, c added'] });
@@ -246,7 +246,7 @@ it('runs all accounts except one with a damaged row, reports that account, and o
   await setTimeout(5);
   expect(await problems()).toEqual([problem]);
   expect((await fetch(`${agent.url}/probe?account=b`)).status).toBe(200);
-  write({ ...common, accounts: [account('a'), account('b', { labels: { team: 'x' } })] });
+  write({ ...common, accounts: [account('a'), account('b', { labels: { team: 'x' }, region: 'x' })] });
   await agent.reload();
   expect(await up()).toEqual([1, 0]);
   const other = await attachSqliteStore({ path });

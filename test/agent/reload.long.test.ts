@@ -48,7 +48,7 @@ it(`serves every scrape, resets no counter and leaks no handles during ${RELOADS
     ...common,
     accounts: [
       account('kept'),
-      account('changed', { labels: { team: 'x' } }),
+      account('changed', { labels: { team: 'x' }, region: 'x' }),
       account('added', { upstream: { connectTimeout: '4s' } }),
     ],
     alerts: alerts(

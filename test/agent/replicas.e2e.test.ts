@@ -78,7 +78,7 @@ it('a reload opens accounts added to the configuration, and closes and releases 
   expect(await one.agent.reload()).toEqual({ changed: ['accounts: a removed, c added'] });
   await eventually(async () => expect(await shown(one)).toEqual([['c']]));
   await eventually(() => expect(database.holders().has('a')).toBe(false));
-  one.write(configOf('one', ['b', 'c'], { labels: { team: 'x' } }));
+  one.write(configOf('one', ['b', 'c'], { labels: { team: 'x' }, region: 'x' }));
   expect(await one.agent.reload()).toEqual({ changed: ['accounts: b changed, c changed'] });
 });
 
@@ -91,7 +91,7 @@ it('a replica completes a reload and a handover that run concurrently', async ()
   for (let time = 0; time < 6; time += 1) {
     const [giver, taker] = time % 2 === 0 ? (['one', 'two'] as const) : (['two', 'one'] as const);
     for (const name of ['a', 'b']) database.place(name, taker);
-    const labels = { labels: { time: String(time) } };
+    const labels = { labels: { time: String(time) }, region: `r${time}` };
     for (const [id, replica] of [
       ['one', one],
       ['two', two],

@@ -12,9 +12,9 @@ const commit = async () => undefined;
 
 /**
  * Starts a supervisor with one account. Reads of alert states fail while `isBroken` and otherwise wait for `until`. Commits
- * fail while `isFull`. If `isLabelled`, the labels of the account also depend on `enabled`.
+ * fail while `isFull`. If `isReread`, settings for reading also depend on `enabled`.
  */
-async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
+async function setUp(config: (enabled: boolean) => object, isReread = false) {
   const clock = createManualClock();
   const inner = createMemoryStore();
   const broken = { isBroken: false, isFull: false, until: Promise.resolve() };
@@ -37,7 +37,7 @@ async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
   const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' };
   const loaded = (enabled: boolean) =>
     loadedFrom({
-      accounts: [{ ...account, labels: enabled && isLabelled ? { team: 'x' } : {} }],
+      accounts: [{ ...account, region: enabled && isReread ? 'x' : null }],
       ...config(enabled),
     });
   const deps = { env: {}, clock, random: () => 0, openStore: async () => store };

@@ -23,8 +23,8 @@ it('stopping the agent aborts a reload that is waiting for an unresponsive datab
     },
   };
   const file = join(newFolder(), 'config.yaml');
-  const write = (labels: object) => {
-    const account = { name: 'a', baseUrl: 'http://127.0.0.1:9', token: 'token-canary-a', labels };
+  const write = (more: object) => {
+    const account = { name: 'a', baseUrl: 'http://127.0.0.1:9', token: 'token-canary-a', ...more };
     const common = { server: { listen: '127.0.0.1:0' }, log: { level: 'silent' }, store: { kind: 'memory' } };
     writeFileSync(file, JSON.stringify({ ...common, accounts: [account] }));
   };
@@ -43,7 +43,7 @@ it('stopping the agent aborts a reload that is waiting for an unresponsive datab
       look();
     });
   await passes(() => expect(agent.status()).toHaveLength(1));
-  write({ team: 'x' });
+  write({ region: 'x' });
   hanging = 0;
   void agent.reload();
   await eventually(() => expect(hanging).toBeGreaterThan(0));

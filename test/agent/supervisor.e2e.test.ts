@@ -46,7 +46,7 @@ it('keeps an account running until its failed save is retried, even if other acc
   const { supervisor, log } = await start();
   await clock.advance(1000);
   unwritable.add('a');
-  const changed = ['a', 'b'].map(name => accountNamed(name, { labels: { team: 'x' } }));
+  const changed = ['a', 'b'].map(name => accountNamed(name, { region: 'x' }));
   await supervisor.reload(configOf(changed), commit);
   unwritable.clear();
   const [first] = supervisor.state().running;
@@ -141,7 +141,7 @@ it('does not retain earlier configurations and sessions in memory', async () => 
   const { supervisor, log } = await start();
   const above = (value: number) => ({ above: { metric: 'delivery_flow_control_keys', value } });
   const config = (count: number) =>
-    configOf([accountNamed('a', { labels: { count: String(count) } })], {
+    configOf([accountNamed('a', { region: `r${count}` })], {
       collect: { flowControl: { every: '1s' }, dlq: { every: '1m' }, events: { enabled: false } },
       alerts: {
         enabled: true,

@@ -34,7 +34,11 @@ const fileName = (name: string) => name.replaceAll('_', '-');
 /** Creates one collector, with all others disabled. */
 function create(name: string, options: object, recorded: object | undefined): Collector {
   const key = collectors.find(kind => kind.name === name)?.configKey;
-  if (key === undefined) return createAccountPlan(async () => recorded, options);
+  if (key === undefined)
+    return createAccountPlan(
+      async () => recorded,
+      () => options,
+    );
   const off = Object.fromEntries(collectors.map(({ configKey }) => [configKey, { enabled: false }]));
   if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
   const [collector] = createCollectors(collectOptions.parse({ ...off, [key]: { ...options, enabled: true } }), {});

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { runLoop } from '../../src/scheduler/loop.ts';
+import { createLoops, type RetryPlan, runLoop } from '../../src/scheduler/loop.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 
 function setUp(options: { every: number; takes?: number; random?: number }) {
@@ -72,5 +72,47 @@ describe('loop', () => {
     expect(running()).toBe(0);
     await settle();
     expect(clock.sleepers).toBe(0);
+  });
+
+  /** Starts a loop with an interval of an hour, whose runs fail while `plan` is set. */
+  function setUpRetries(plan: RetryPlan | undefined) {
+    const clock = createManualClock();
+    const loops = createLoops({ clock, random: () => 0 });
+    const state = { plan };
+    const starts: number[] = [];
+    const body = async () => void starts.push(clock.monotonic());
+    void loops.start(3_600_000, 0, body, () => state.plan);
+    return { clock, loops, state, starts };
+  }
+
+  it('a loop repeats a failed body after the delay of its plan, and a successful one after the interval', async () => {
+    const { clock, loops, state, starts } = setUpRetries({ delay: 2000, mayStartEarlier: true });
+    await clock.advance(5000);
+    state.plan = undefined;
+    await clock.advance(3_600_000);
+    expect(starts).toEqual([0, 2000, 4000, 6000]);
+    await loops.close();
+    expect(clock.sleepers).toBe(0);
+  });
+
+  it.each([
+    [true, [0, 500]],
+    [false, [0]],
+  ])('retryNow starts a waiting retry if mayStartEarlier is %s', async (mayStartEarlier, expected) => {
+    const { clock, loops, starts } = setUpRetries({ delay: 2000, mayStartEarlier });
+    await clock.advance(500);
+    loops.retryNow();
+    await clock.advance(1000);
+    expect(starts).toEqual(expected);
+    await loops.close();
+  });
+
+  it('retryNow does not start a run after a success', async () => {
+    const { clock, loops, starts } = setUpRetries(undefined);
+    await clock.advance(500);
+    loops.retryNow();
+    await clock.advance(1000);
+    expect(starts).toEqual([0]);
+    await loops.close();
   });
 });

@@ -161,7 +161,7 @@ function scene(count: number, takes = 0) {
     const status = { account: `a${index}`, up: true, collectors: [] };
     const account = {
       name: `a${index}`,
-      shownStatus: () => status,
+      status: () => status,
       meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }),
       budgetRemaining: () => undefined,
       isTokenRejected: () => undefined,

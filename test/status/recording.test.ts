@@ -156,7 +156,7 @@ it('sampling records problems after each successful sample, and logs a failed sa
   const accountOf = (name: string, sample: () => Promise<void>) =>
     ({
       name,
-      shownStatus: () => ({ account: name, up: false, collectors: [] }),
+      status: () => ({ account: name, up: false, collectors: [] }),
       shown: () => ({}),
       meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }),
       budgetRemaining: () => undefined,

@@ -86,7 +86,15 @@ describe('report', () => {
   it('stale data is reported with the time of the data and the last failure', () => {
     const failure = { reason: 'server', message: 'GET /v2/dlq: status 503' };
     expect(report({ status: statusOf('dlq', { stale: true, failure }) as AccountStatus }).accounts[0]?.unknown).toEqual(
-      [{ collector: 'dlq', data: 'stale', dataAt: '2026-01-01T11:59:00.000Z', failure: failure.message }],
+      [
+        {
+          collector: 'dlq',
+          data: 'stale',
+          dataAt: '2026-01-01T11:59:00.000Z',
+          failure: failure.message,
+          retryAt: null,
+        },
+      ],
     );
   });
 

@@ -14,6 +14,7 @@ const round = (collector: string, name: string, everySeconds: number): AccountVi
   tookSeconds: 0.1,
   consecutiveFailures: 0,
   failure: null,
+  retryAt: null,
 });
 
 /** Creates a complete account view at `NOON`, without problems, for tests to modify. */

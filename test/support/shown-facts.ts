@@ -8,6 +8,7 @@ export const complete = <Facts>(facts: Facts): Visible<Facts> => ({ now: facts, 
 
 /** Returns facts of a queue or of a filter on it. */
 export const selection = (facts: Partial<SelectionFacts>): SelectionFacts => ({
+  key: '',
   messages: undefined,
   oldest: undefined,
   newest: undefined,

@@ -36,16 +36,24 @@ export interface SupervisedOptions {
   adapt?(base: AgentBase): AgentBase;
 }
 
-/** Connections to a service that returns one flow-control key for every request. */
-class Connections extends Dispatcher {
-  readonly #respond: (signal: AbortSignal) => Promise<void>;
+export interface Response {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
 
-  constructor(respond: (signal: AbortSignal) => Promise<void>) {
+const ONE_KEY: Response = { status: 200, body: { flowControls: [{ flowControlKey: 'key', waitListSize: 7 }] } };
+
+/** Connections to a service without sockets. By default, it returns one flow-control key for every request. */
+export class Connections extends Dispatcher {
+  readonly #respond: (signal: AbortSignal, path: string) => Promise<Response | undefined>;
+
+  constructor(respond: (signal: AbortSignal, path: string) => Promise<Response | undefined>) {
     super();
     this.#respond = respond;
   }
 
-  override dispatch(_options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+  override dispatch({ path }: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     const aborting = new AbortController();
     const controller = {
       rawHeaders: [],
@@ -60,10 +68,10 @@ class Connections extends Dispatcher {
       resume: () => undefined,
     };
     handler.onRequestStart?.(controller, {});
-    const body = { flowControls: [{ flowControlKey: 'key', waitListSize: 7 }] };
-    this.#respond(aborting.signal).then(
-      () => {
-        handler.onResponseStart?.(controller, 200, { 'content-type': 'application/json' }, 'OK');
+    this.#respond(aborting.signal, path).then(
+      response => {
+        const { status, headers, body } = response ?? ONE_KEY;
+        handler.onResponseStart?.(controller, status, { 'content-type': 'application/json', ...headers }, 'OK');
         handler.onResponseData?.(controller, Buffer.from(JSON.stringify(body)));
         handler.onResponseEnd?.(controller, {});
       },
@@ -98,9 +106,10 @@ export async function openSupervised(options: SupervisedOptions) {
 
   // A separate function, because closures in the next one would keep `last` reachable.
   function connect(opening: Opening): Pick<Deps, 'dispatchers'> {
-    const connections = new Connections(signal => {
+    const connections = new Connections(async signal => {
       const send = () => clock.sleep(latency, signal);
-      return request ? request(opening, send) : send();
+      await (request ? request(opening, send) : send());
+      return undefined;
     });
     return { dispatchers: { for: () => connections } };
   }

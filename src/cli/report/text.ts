@@ -38,10 +38,16 @@ function timeText(iso: string, now: string): string {
   return `${iso.replace(/\.\d+Z$/, 'Z')} (${durationText(Math.max(0, age))} ago)`;
 }
 
-function unknownText({ collector, data, dataAt, failure }: Unknown, now: string): string {
+/** Formats the time until the next attempt. */
+function retryText(iso: string | null, now: string): string {
+  const seconds = iso === null ? 0 : (Date.parse(iso) - Date.parse(now)) / 1000;
+  return seconds > 0 ? `; retried in ${durationText(seconds)}` : '';
+}
+
+function unknownText({ collector, data, dataAt, failure, retryAt }: Unknown, now: string): string {
   const last = dataAt === null ? '' : `, last complete read ${timeText(dataAt, now)}`;
   const why = failure === null ? '' : `: ${failure}`;
-  return `${collector === null ? 'Its data' : collectorTitle(collector)} ${DATA[data]}${last}${why}`;
+  return `${collector === null ? 'Its data' : collectorTitle(collector)} ${DATA[data]}${last}${why}${retryText(retryAt, now)}`;
 }
 
 function headline({ verdict, accounts, agent }: Report): string {

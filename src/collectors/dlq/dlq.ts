@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
 import { uniqueNames } from '../../kit/unique-names.ts';
+import type { Inherited } from '../../scheduler/board.ts';
 import { DLQ_FILTERS, filterValueError } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
@@ -9,8 +10,8 @@ import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
 import { chooseKinds, chooseValues, type DlqFacts, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
-import { type DlqMemory, drainDlqChanges, restoreDlqMemory } from './memory.ts';
-import { NEW_READ_LIMIT, type ReadFailure } from './reading.ts';
+import { type DlqMemory, drainDlqChanges, restoreDlqMemory, selectionKey } from './memory.ts';
+import { NEW_READ_LIMIT } from './reading.ts';
 import {
   detectFromDateField,
   foldStep,
@@ -112,8 +113,6 @@ interface RoundWalk {
   readonly stage: 'all' | 'filters' | 'everything';
   readonly walk: Walk;
   readonly hasEnded: boolean;
-  /** Read error. The failed step is folded before the round fails. */
-  readonly failure?: ReadFailure | undefined;
   /** Separate read of failed workflow runs, after everything else. */
   readonly workflows?: WorkflowReading;
 }
@@ -155,11 +154,11 @@ export function createDlq(
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
     restore: rows => restoreDlqMemory(rows, options, { callbacks: tracker, routes, isLogged }),
     recall: toFacts,
+    inherit: last => inheritFilters(last, options),
     async observe(context) {
       const { memory, round, walk } = context;
       const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
       const roundContext: RoundContext = { ...context, meaning, retention };
-      if (walk?.failure) throw walk.failure.error;
       if (round === 'new' && !walk && memory.tooMuchNew) throw memory.tooMuchNew;
       const next = nextWalk(context, roundContext);
       if (next?.workflows) return observeWorkflows(next, next.workflows, context);
@@ -189,12 +188,23 @@ export function createDlq(
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
         failedFilters: next ? [] : memory.filters.flatMap(({ failure }) => failure ?? []),
-        more: next && { ...next, hasEnded, failure: step?.failure },
+        more: next && { ...next, hasEnded },
+        // The failed step is folded, which discards the walk.
+        failure: step?.failure,
         // Reads for new entries start after the first complete walk.
         idle: next || walk ? undefined : 'waiting',
       };
     },
   };
+}
+
+/** Removes filters that are no longer configured or have another `match`. */
+function inheritFilters(last: Inherited<DlqFacts>, { filters }: DlqOptions): Inherited<DlqFacts> {
+  if (!last.facts) return last;
+  const keys = new Set([selectionKey('all', {}), ...filters.map(({ name, match }) => selectionKey(name, match))]);
+  const selections = new Map([...last.facts.selections].filter(([, { key }]) => keys.has(key)));
+  const failedFilters = last.failedFilters.filter(({ name }) => selections.has(name));
+  return { ...last, facts: { ...last.facts, selections }, failedFilters };
 }
 
 type Context = ObserveContext<DlqMemory, RoundWalk>;

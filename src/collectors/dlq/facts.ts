@@ -10,6 +10,8 @@ import { type LeftReason, type Selection, sizeOf } from './selection.ts';
 
 /** Times are in milliseconds since the Unix epoch. */
 export interface SelectionFacts {
+  /** Identifies the name and `match`. */
+  readonly key: string;
   readonly messages: number | undefined;
   readonly oldest: number | undefined;
   readonly newest: number | undefined;
@@ -56,8 +58,9 @@ function oldestInProgress(tracked: CallbackFacts | undefined): number | undefine
 }
 
 function factsOf(selection: Selection): SelectionFacts {
-  const { shown, entered, left, isProven, isContradicted } = selection;
+  const { key, shown, entered, left, isProven, isContradicted } = selection;
   return {
+    key,
     isProven,
     isContradicted,
     messages: shown && sizeOf(selection),

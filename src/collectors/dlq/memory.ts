@@ -50,7 +50,7 @@ type StoredSelection = Pick<Selection, 'entered' | 'left' | 'isCounted'> & Parti
 const QUEUE = 'queue';
 
 /** Returns the store key of a filter. A changed `match` results in another key, so the filter's counters restart at 0. */
-function keyOf(name: string, match: DlqQuery): string {
+export function selectionKey(name: string, match: DlqQuery): string {
   const sorted = Object.entries(match).sort(([a], [b]) => (a < b ? -1 : 1));
   return `selection/${hash64(JSON.stringify([name, sorted])).toString(16)}`;
 }
@@ -62,7 +62,7 @@ function restoreSelection(
   breakdown: Breakdown,
   log?: EnteredLog,
 ): Selection {
-  const key = keyOf(name, match);
+  const key = selectionKey(name, match);
   const chunks = [...rows].flatMap(([row, value]): [number, string][] =>
     row.startsWith(`${key}/chunk/`) ? [[Number(row.slice(key.length + '/chunk/'.length)), value]] : [],
   );

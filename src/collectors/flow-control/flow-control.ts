@@ -172,10 +172,11 @@ export function createFlowControl(
   return {
     ...flowControl,
     rounds: flowControl.rounds(options),
-    restore: () => ({
+    restore: (_rows, last) => ({
       members: new Map(),
-      counts: { keys: undefined, beyondCap: 0, beyondCapWaiting: 0 },
-      keys: new Map(),
+      // A watched key may be read before the first list.
+      counts: last ?? { keys: undefined, beyondCap: 0, beyondCapWaiting: 0 },
+      keys: new Map(last?.shown.map(shown => [shown.key, shown])),
       kept: new Map(),
       known: new Set(),
       foundIndividually: false,

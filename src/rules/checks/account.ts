@@ -23,6 +23,7 @@ export interface CheckedRound {
   readonly dataAt: Text;
   readonly consecutiveFailures: number;
   readonly failure: Failure | null;
+  readonly retryAt: Text;
 }
 
 export interface CheckedKey {

@@ -68,6 +68,12 @@ function shownDataText({ view, now }: CheckInput): string {
     : `the shown data is from ${clockTime(time, now)}`;
 }
 
+/** Returns when the first of these rounds is attempted again; an empty text if none waits for its next attempt. */
+function retryText(rounds: readonly CheckedRound[], now: number): string {
+  const times = rounds.flatMap(({ retryAt }) => msOf(retryAt) ?? []);
+  return times.length === 0 ? '' : `; retried at ${clockTime(Math.min(...times), now)}`;
+}
+
 const serviceError = ({ failure }: CheckedRound) => serviceErrorIn(failure?.message ?? '');
 
 const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
@@ -124,7 +130,8 @@ function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', sta
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
     const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
-    const text = `${collectorTitle(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
+    const reason = why === undefined ? '' : `: ${why}`;
+    const text = `${collectorTitle(collector)} ${read}${gone}${reason}${retryText(rounds, now)}.`;
     return { subject: collector, since, severity: age < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
   });
   return [...found, ...unread(view)];
@@ -180,7 +187,7 @@ export const READING: readonly AccountCheck[] = [
       }
       const since = lastRead(view);
       const lasts = since === undefined ? seenFor(input, 'service_unavailable', null) : now - since;
-      const text = `${outageText(failed, lasts < 1000 ? '' : ` for ${durationText(lasts / 1000)}`)}; ${shownDataText(input)}.`;
+      const text = `${outageText(failed, lasts < 1000 ? '' : ` for ${durationText(lasts / 1000)}`)}; ${shownDataText(input)}${retryText(polled(view), now)}.`;
       return { since, severity: lasts < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
     },
   }),
@@ -210,7 +217,7 @@ export const READING: readonly AccountCheck[] = [
           const since = msOf(dataAt);
           const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
           const why = failure ? `: ${failure.message}` : '';
-          const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}.`;
+          const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}${retryText([each], now)}.`;
           return { ...of, since, text };
         });
     },

@@ -24,6 +24,7 @@ const Round = z.object({
   tookSeconds: Maybe(Seconds),
   consecutiveFailures: z.int(),
   failure: Maybe(z.object({ reason: z.string(), message: z.string() })),
+  retryAt: Maybe(Time).describe('Start of the next attempt after a failed one; null while an attempt is in flight.'),
 });
 
 /** A dead letter without body, headers and error text. */

@@ -23,6 +23,9 @@ export const AccountReport = z.object({
         data: DataState,
         dataAt: Maybe(Time).describe('Start of the last complete read.'),
         failure: Maybe(z.string()).describe('Failure of the last attempt.'),
+        retryAt: Maybe(Time).describe(
+          'Start of the next attempt after a failed one; null while an attempt is in flight.',
+        ),
       }),
     )
     .describe('Data that is not current and complete.'),

@@ -16,6 +16,9 @@ const Round = z.object({
   idle: z.enum(['waiting', 'not_due']).optional().describe('Why the last attempt sent no request.'),
   stale: z.boolean(),
   failure: z.object({ reason: z.string(), message: z.string() }).optional().describe('Failure of the last attempt.'),
+  retryAt: EpochMilliseconds.optional().describe(
+    'Start of the next attempt after a failed one (ms since the Unix epoch); absent while an attempt is in flight.',
+  ),
 });
 
 export const ShownStatus = z.object({

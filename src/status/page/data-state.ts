@@ -24,12 +24,13 @@ const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: stri
   bug: ['This is a bug in the agent: report it and attach the log.'],
 };
 
-export function nextStep(round: Round, root: string): Html {
+export function nextStep(round: Round, root: string, now: number): Html {
   const { reason = '', message = '' } = round.failure ?? {};
   if (isOtherRegion(reason, serviceErrorIn(message))) return html`The token belongs to another region: check baseUrl.`;
+  const retry = round.retryAt === null ? '' : html`Retried ${ago(round.retryAt, now)}. `;
   const [step, runbook] = NEXT_STEPS[reason] ?? [];
-  if (step === undefined) return html``;
-  return html`${step}${runbook === undefined ? '' : html` <a href="${root + runbookPath(runbook)}">Runbook</a>`}`;
+  if (step === undefined) return html`${retry}`;
+  return html`${retry}${step}${runbook === undefined ? '' : html` <a href="${root + runbookPath(runbook)}">Runbook</a>`}`;
 }
 
 const OLD: readonly Round['state'][] = ['withdrawn', 'stale', 'failing', 'partial', 'not_read'];
@@ -56,7 +57,7 @@ export function dataNote(data: DataState, collector: string, view: AnyAccountVie
   const now = Date.parse(view.now);
   const since = round?.dataAt && html` Last read at ${at(round.dataAt, now)}, ${ago(round.dataAt, now)}.`;
   const refused = view.calls?.tokenRejected === true && ' Cause: the service rejects the token.';
-  const why = round?.failure ? html` Cause: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
+  const why = round?.failure ? html` Cause: ${name(round.failure.message)}. ${nextStep(round, root, now)}` : refused;
   const tone = data === 'withdrawn' ? 'critical' : 'warning';
   return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
 }

@@ -28,11 +28,11 @@ const STATES: Readonly<Record<Round['state'], readonly [look: string, word: stri
   not_read: ['tag unread', 'not read'],
 };
 
-function failure(round: Round, root: string): Html {
+function failure(round: Round, root: string, now: number): Html {
   const { failure, consecutiveFailures } = round;
   const times = consecutiveFailures > 0 && html`<small>${count(consecutiveFailures)} in a row</small>`;
   if (failure === null) return html`${times || '—'}`;
-  return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root)}</small>`;
+  return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root, now)}</small>`;
 }
 
 export function rounds(view: AnyAccountView, { root }: PageContext): Html {
@@ -50,7 +50,7 @@ export function rounds(view: AnyAccountView, { root }: PageContext): Html {
     },
     { head: 'every', isNumber: true, cell: row => lasting(row.everySeconds) },
     { head: 'took', isNumber: true, cell: row => lasting(row.tookSeconds) },
-    { head: 'last failure', isWide: true, cell: row => failure(row, root) },
+    { head: 'last failure', isWide: true, cell: row => failure(row, root, now) },
   ];
   const none = html`<p class="soft">No data is read: all collectors of this account are disabled.</p>`;
   const body = table('Rounds: periodic reads of one kind of data', columns, view.rounds, { none });

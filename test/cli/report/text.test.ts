@@ -40,6 +40,7 @@ const REPORT: Report = {
           data: 'stale',
           dataAt: '2026-01-01T11:00:00.000Z',
           failure: 'GET /v2/events: status 503',
+          retryAt: null,
         },
       ],
       unevaluated: ['data_stale', 'messages_late', 'dlq_growing'],
