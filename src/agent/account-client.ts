@@ -103,8 +103,7 @@ export function createAccountClient(
     /** Returns whether the last conclusive token check, maybe by an earlier process, failed; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
-    /** Returns the largest proven clock skew relative to the service in the last minutes (ms); undefined if unknown. */
-    clockSkew: serviceClock.skew,
+    serviceClock,
     spent: meter.spent,
     /** Returns the lists that the service has returned, even empty ones. */
     lists: missingLists.listed,

@@ -62,13 +62,14 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
   const isOtherService = last !== undefined && last.service !== service;
   const before = isOtherService ? { spent: rows.before.spent } : rows.before;
   const client = createAccountClient(settings, before, last?.meter, deps);
-  const { log, at, budget } = client;
+  const { log, at, serviceClock, budget } = client;
   if (last && !isOtherService) budget.pause(last.budget.wait());
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
   const collectors = await openCollectors(settings, {
     ...deps,
     log,
     at,
+    serviceClock,
     before,
     callbacks,
     pause: budget.wait,

@@ -144,7 +144,7 @@ function openAccount(
     lastReader: account.at('action'),
     writer: accountMayAct(config, name) ? account.createWriter() : undefined,
     isStopped: () => mayExist(config.autoCancel.stopFile),
-    clockSkew: account.clockSkew,
+    clockSkew: account.serviceClock.largestSkew,
     alertStates: () => alertStates(name),
     lease() {
       const left = leaseLeft?.(name);
@@ -217,7 +217,7 @@ interface ActingAccount extends CallbackSource {
   at(priority: Priority): Reader;
   createWriter(): Writer;
   /** Difference between the wall clock and the service's clock (ms); undefined if it is unknown. */
-  readonly clockSkew: () => number | undefined;
+  readonly serviceClock: { largestSkew(): number | undefined };
 }
 
 /** Opens auto-cancel for accounts, reads the brake and executes operators' orders. */

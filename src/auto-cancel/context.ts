@@ -19,7 +19,7 @@ export interface ContextsDeps {
   isStopped(): boolean;
   /** Returns the account's alerts whose state is firing or unknown, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Returns the difference between the wall clock and the service's clock (ms); undefined if unknown. */
+  /** Returns the largest proven difference between the wall clock and the service's clock (ms); undefined if unknown. */
   clockSkew(): number | undefined;
   readonly lease?: () => Lease | undefined;
   readonly clock: Clock;

@@ -3,6 +3,10 @@ import type { Dialect, EmulatedAccount, Emulator, EmulatorOptions } from '../emu
 import { integerOption, numberOption, repeated } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
+export const CLOCK_SKEW_HELP = "seconds by which the service's clock is ahead of the agent's; negative: behind";
+/** Parses a clock skew of at most 30 days (s). */
+export const clockSkewOption = numberOption(-2_592_000, 2_592_000);
+
 /** Starts the emulator. Reports an unknown scenario, option or fault as a usage error of `command`. */
 export async function startEmulatorFor(
   command: Command,
@@ -49,11 +53,16 @@ async function emulatorHelp(): Promise<string> {
   ].join('\n');
 }
 
-function timeNote(speed: number): string[] {
+function timeNote(speed: number, skew: number): string[] {
+  if (skew !== 0)
+    return [
+      `The clock of this service is ${Math.abs(skew)} s ${skew > 0 ? 'ahead' : 'behind'}.`,
+      ...timeNote(speed, 0),
+    ];
   if (speed === 1) return [];
   if (speed === 0) return ['The clock of this service is stopped.'];
   return [
-    `Time runs ${speed} times as fast for this service alone. Agents and Prometheus keep real time: new events lie in their future. To speed up an agent as well, use demo.`,
+    `Time runs ${speed} times as fast for this service alone. Agents and Prometheus keep real time: timestamps lie in their future. To speed up an agent as well, use demo.`,
   ];
 }
 
@@ -62,6 +71,7 @@ interface Options {
   readonly scenario: string;
   readonly seed: number;
   readonly speed: number;
+  readonly clockSkew: number;
   readonly accounts: number;
   readonly option?: readonly string[] | undefined;
   readonly fault?: readonly string[] | undefined;
@@ -81,13 +91,15 @@ export function emulateCommand(): Command {
         numberOption(0, 10_000),
         1,
       )
+      .option('--clock-skew <s>', CLOCK_SKEW_HELP, clockSkewOption, 0)
       .option('--accounts <n>', 'number of accounts, each with its own token and workload', integerOption(1, 10_000), 1)
       .option('--option <name=value>', 'API variant; may be repeated', repeated)
       .option('--fault <name=value,...>', 'fault to inject, such as kind=status,share=0.1; may be repeated', repeated)
       // Commander's own help would print before scenarios, options and faults are loaded.
       .helpOption(false)
       .option('-h, --help', 'show this help with all scenarios, options and faults')
-      .action(async ({ help, option, fault, ...options }: Options, command: Command) => {
+      .action(async ({ help, option, fault, clockSkew, ...rest }: Options, command: Command) => {
+        const options = { ...rest, ahead: clockSkew * 1000 };
         if (help) {
           command.addHelpText('after', await emulatorHelp());
           command.outputHelp();
@@ -107,7 +119,7 @@ export function emulateCommand(): Command {
             `  url        ${url}`,
             ...secrets(accounts[0]),
             ...accounts.slice(1).flatMap((account, index) => [`Account ${index + 2}:`, ...secrets(account)]),
-            ...timeNote(options.speed),
+            ...timeNote(options.speed, clockSkew),
             'Stop with Ctrl-C.\n',
           ].join('\n'),
         );

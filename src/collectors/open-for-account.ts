@@ -15,7 +15,7 @@ import { createRunner } from '../scheduler/runner.ts';
 import { accountRecordReader } from '../store/account-file.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';
-import type { Priority, Reader, ReadRound } from '../upstream/api.ts';
+import type { Priority, Reader, ReadRound, ServiceClock } from '../upstream/api.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import {
   type Cadence,
@@ -85,6 +85,7 @@ export interface CollectorsDeps {
  */
 type Deps = CollectorsDeps & {
   readonly at: (priority: Priority, round: ReadRound) => Reader;
+  readonly serviceClock: ServiceClock;
   readonly pause: () => number;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
   readonly callbacks: CallbackOptions;
@@ -171,7 +172,7 @@ const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: Stalen
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
 export async function openCollectors({ name, collect, retention, objectives }: CollectedAccount, deps: Deps) {
-  const { config, clock, callbacks } = deps;
+  const { config, clock, serviceClock, callbacks } = deps;
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const services = {
@@ -182,6 +183,7 @@ export async function openCollectors({ name, collect, retention, objectives }: C
     traces,
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,
+    serviceClock,
     now: clock.now,
   };
   const plan = createAccountPlan(accountRecordReader(config.store, name, deps), deps.limits);

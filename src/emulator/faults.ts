@@ -26,6 +26,10 @@ export const FaultSeed = z.strictObject({
     .describe('status code, for status (default 503) and html (default 200)'),
   retryAfter: z.coerce.number().int().min(0).optional().describe('seconds in the Retry-After header, for status'),
   dripMs: z.coerce.number().min(1).max(60_000).optional().describe('delay between two bytes of a drip; default: 100'),
+  date: z
+    .string()
+    .optional()
+    .describe('Date header: none, the difference to the right time in ms such as -600000, or any other text'),
   acts: z
     .union([z.boolean(), z.stringbool()])
     .optional()

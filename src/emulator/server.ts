@@ -25,6 +25,8 @@ export interface EmulatorOptions {
   readonly accounts?: number;
   /** Speed of emulated time relative to real time; default 1. 0 freezes it. */
   readonly speed?: number;
+  /** Initial difference between the service's clock and real time (ms); negative: the service is behind. Default 0. */
+  readonly ahead?: number;
   /** One of `scenarios`; default `steady`. */
   readonly scenario?: string;
   /** Token of the first account; default random. */
@@ -78,7 +80,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     throw new RangeError(`accounts must be a whole number above 0, got ${count}`);
   const { history = count === 1 ? 3_600_000 : 300_000 } = options;
   const { maxEvents = Math.max(MIN_SHARE, Math.floor(MAX_EVENTS / count)) } = options;
-  const emulated = createEmulatedClock(clock, speed);
+  const emulated = createEmulatedClock(clock, speed, options.ahead);
   const closing = new AbortController();
   const { destinations } = options;
   const world = { scenario, history, dlqEntries, maxEvents, workload, destinations };

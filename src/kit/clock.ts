@@ -11,6 +11,9 @@ export interface Clock {
 /** Maximum clock skew relative to the service (ms). Above it, auto-cancel stops. */
 export const MAX_CLOCK_SKEW = 5000;
 
+/** Largest difference from the service's clock that is used (ms). A larger one is only reported: it could hide or expire all data. */
+export const MAX_CLOCK_CORRECTION = 86_400_000;
+
 /** Maximum delay of setTimeout (ms): Node.js fires longer timers immediately. */
 const MAX_TIMER = 2 ** 31 - 1;
 

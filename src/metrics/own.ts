@@ -44,6 +44,10 @@ export const ownFamilies = {
     'delivery_token_rejected',
     'Whether the last response rejected the account’s token with 401 (1) or not (0). A rejected token is retried every five minutes.',
   ),
+  clockSkew: gauge(
+    'delivery_service_clock_skew_seconds',
+    'The service’s clock minus the agent’s, estimated from the Date headers of responses; 0 if it may be 0. Absent before the first readable Date.',
+  ),
   counting: gauge(
     'delivery_event_log_counting',
     'Whether the agent reads and stores events as they happen (1). If 0, counters may be catching up with earlier events.',

@@ -50,6 +50,8 @@ export const REQUESTS_KEPT = 0.1;
 export const REQUESTS_LAST = 0.25;
 /** Age of the newest event at which the log counts as lagging while messages are moving (s). */
 export const LOG_BEHIND = 900;
+/** Difference between the clocks of the service and the agent that is reported (s). */
+export const CLOCK_SKEW = 10;
 /** Time without data after which an account counts as blind (s). With default intervals this precedes any withdrawal of data. */
 export const BLIND_FOR = 120;
 /** Age at which a cancel without a known outcome is reported (s). */

@@ -12,6 +12,7 @@ export const CHECK_KINDS = [
   'lists_missing',
   'filter_failing',
   'budget_low',
+  'clock_skew',
   'event_log_behind',
   'event_log_gap',
   'dlq_growing',

@@ -1,4 +1,5 @@
 import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
+import { toSeconds } from '../collectors/collector.ts';
 import { families as dlq } from '../collectors/dlq/families.ts';
 import { type DlqFacts, type PlanFacts, retentionOf } from '../collectors/index.ts';
 import { createIdentities } from '../kit/identity.ts';
@@ -16,6 +17,7 @@ interface SourceDeps {
     readonly budget: { remaining(): number };
     readonly meter: Pick<AccountMeter, 'revision' | 'samples'>;
     isTokenRejected(): boolean | undefined;
+    readonly serviceClock: { skew(): number | undefined };
   };
   readonly status: () => AccountStatus;
   readonly plan: () => PlanFacts | undefined;
@@ -23,14 +25,14 @@ interface SourceDeps {
 
 /** Creates the source of the agent's own metrics about an account, such as the age of its data and the remaining budget. */
 export function createAccountSource({ settings, client, status, plan }: SourceDeps): Source {
-  const { budget, meter, isTokenRejected } = client;
+  const { budget, meter, isTokenRejected, serviceClock } = client;
   const identities = createIdentities();
   return {
     account: settings().name,
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
     // Freshness changes as time passes, so the revision must include the status.
     revision: () =>
-      `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())} ${identities(settings().objectives)}`,
+      `${meter.revision()} ${isTokenRejected()} ${serviceClock.skew()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())} ${identities(settings().objectives)}`,
     samples() {
       const own = settings();
       const isRejected = isTokenRejected();
@@ -39,6 +41,7 @@ export function createAccountSource({ settings, client, status, plan }: SourceDe
         ...meter.samples(),
         ...objectiveSamples(own.objectives),
         [ownFamilies.dlqRetention, one(retentionOf(own, plan()))],
+        [ownFamilies.clockSkew, one(toSeconds(serviceClock.skew()))],
         [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],
         [ownFamilies.budgetLimit, one(own.budget.requestsPerDay)],
         [ownFamilies.budgetRemaining, one(budget.remaining())],

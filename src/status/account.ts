@@ -1,3 +1,4 @@
+import { toSeconds } from '../collectors/collector.ts';
 import {
   type CollectOptions,
   collectors,
@@ -6,6 +7,7 @@ import {
   type ScheduleFacts,
 } from '../collectors/index.ts';
 import type { ShownFacts } from '../collectors/open-for-account.ts';
+import type { ServiceTime } from '../collectors/service-time.ts';
 import { cachedAt, createRecentChanges } from '../history/recent.ts';
 import { pathAddress } from '../kit/text.ts';
 import type { Source } from '../metrics/family.ts';
@@ -82,6 +84,7 @@ export interface ShownSource {
   readonly budgetRemaining: () => number | undefined;
   readonly history: Pick<AccountHistory, 'recent'>;
   readonly problems: Pick<ProblemLog, 'firstSeen'>;
+  readonly serviceClock: Pick<ServiceTime, 'at' | 'skew'>;
 }
 
 export interface Viewed {
@@ -120,6 +123,8 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
   const limits = { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) };
   const view: AccountViewBase = {
     now: iso(now),
+    serviceNow: iso(account.serviceClock.at(now)),
+    clockSkewSeconds: orNull(toSeconds(account.serviceClock.skew())),
     account: account.name,
     up: status.up,
     baseUrl: pathAddress(baseUrl),

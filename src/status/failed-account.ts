@@ -1,4 +1,5 @@
 import { enabledRounds } from '../collectors/index.ts';
+import { AGENT_TIME } from '../collectors/service-time.ts';
 import type { Source } from '../metrics/family.ts';
 import { type AccountMeter, createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
@@ -71,6 +72,7 @@ export function failedAccount(
     meter: last?.meter ?? createAccountMeter({ requests: [], bytes: [], collectors: [] }),
     budgetRemaining: () => last?.budgetRemaining(),
     roundsEnded: () => last?.roundsEnded() ?? 0,
+    serviceClock: last?.serviceClock ?? AGENT_TIME,
     isTokenKnown: () => last?.isTokenKnown() ?? false,
     isTokenRejected: () => last?.isTokenRejected(),
     history: last?.history ?? { recent: () => [], read: async () => ({ times: [], series: new Map() }) },

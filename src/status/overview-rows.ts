@@ -23,6 +23,7 @@ export const NO_NUMBERS = {
   deadLetters: null,
   deadLettersChange: null,
   oldestEntered: null,
+  serviceAheadSeconds: null,
   delivered: null,
   finished: null,
   waiting: null,
@@ -80,6 +81,7 @@ export function makeRow(viewed: Viewed, now: number): OverviewRow {
       deadLetters: deadLetters.messages,
       deadLettersChange: deadLetters.change,
       oldestEntered: deadLetters.oldestEntered,
+      serviceAheadSeconds: (Date.parse(view.serviceNow) - now) / 1000,
       delivered: lastHour?.deliveredRatio ?? null,
       finished: lastHour && {
         by: lastHour.delivered + lastHour.failed + lastHour.cancelled,

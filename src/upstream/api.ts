@@ -23,6 +23,7 @@ export {
   type ReportedFields,
 } from './dlq-filter.ts';
 export type { ListPage } from './paginate.ts';
+export type { ServiceClock } from './service-clock.ts';
 export type { Writer } from './writer.ts';
 
 /** `source: workflow` lists only failed workflow runs. Few services support it, and some list those runs nowhere else. */

@@ -123,7 +123,7 @@ export function createSend(deps: SendDeps): Call {
     if (rotatesKeys(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     try {
       return await withDeadline(time?.start() ?? timeout, signal, async deadline => {
-        const startedAt = clock.now();
+        const onHeaders = serviceClock?.startRequest();
         const request = undiciRequest(url, {
           dispatcher,
           method,
@@ -132,11 +132,11 @@ export function createSend(deps: SendDeps): Call {
         });
         const response = await untilAborted(request, deadline);
         const { statusCode: status, headers: received } = response;
-        serviceClock?.observe(received.date, startedAt, clock.now());
         const bounds = { what, largest };
         const packed = bounded(response.body, bounds, bytes => onBytes?.(endpoint, bytes));
         const isOutdated = ageOf(received.age) > maxAge;
         const reason = isOutdated ? 'invalid_response' : reasonOfStatus(status);
+        onHeaders?.({ date: received.date, isDoubtful: reason !== undefined || Number(received.age ?? 0) !== 0 });
         const wait = requestedWait(status, received, clock.now());
         if (reason) {
           const bearer = headers?.authorization?.replace(/^\S+ /, '') ?? '';

@@ -1,41 +1,146 @@
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, MAX_CLOCK_CORRECTION, MAX_CLOCK_SKEW } from '../kit/clock.ts';
+import { MINUTE } from '../kit/duration.ts';
 
-/** Duration of a period (ms). A measurement is used during its own and the next period, that is, for 5 to 10 minutes. */
-const PERIOD = 5 * 60_000;
+/** Duration of a period (ms). `largestSkew` covers the current and the previous period, that is, 5 to 10 minutes. */
+const PERIOD = 5 * MINUTE;
+/** Minimum time between two requests that only confirm a contradicting `Date` (ms). */
+const CONFIRM_EVERY = MINUTE;
+
+/** Bounds of the difference between two clocks (ms). */
+interface Bounds {
+  readonly least: number;
+  readonly most: number;
+}
+
+/** The usual form of a `Date` header (RFC 9110). */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
+
+/**
+ * Returns bounds of the service's clock minus the clock of `before` and `after`; undefined without a readable `Date`. A `Date` has
+ * whole seconds and was taken between `before` and `after` (ms).
+ */
+export function clockDifference(date: unknown, before: number, after: number): Bounds | undefined {
+  const time = typeof date === 'string' && HTTP_DATE.test(date) ? Date.parse(date) : Number.NaN;
+  return Number.isNaN(time) ? undefined : { least: time - after, most: time + 999 - before };
+}
+
+/** Returns the difference within the bounds that is nearest to zero (ms). */
+export const smallestDifference = ({ least, most }: Bounds): number => Math.trunc(Math.max(least, Math.min(0, most)));
+
+function intersectionOf(a: Bounds, b: Bounds): Bounds | undefined {
+  const [least, most] = [Math.max(a.least, b.least), Math.min(a.most, b.most)];
+  return least <= most ? { least, most } : undefined;
+}
+
+interface ObservedResponse {
+  readonly date: unknown;
+  /** Whether the response may be outdated or from an intermediary: an error, or from a cache. */
+  readonly isDoubtful: boolean;
+}
 
 export type ServiceClock = ReturnType<typeof createServiceClock>;
 
-/** Returns the minimum clock skew that a response proves (ms). Its `Date` has whole seconds and was taken between `before` and `after`. */
-export function provenSkew(date: unknown, before: number, after: number): number | undefined {
-  const time = typeof date === 'string' ? Date.parse(date) : Number.NaN;
-  return Number.isNaN(time) ? undefined : Math.max(0, before - (time + 999), time - after);
-}
-
-export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>) {
+/**
+ * Estimates the service's clock from `Date` headers. The service's time is the agent's wall clock, moved into the bounds that
+ * responses prove relative to the monotonic clock. So a skew below the resolution is 0, and a step of the wall clock has no effect.
+ *
+ * A response outside the bounds changes nothing until the next one confirms it, so a single response cannot move the clock. Event
+ * times decide whether `Date` is the clock of the service's data: see `observeLog`.
+ */
+export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
+  /** Bounds of the service's clock minus the monotonic clock. */
+  let known: Bounds | undefined;
+  let unconfirmed: Bounds | undefined;
+  let confirmingAt = Number.NEGATIVE_INFINITY;
+  let isContradicted = false;
+  let logReadAt = Number.NEGATIVE_INFINITY;
   let periodStart = Number.NEGATIVE_INFINITY;
-  let current: number | undefined;
-  let previous: number | undefined;
+  let largest: number | undefined;
+  let largestBefore: number | undefined;
 
-  function startPeriod(): void {
-    const age = monotonic() - periodStart;
-    if (age < PERIOD) return;
-    previous = age < 2 * PERIOD ? current : undefined;
-    current = undefined;
-    periodStart = monotonic();
+  /** Converts bounds relative to the monotonic clock into bounds relative to the agent's wall clock. */
+  function toWall({ least, most }: Bounds): Bounds {
+    const base = clock.now() - clock.monotonic();
+    return { least: least - base, most: most - base };
   }
 
+  function learn(seen: Bounds): void {
+    const isExpected = known ? intersectionOf(known, seen) !== undefined : smallestDifference(toWall(seen)) === 0;
+    if (isExpected) {
+      known = (known && intersectionOf(known, seen)) ?? seen;
+      unconfirmed = undefined;
+      return;
+    }
+    const confirmed = unconfirmed && intersectionOf(unconfirmed, seen);
+    unconfirmed = confirmed ? undefined : seen;
+    if (!confirmed) return;
+    known = confirmed;
+    isContradicted = false;
+  }
+
+  function startPeriod(): void {
+    const age = clock.monotonic() - periodStart;
+    if (age < PERIOD) return;
+    largestBefore = age < 2 * PERIOD ? largest : undefined;
+    largest = undefined;
+    periodStart = clock.monotonic();
+  }
+
+  function noteLargest(seen: Bounds): void {
+    startPeriod();
+    largest = Math.max(largest ?? 0, Math.abs(smallestDifference(toWall(seen))));
+  }
+
+  const dated = () => known && smallestDifference(toWall(known));
+  const usable = () => {
+    const difference = dated() ?? 0;
+    return Math.abs(difference) <= MAX_CLOCK_CORRECTION ? difference : 0;
+  };
+  const used = () => (isContradicted ? 0 : usable());
+
   return {
-    /** Records the skew that a response proves. `before`, `after`: wall time of the request and the response headers (ms). */
-    observe(date: unknown, before: number, after: number): void {
-      const skew = provenSkew(date, before, after);
-      if (skew === undefined) return;
-      startPeriod();
-      current = Math.max(current ?? 0, skew);
+    /** Starts to time a request. Call the returned function with the response when its headers arrive. */
+    startRequest() {
+      const before = clock.monotonic();
+      return ({ date, isDoubtful }: ObservedResponse): void => {
+        const seen = clockDifference(date, before, clock.monotonic());
+        if (!seen) return;
+        noteLargest(seen);
+        if (!isDoubtful) learn(seen);
+      };
     },
-    /** Returns the largest clock skew of the last 5 to 10 minutes (ms); undefined if no response had a readable `Date`. */
-    skew(): number | undefined {
+    /** Converts a recent time of the agent's wall clock into the service's time (ms since the Unix epoch). */
+    at: (time: number): number => time + used(),
+    /** Returns the later of `time` and the same time by `Date`, even if event times contradict `Date`. */
+    latest: (time: number): number => time + Math.max(0, usable()),
+    /**
+     * Checks `Date` against the newest event that the log has listed since the previous call, if any: it occurred since then, unless
+     * the log is delayed. If its time is nearer to that period by the agent's clock, `Date` is not used.
+     */
+    observeLog(newest: number | undefined): void {
+      const [now, elapsed] = [clock.now(), clock.monotonic() - logReadAt];
+      logReadAt = clock.monotonic();
+      if (newest === undefined || newest > now + Math.max(0, usable()) + MAX_CLOCK_SKEW) return;
+      const distanceTo = (end: number) => Math.max(0, newest - end, end - elapsed - newest);
+      const further = distanceTo(now + usable()) - distanceTo(now);
+      if (Math.abs(further) > MAX_CLOCK_SKEW) isContradicted = further > 0;
+    },
+    /** Whether to repeat a request at once to confirm a contradicting `Date`. True at most once a minute. */
+    mustConfirm(): boolean {
+      const jump = unconfirmed ? Math.abs(smallestDifference(toWall(unconfirmed)) - used()) : 0;
+      if (jump <= MAX_CLOCK_SKEW || clock.monotonic() - confirmingAt < CONFIRM_EVERY) return false;
+      confirmingAt = clock.monotonic();
+      return true;
+    },
+    /** Returns the service's clock minus the agent's (ms); undefined before the first readable `Date`. */
+    skew: (): number | undefined => (isContradicted ? 0 : dated()),
+    /**
+     * Returns the largest skew that any response of the last 5 to 10 minutes proves (ms, not negative); undefined if none had a
+     * readable `Date`. Auto-cancel uses it, because one response is reason enough not to act.
+     */
+    largestSkew(): number | undefined {
       startPeriod();
-      return current === undefined ? previous : Math.max(current, previous ?? 0);
+      return largest === undefined ? largestBefore : Math.max(largest, largestBefore ?? 0);
     },
   };
 }

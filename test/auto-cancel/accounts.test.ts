@@ -66,7 +66,7 @@ function setUp(...rows: object[]) {
       name,
       state: (collector: string) => (collector === 'dlq' ? state : undefined),
       dlqFacts: () => ({ tracked }),
-      clockSkew: () => 0,
+      serviceClock: { largestSkew: () => 0 },
       at: (priority: string) => {
         priorities.add(priority);
         return {};

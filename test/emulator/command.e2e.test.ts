@@ -62,6 +62,17 @@ test('emulate accepts options and faults', async () => {
   expect(await cli.ended).toBe(0);
 });
 
+test('emulate --clock-skew shifts the clock of the service', async () => {
+  const cli = startCli(['emulate', '--port', '0', '--clock-skew', '-600']);
+  onTestFinished(async () => {
+    cli.kill('SIGKILL');
+    await cli.ended;
+  });
+  const [, url = ''] = await cli.says(/url +(\S+)\n(?:.*\n)+The clock of this service is 600 s behind\./);
+  const date = (await fetch(url)).headers.get('date');
+  expect(Math.abs(Date.now() - 600_000 - Date.parse(date ?? ''))).toBeLessThan(60_000);
+});
+
 test.each([
   ['60', /Time runs 60 times as fast for this service alone\. Agents and Prometheus keep real time/],
   ['0', /The clock of this service is stopped\./],

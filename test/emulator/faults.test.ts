@@ -48,6 +48,18 @@ describe('faults on the wire', () => {
     expect(text).toContain('<!DOCTYPE html>');
   });
 
+  test.each([
+    ['none', null],
+    ['+600000', 'Sat, 14 Mar 2026 12:10:00 GMT'],
+    ['-600000', 'Sat, 14 Mar 2026 11:50:00 GMT'],
+    ['Fri, 31 Dec 9999 23:59:59 GMT', 'Fri, 31 Dec 9999 23:59:59 GMT'],
+  ])('a fault changes the Date header of an otherwise correct response: %s', async (date, sent) => {
+    const { url, token } = await emptyEmulator({ faults: [{ date }] });
+    const response = await fetch(`${url}/v2/events`, { headers: { authorization: `Bearer ${token}` } });
+    expect([response.status, response.headers.get('date')]).toEqual([200, sent]);
+    expect(await response.json()).toMatchObject({ events: [] });
+  });
+
   test('a fault resets the connection', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'reset' }] });
     expect(await read(`${emulated.url}/v2/dlq`, emulated.token)).toEqual({ text: '', refused: 'ECONNRESET' });

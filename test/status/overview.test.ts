@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { AGENT_TIME } from '../../src/collectors/service-time.ts';
 import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Viewed } from '../../src/status/account.ts';
 import { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
@@ -35,6 +36,7 @@ function row(account: string, more: Partial<OverviewRow['row']> = {}, problems: 
       deadLetters: null,
       deadLettersChange: null,
       oldestEntered: null,
+      serviceAheadSeconds: null,
       delivered: null,
       finished: null,
       waiting: null,
@@ -165,6 +167,7 @@ function scene(count: number, takes = 0) {
       meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }),
       budgetRemaining: () => undefined,
       isTokenRejected: () => undefined,
+      serviceClock: AGENT_TIME,
       history: { recent: () => [] },
       problems: { firstSeen: () => undefined },
       shown() {

@@ -5,6 +5,7 @@ import { openBase } from '../../src/agent/parts.ts';
 import type { RunningAccount } from '../../src/agent/running-account.ts';
 import { createServing } from '../../src/agent/served.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
+import { AGENT_TIME } from '../../src/collectors/service-time.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
@@ -161,6 +162,7 @@ it('sampling records problems after each successful sample, and logs a failed sa
       meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }),
       budgetRemaining: () => undefined,
       isTokenRejected: () => undefined,
+      serviceClock: AGENT_TIME,
       history: { sample, recent: () => [] },
       problems: {
         firstSeen: () => undefined,

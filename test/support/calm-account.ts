@@ -21,6 +21,8 @@ const round = (collector: string, name: string, everySeconds: number): AccountVi
 export function calmAccount(): AccountViewBase {
   return {
     now: ago(0),
+    serviceNow: ago(0),
+    clockSkewSeconds: 0,
     account: 'acme',
     up: true,
     baseUrl: 'https://delivery.example.com',

@@ -110,7 +110,7 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
     state: (collector: string) => ({ dlq: slot, events })[collector],
     dlqFacts: () => slot.visible().now,
     at: () => reader,
-    clockSkew: () => 0,
+    serviceClock: { largestSkew: () => 0 },
     createWriter: () => writer,
   };
   const common = { store, clock, random: () => 0, log, tracer, outbox: noOutbox };

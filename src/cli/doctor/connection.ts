@@ -6,7 +6,7 @@ import { type Dispatcher, request } from 'undici';
 import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
 import type { Closing } from '../../kit/closing.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
-import { provenSkew } from '../../upstream/service-clock.ts';
+import { clockDifference, smallestDifference } from '../../upstream/service-clock.ts';
 import { CHECK_TIMEOUT, type Diagnosis, type DoctorDeps, fail, ok, warn, wordOf } from './checklist.ts';
 
 const DAY = 86_400_000;
@@ -132,15 +132,16 @@ export async function checkClock(
   const { headers, body } = await request(url, { dispatcher, signal, method: 'GET' });
   const after = now();
   body.on('error', () => undefined).destroy();
-  const off = provenSkew(headers.date, before, after);
-  if (off === undefined) {
+  const bounds = clockDifference(headers.date, before, after);
+  if (!bounds) {
     const todo = 'compare the clock of this machine with a time server; without a Date, auto-cancel is suspended';
     return warn('the service sends no readable Date', todo);
   }
-  const side = Date.parse(String(headers.date)) < before ? 'ahead of' : 'behind';
+  const difference = smallestDifference(bounds);
+  const off = Math.abs(difference);
+  const side = difference < 0 ? 'ahead of' : 'behind';
   const detail = `${(off / 1000).toFixed(1)} s ${side} the service's`;
-  const todo =
-    'synchronise the clock of this machine (NTP): ages, windows and schedules depend on it, and auto-cancel is suspended until then';
+  const todo = 'synchronise the clock of this machine (NTP): auto-cancel is suspended until then';
   if (off > CLOCK_FAILS) return fail(detail, todo);
   return off > MAX_CLOCK_SKEW ? warn(detail, todo) : ok(off === 0 ? "agrees with the service's" : detail);
 }

@@ -6,6 +6,7 @@ import { DLQ_FILTERS, filterValueError } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
+import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
 import { chooseKinds, chooseValues, type DlqFacts, toFacts } from './facts.ts';
@@ -99,6 +100,7 @@ export interface DlqServices {
   readonly isLogged?: boolean | undefined;
   /** By default, only callbacks reported as in progress are tracked. */
   readonly callbacks?: CallbackOptions | undefined;
+  readonly serviceClock?: ServiceTime | undefined;
 }
 
 export type DlqOptions = z.output<typeof options>;
@@ -145,6 +147,7 @@ export function createDlq(
     withdrawFiltersAfter = DEFAULT_WITHDRAWAL,
     routes = NO_ROUTES,
     isLogged = false,
+    serviceClock = AGENT_TIME,
   }: DlqServices = {},
 ): Collector<DlqFacts, DlqMemory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
@@ -158,7 +161,8 @@ export function createDlq(
     async observe(context) {
       const { memory, round, walk } = context;
       const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
-      const roundContext: RoundContext = { ...context, meaning, retention };
+      const serviceNow = serviceClock.at(context.now);
+      const roundContext: RoundContext = { ...context, serviceNow, meaning, retention };
       if (round === 'new' && !walk && memory.tooMuchNew) throw memory.tooMuchNew;
       const next = nextWalk(context, roundContext);
       if (next?.workflows) return observeWorkflows(next, next.workflows, context);
@@ -226,10 +230,7 @@ async function observeWorkflows(
 }
 
 /** Returns what this step reads; undefined at the end of the round. */
-function nextWalk(
-  { walk, round, memory, now }: Context,
-  context: RoundContext,
-): Omit<RoundWalk, 'hasEnded'> | undefined {
+function nextWalk({ walk, round, memory }: Context, context: RoundContext): Omit<RoundWalk, 'hasEnded'> | undefined {
   const { all } = memory;
   if (walk && !walk.hasEnded) return walk;
   if (round === 'full') {
@@ -240,23 +241,19 @@ function nextWalk(
     // Without a complete walk there is no baseline for new entries.
     if (!all.shown) return undefined;
     const isSmall = all.roster.size < ONE_PAGE && !all.walk;
-    const next = isSmall
-      ? startComplete([all], context, NEW_READ_LIMIT)
-      : startSince([all], since(memory, now, context.meaning), context);
+    const next = isSmall ? startComplete([all], context, NEW_READ_LIMIT) : startSince([all], since(context), context);
     return { stage: 'all', walk: next };
   }
   // A newer walk discarded this walk's results: read for new entries while the newer walk continues.
   if (walk.walk.isOvertaken) {
     const { selections } = walk.walk;
-    return { stage: walk.stage, walk: startSince(selections, since(memory, now, context.meaning), context) };
+    return { stage: walk.stage, walk: startSince(selections, since(context), context) };
   }
   // Failed filters wait for the next complete walk: a rejected or hanging request would delay each round.
   const filters = memory.filters.filter(({ failure }) => !failure);
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
   // Restarting a complete walk of a filter would discard its results. A read for new entries can run concurrently.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
-  const next = isWhole
-    ? startComplete(filters, context, NEW_READ_LIMIT)
-    : startSince(filters, since(memory, now, context.meaning), context);
+  const next = isWhole ? startComplete(filters, context, NEW_READ_LIMIT) : startSince(filters, since(context), context);
   return { stage: 'filters', walk: next };
 }

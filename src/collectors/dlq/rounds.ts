@@ -28,6 +28,8 @@ import {
 import { type DateField, isUntimed, planWalk, type Task, timeOf } from './windows.ts';
 
 export interface RoundContext extends Pick<ObserveContext<DlqMemory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
+  /** Start of the round by the service's clock, which entries, their ages and their expiry are compared with. */
+  readonly serviceNow: number;
   readonly meaning: DateField;
   readonly retention: number | undefined;
 }
@@ -114,9 +116,10 @@ export function foldStep(
   memory: DlqMemory,
   walk: Walk,
   { reads, failure, failed, isLast }: WalkStep,
-  { now, meaning, retention }: RoundContext,
+  context: RoundContext,
   round: string,
 ): void {
+  const { now, serviceNow, meaning } = context;
   if (failure) {
     // A retry would spend the budget that the next complete walk needs to find these entries.
     if (round === 'new' && failure.error instanceof ImplausibleResponse) memory.tooMuchNew = failure.error;
@@ -139,8 +142,8 @@ export function foldStep(
     }
     const isWatched = round === 'full' && selection === memory.all && selection.isCounted;
     walk.changes += walk.isComplete
-      ? addWalked(selection, walk, rows, now, entry => isWatched && wasMissed(entry))
-      : addNew(selection, rows, now);
+      ? addWalked(selection, walk, rows, serviceNow, entry => isWatched && wasMissed(entry))
+      : addNew(selection, rows, serviceNow);
     const [time] = rows.flatMap(row => timeOf(row, meaning) ?? []);
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
     for (const row of rows) if (isProbe(row) && enteredAfter(row, walk.probe)) walk.probe = row;
@@ -150,7 +153,7 @@ export function foldStep(
     if (walk.isComplete && walk.isRead) keepSome(walk);
     return;
   }
-  if (round === 'new' && walk.selections.includes(memory.all)) memory.lastNewReadAt = now;
+  if (round === 'new' && walk.selections.includes(memory.all)) memory.lastNewReadAt = serviceNow;
   const whole = walk.selections.filter(selection => !failed.has(selection));
   for (const selection of whole) {
     if (walk.isComplete) clearFailure(selection);
@@ -163,7 +166,7 @@ export function foldStep(
     const { missed = 0 } = selection.walk?.id === walk ? selection.walk : {};
     memory.foundByRescan += missed;
     memory.isTouched ||= missed > 0;
-    walk.changes += endWalk(selection, walk, now, retention);
+    walk.changes += endWalk(selection, walk, context);
   }
 }
 
@@ -210,13 +213,13 @@ const MAX_RETRY_TIME = 31 * 3_600_000;
 const MAX_QUIET_PAGES = 5;
 
 /** Returns the start of a read for new entries (ms). Ignores times in the future, which would hide new entries until then. */
-export function since({ all }: DlqMemory, now: number, meaning: DateField): number {
-  const isPast = (time: number) => time <= now;
+export function since({ memory: { all }, serviceNow, meaning }: RoundContext): number {
+  const isPast = (time: number) => time <= serviceNow;
   if (meaning === 'entry') {
     const last = all.shown?.lastEntered.filter(isPast) ?? [];
-    const newest = last.at(-1) ?? now;
+    const newest = last.at(-1) ?? serviceNow;
     return Math.max(0, newest - ENTRY_OVERLAP, last.length < MAX_LAST ? 0 : (last[0] ?? 0));
   }
   const lookbackCap = all.times.filter(isPast).at(-MAX_QUIET_PAGES) ?? 0;
-  return Math.max(0, now - MAX_RETRY_TIME, lookbackCap);
+  return Math.max(0, serviceNow - MAX_RETRY_TIME, lookbackCap);
 }

@@ -184,7 +184,11 @@ export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: numbe
  * Ends a complete read, unless a newer one has started. Removes unlisted entries and returns their number. If rows were unreadable,
  * spares one missing entry per unreadable row, plus up to `MAX_AMBIGUOUS` more. `retention`: of the queue (ms), if configured.
  */
-export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
+export function endWalk(
+  selection: Selection,
+  id: WalkId,
+  { serviceNow, retention }: { serviceNow: number; retention: number | undefined },
+): number {
   const { walk, left } = selection;
   if (walk?.id !== id) return 0;
   keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
@@ -194,13 +198,13 @@ export function endWalk(selection: Selection, id: WalkId, now: number, retention
     since => {
       removed += 1;
       if (!selection.isCounted) return;
-      const reason = retention === undefined ? 'unknown' : since + retention <= now ? 'expired' : 'removed';
+      const reason = retention === undefined ? 'unknown' : since + retention <= serviceNow ? 'expired' : 'removed';
       left[reason] += 1;
     },
     rejected > 0 ? rejected + MAX_AMBIGUOUS : 0,
   );
   if (rejected > 0) addUnreadable(walk.found, rejected);
-  selection.ambiguity = rejected > 0 ? { at: now, rows: rejected, entries } : undefined;
+  selection.ambiguity = rejected > 0 ? { at: serviceNow, rows: rejected, entries } : undefined;
   selection.shown = walk.found;
   selection.times = walk.times.sort((a, b) => a - b);
   selection.hasUntimed = walk.hasUntimed;

@@ -13,6 +13,7 @@ import {
   toSeconds,
 } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
+import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DESTINATIONS } from './destinations.ts';
 import { MAX_OPEN } from './lifecycle.ts';
 import type { Gauges, Memory } from './memory.ts';
@@ -22,7 +23,7 @@ import { drainChanges, restoreMemory } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
 import { type ScheduleFacts, scheduleFamilies, scheduleSamples } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
-import { foldTail, readTail, startTail, type TailWalk } from './tail.ts';
+import { foldTail, readFirst, readTail, type TailWalk } from './tail.ts';
 import {
   BUCKET_BOUNDS,
   DELIVERY_RESULTS,
@@ -71,6 +72,7 @@ export interface EventsServices {
   readonly routes?: Routes | undefined;
   readonly traces?: TraceOptions | undefined;
   readonly maxOpen?: number | undefined;
+  readonly serviceClock?: ServiceTime | undefined;
 }
 
 /** Facts about one account's event log. */
@@ -296,16 +298,26 @@ function factsOf(memory: Memory, { window, destination, destinationHistograms }:
 
 export function createEvents(
   options: EventsOptions,
-  { onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces, maxOpen = MAX_OPEN }: EventsServices = {},
+  {
+    onTimeWithin = 300_000,
+    routes = NO_ROUTES,
+    schedules,
+    traces,
+    maxOpen = MAX_OPEN,
+    serviceClock = AGENT_TIME,
+  }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
   const limits = { ...options, maxOpen, onTimeWithin };
   const tailOptions = { ...limits, isSwept: options.lateSweep > options.overlap };
   const recall = (memory: Memory) => factsOf(memory, options);
 
-  async function observeTail({ api, now, memory, walk, signal }: Context): Observed {
-    const tail = walk && 'tail' in walk ? walk.tail : startTail(api, memory, now, tailOptions, signal);
-    const range = await readTail(tail, memory);
-    const isLast = range !== undefined && range.to >= tail.until;
+  async function observeTail(context: Context): Observed {
+    const { memory, walk } = context;
+    const { tail, range } =
+      walk && 'tail' in walk
+        ? { tail: walk.tail, range: await readTail(walk.tail, memory) }
+        : await readFirst(context, tailOptions, serviceClock);
+    const isLast = range !== undefined && range.to >= tail.end;
     return {
       fold(memory) {
         if (!range) return { memory, facts: undefined, changes: [] };
@@ -318,7 +330,7 @@ export function createEvents(
   }
 
   async function observeSweep({ api, now, memory, walk, signal }: Context): Observed {
-    const next = nextRange(memory, now, options.lateSweep);
+    const next = nextRange(memory, serviceClock.at(now), options.lateSweep);
     const current = walk && 'sweep' in walk ? walk.sweep : undefined;
     const range = current ?? (next && startRange(api, next.from, next.to, memory.traces !== undefined, signal));
     const isRead = range ? await readMore(range, PAGES_A_STEP, memory) : false;

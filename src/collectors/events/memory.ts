@@ -27,15 +27,15 @@ export interface Checkpoint {
   newest: number | undefined;
   /** Identities of all events from this time on are stored. Older events cannot be deduplicated, so the tail ignores them. */
   dedupeFrom: number;
-  /** End of the range of the last complete read, by our clock. */
+  /** End of the range of the last complete read. Like all times here, by the service's clock. */
   readTo: number;
-  /** End of the range of the last read with new events, by our clock. */
+  /** End of the range of the last read with new events. */
   foundAt: number;
   /** Peak lag of the log (ms): time from an event to the end of a read that did not list it yet. */
   lags: Peak;
   /** Peak lateness (ms): how much older a new event was than the newest known one. Undefined before the first measurement. */
   lateness?: Peak;
-  /** End of the last complete read that included everything that had become older than the overlap, by our clock. */
+  /** End of the last complete read that included everything that had become older than the overlap. */
   settledAt?: number | undefined;
   /**
    * Time up to which message lifecycles are computed. Later events have to wait, because delayed events may still precede them.

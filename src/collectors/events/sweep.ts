@@ -23,7 +23,7 @@ export function nextRange(
     events += minutes.get(end)?.length ?? 0;
     end += 1;
   }
-  // The range must be older than `lateSweep` by the log's timestamps, too: our clock may be ahead of the service's.
+  // The range must be older than `lateSweep` by the log's timestamps, too: the service's time may be wrong.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
   const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;

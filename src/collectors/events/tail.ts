@@ -1,6 +1,7 @@
+import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import type { Reader } from '../../upstream/api.ts';
-import { PAGES_A_STEP } from '../collector.ts';
+import { type ObserveContext, PAGES_A_STEP } from '../collector.ts';
+import type { ServiceTime } from '../service-time.ts';
 import { createEventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, detectMissing, follow, inFlight, type Limits } from './lifecycle.ts';
@@ -28,8 +29,15 @@ export interface TailOptions extends Limits {
 
 /** A read of the log up to the current time, one range at a time, oldest first. It repeats the end of the previous read. */
 export interface TailWalk {
-  /** End of the read. Fixed, so that the read ends even while new events arrive. */
+  /** Start of the read by the service's clock, or the time of the newest known event if that is later. */
   readonly until: number;
+  /**
+   * End of the read, usually `until`. Fixed, so that the read ends even while new events arrive. Later than `until` if another clock
+   * is ahead: only then does the log show which clock it follows.
+   */
+  readonly end: number;
+  /** Start of the read by the agent's clock. */
+  readonly startedAt: number;
   readonly readBack: ReadBack;
   readonly read: (from: number, to: number) => RangeRead;
   range: RangeRead;
@@ -44,29 +52,30 @@ export interface TailWalk {
 }
 
 function rangeFrom(
-  { until, readBack: { skip }, read, span }: Pick<TailWalk, 'until' | 'readBack' | 'read' | 'span'>,
+  { end: last, readBack: { skip }, read, span }: Pick<TailWalk, 'end' | 'readBack' | 'read' | 'span'>,
   start: number,
 ): RangeRead {
   const from = skip && start >= skip.from && start <= skip.to ? skip.to + 1 : start;
-  const end = skip && from < skip.from ? skip.from - 1 : until;
+  const end = skip && from < skip.from ? skip.from - 1 : last;
   return read(from, Math.min(end, from + span - 1));
 }
 
-export function startTail(
-  api: Reader,
-  memory: Memory,
-  now: number,
+type TailContext = Pick<ObserveContext<Memory, unknown>, 'api' | 'memory' | 'now' | 'signal'>;
+
+function startTail(
+  { api, memory, now, signal }: TailContext,
   { window, overlap }: TailOptions,
-  signal: AbortSignal,
+  serviceTime: ServiceTime,
 ): TailWalk {
   const { checkpoint, recent, span, traces } = memory;
-  // Our clock may have been set back.
-  const until = Math.max(now, checkpoint?.newest ?? 0);
+  // The service's clock may have been set back.
+  const until = Math.max(serviceTime.at(now), checkpoint?.newest ?? 0);
+  const end = Math.max(until, serviceTime.latest(now));
   const history = until - window;
   const next = checkpoint?.dedupeFrom ?? history;
   const start = Math.max(0, Math.min(until, recent ? next : Math.min(next, history)));
   const read = (from: number, to: number) => startRange(api, from, to, traces !== undefined, signal);
-  const walk = { until, readBack: planReadBack(memory, until, overlap), read, span };
+  const walk = { until, end, startedAt: now, readBack: planReadBack(memory, until, overlap), read, span };
   return {
     ...walk,
     newest: checkpoint?.newest,
@@ -77,6 +86,32 @@ export function startTail(
   };
 }
 
+/** Maximum number of attempts to read the first pages: two to confirm that the clocks differ, one by the service's clock. */
+const MAX_ATTEMPTS = 3;
+
+/** Returns the time of the newest event of a range if it is newer than all known ones. */
+function newestNew({ newest = Number.NEGATIVE_INFINITY }: TailWalk, { events }: RangeRead): number | undefined {
+  let found = newest;
+  for (const { time } of events.values()) found = Math.max(found, time);
+  return found > newest ? found : undefined;
+}
+
+/**
+ * Starts a tail and reads its first pages. Reads them again if the responses show that the service's time was wrong: it decides
+ * which messages are overdue and which starts were missed.
+ */
+export async function readFirst(context: TailContext, options: TailOptions, serviceTime: ServiceTime) {
+  const { memory, now } = context;
+  for (let attempt = 1; ; attempt += 1) {
+    const assumed = serviceTime.at(now);
+    const tail = startTail(context, options, serviceTime);
+    const range = await readTail(tail, memory);
+    if (range && range.to >= tail.end) serviceTime.observeLog(newestNew(tail, range));
+    const isRight = Math.abs(serviceTime.at(now) - assumed) <= MAX_CLOCK_SKEW && !serviceTime.mustConfirm();
+    if (isRight || attempt === MAX_ATTEMPTS) return { tail, range };
+  }
+}
+
 /** Reads the next pages. Returns the range if it is complete now, else undefined. */
 export async function readTail(walk: TailWalk, memory: Memory): Promise<RangeRead | undefined> {
   const { range } = walk;
@@ -84,7 +119,7 @@ export async function readTail(walk: TailWalk, memory: Memory): Promise<RangeRea
   if (await readMore(range, PAGES_A_STEP, memory)) {
     // A range that is short only because the read ends does not show the density of the log.
     if (range.pages < MAX_RANGE_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
-    if (to < walk.until) walk.range = rangeFrom(walk, to + 1);
+    if (to < walk.end) walk.range = rangeFrom(walk, to + 1);
     return range;
   }
   if (range.pages >= MAX_RANGE_PAGES && to > from) {
@@ -95,9 +130,11 @@ export async function readTail(walk: TailWalk, memory: Memory): Promise<RangeRea
 }
 
 export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
-  memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
+  // It is unknown which clock an empty log follows.
+  const countFrom = range.events.size > 0 ? walk.until : Math.min(walk.until, walk.startedAt);
+  memory.checkpoint ??= firstCheckpoint(countFrom, Math.min(range.from, countFrom), memory.destinationOption);
   const { checkpoint, log, touched } = memory;
-  const isLast = range.to >= walk.until;
+  const isLast = range.to >= walk.end;
   memory.schedules.begin(walk.until);
   handleClockSetBack(checkpoint, walk.until, options.overlap);
   markUnreadable(memory, range);
@@ -126,7 +163,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
   // All events older than a listed event by at least the overlap are listed, too. Without new events, elapsed time settles
-  // younger events. Only our clock measures that time, so clock skew does not matter.
+  // younger events.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
@@ -149,7 +186,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** Assumed maximum lag of the log behind our clock (ms), unless a larger one was measured. */
+/** Assumed maximum lag of the log (ms), unless a larger one was measured. */
 const ASSUMED_LAG = 300_000;
 /** Minimum time for which a peak lag is retained (ms). */
 const LAGS_WINDOW = 86_400_000;
@@ -167,7 +204,7 @@ function completeTo({ pending }: Memory, { lags }: Checkpoint, until: number, ov
 /** Interval at which the checkpoint of a quiet log is committed (ms), to show after a restart how long the log was not read. */
 const SAVE_EVERY = 60_000;
 
-/** Resets all positions derived from our clock, if it was set back. */
+/** Resets all positions derived from the service's clock, if it was set back or an estimate of it was wrong. */
 function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: number): void {
   if (until >= checkpoint.readTo) return;
   const { newest = until } = checkpoint;

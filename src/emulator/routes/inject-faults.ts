@@ -16,6 +16,7 @@ export function injectFaults(
     const struck = faults.draw(endpointOf(request));
     if (!struck) return next();
     const { fault, delayMs } = struck;
+    if (fault.date !== undefined) falsifyDate(response, fault.date);
     const closed = new AbortController();
     response.on('close', () => closed.abort());
     closing.addEventListener('abort', () => request.socket.destroy(), { once: true, signal: closed.signal });
@@ -28,6 +29,13 @@ export function injectFaults(
     else return sendWrong(fault, response);
     next();
   };
+}
+
+function falsifyDate(response: Response, date: string): void {
+  const right = Date.parse(String(response.getHeader('date')));
+  response.sendDate = false;
+  if (date === 'none') response.removeHeader('date');
+  else response.setHeader('date', /^[+-]?\d+$/.test(date) ? new Date(right + Number(date)).toUTCString() : date);
 }
 
 /** Calls `end` with the complete body instead of sending it. The emulator's responses are a single chunk. */

@@ -50,6 +50,8 @@ export interface CheckedSchedule {
 
 /** The part of an account's API view that checks read. Null: unknown. Times are ISO 8601 texts. */
 export interface CheckedAccount {
+  readonly serviceNow: string;
+  readonly clockSkewSeconds: Num;
   readonly rounds: readonly CheckedRound[];
   readonly deadLetters: {
     readonly enabled: boolean;

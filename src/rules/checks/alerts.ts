@@ -57,6 +57,12 @@ const builtinAlerts = {
     isExtended: true,
   },
   DeliveryRequestBudgetLow: { kinds: ['budget_low'], for: 15 * MINUTE, isExtended: true },
+  DeliveryClockSkew: {
+    kinds: ['clock_skew'],
+    for: 2 * MINUTE,
+    keepFiringFor: 2 * MINUTE,
+    hasNoRunbook: true,
+  },
   DeliveryRowsRejected: {
     kinds: ['rows_unreadable'],
     for: 5 * MINUTE,

@@ -13,6 +13,8 @@ export interface CheckInput {
   readonly view: CheckedAccount;
   /** Times are in milliseconds since the Unix epoch. */
   readonly now: number;
+  /** `now` by the service's clock, which times of its data are compared with. */
+  readonly serviceNow: number;
   readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
   readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
   readonly autoCancel: AutoCancelNumbers | undefined;
@@ -104,6 +106,10 @@ const LATE = 2 * MINUTE;
 /** Whether a change covers the window `over` (ms). A change over a shorter time can prove a condition but not rule it out. */
 export const covers = (change: { readonly overSeconds: number } | null | undefined, over: number): boolean =>
   change !== null && change !== undefined && 1000 * change.overSeconds >= over - LATE;
+
+/** Converts a time by the service's clock into the agent's. */
+export const toAgentTime = ({ now, serviceNow }: CheckInput, time: number | undefined) =>
+  time === undefined ? undefined : time - serviceNow + now;
 
 export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
 

@@ -4,7 +4,7 @@ import { durationTexts, MINUTE } from '../../kit/duration.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
 import type { Point } from '../../model/history.ts';
 import type { CheckedAccount } from './account.ts';
-import { type AccountCheck, type CheckInput, checksOf, easing, isMoreBy, msOf, UNKNOWN } from './check.ts';
+import { type AccountCheck, type CheckInput, checksOf, easing, isMoreBy, msOf, toAgentTime, UNKNOWN } from './check.ts';
 import { clockTime, count, durationText, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('dlq');
@@ -91,26 +91,29 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   }),
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
     when: 'the longest-queued message has used 80 % of the retention, and so far, at least as many messages have been removed as have expired',
-    check({ now }, { messages, oldestEntered, retentionSeconds, nextExpiry, left }) {
+    check(input, { messages, oldestEntered, retentionSeconds, nextExpiry, left }) {
+      const { serviceNow: now } = input;
       const [entered, expiry] = [msOf(oldestEntered), msOf(nextExpiry)];
       if (retentionSeconds === null || messages === 0) return [];
       if (entered === undefined || expiry === undefined || left === null) return UNKNOWN;
       if (now - entered <= DLQ_EXPIRING * retentionSeconds * 1000 || left.removed < left.expired) return [];
       const expires = expiry > now ? `expires in ${durationText((expiry - now) / 1000)},` : 'was due to expire';
       const text = `The longest-queued dead letter ${expires} at ${clockTime(expiry, now)}.`;
-      return { since: entered + DLQ_EXPIRING * retentionSeconds * 1000, text };
+      return { since: toAgentTime(input, entered + DLQ_EXPIRING * retentionSeconds * 1000), text };
     },
   }),
   defineCheck('dlq_old', 'DeliveryDlqAgeHigh', {
     when: 'the longest-queued message has been queued for longer than `objectives.dlqMaxAge`',
-    check({ objectives: { dlqMaxAge }, now }, queue) {
+    check(input, queue) {
+      const { serviceNow: now, objectives } = input;
+      const { dlqMaxAge } = objectives;
       const entered = msOf(queue.oldestEntered);
       if (entered === undefined) return queue.messages === 0 ? [] : UNKNOWN;
       if (now - entered <= dlqMaxAge) return [];
       const which = queue.messages === null ? 'dead letter' : `of ${plural(queue.messages, 'dead letter')}`;
       const [age, objective] = durationTexts((now - entered) / 1000, dlqMaxAge / 1000);
       const text = `The longest-queued ${which} has been in the queue for ${age} (objective: ${objective})${largestKind(queue)}.`;
-      return { since: entered + dlqMaxAge, text };
+      return { since: toAgentTime(input, entered + dlqMaxAge), text };
     },
   }),
   defineCheck('dlq_nearly_full', 'DeliveryDlqNearlyFull', {

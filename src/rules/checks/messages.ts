@@ -5,7 +5,17 @@ import { MINUTE } from '../../kit/duration.ts';
 import { type BurnRate, LOG_BEHIND, MAX_BAD_RATIO, MIN_BAD, MONTH, RETRIES } from '../../metrics/thresholds.ts';
 import type { Point } from '../../model/history.ts';
 import type { CheckedAccount } from './account.ts';
-import { type AccountCheck, type CheckInput, checksOf, covers, easing, type Findings, msOf, UNKNOWN } from './check.ts';
+import {
+  type AccountCheck,
+  type CheckInput,
+  checksOf,
+  covers,
+  easing,
+  type Findings,
+  msOf,
+  toAgentTime,
+  UNKNOWN,
+} from './check.ts';
 import { count, durationText, period, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('events');
@@ -121,9 +131,10 @@ function isMoving({ view: { deadLetters, flowControl }, changes }: CheckInput): 
 }
 
 /** Returns the age (s) of the newest event at the last read, so that a long interval between reads does not count as a lag. */
-function lagOf({ rounds, events }: CheckedAccount): number | undefined {
+function lagOf(input: CheckInput): number | undefined {
+  const { rounds, events } = input.view;
   const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
-  const [read, newest] = [msOf(tail?.dataAt ?? null), msOf(events.newest)];
+  const [read, newest] = [msOf(tail?.dataAt ?? null), toAgentTime(input, msOf(events.newest))];
   return read === undefined || newest === undefined ? undefined : (read - newest) / 1000;
 }
 
@@ -185,22 +196,22 @@ export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     when: 'the newest event was more than 15 minutes old at the last read, although dead letters arrive or waitlists change',
     check: (input, { newest }) => {
-      const lag = lagOf(input.view);
+      const lag = lagOf(input);
       if (lag === undefined) return newest === null ? [] : UNKNOWN;
       if (lag <= LOG_BEHIND || !isMoving(input)) return [];
       const text = `The event log is ${durationText(lag)} behind, although messages are moving: message counts are outdated.`;
-      return { since: msOf(newest), text };
+      return { since: toAgentTime(input, msOf(newest)), text };
     },
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     severity: 'info',
     when: 'messages are in flight, and at the last read, the newest event was older than both two minutes and ten times the average interval between events',
     check: (input, { newest, inFlight }) => {
-      const [lag, lately] = [lagOf(input.view), eventsOfHour(input)];
+      const [lag, lately] = [lagOf(input), eventsOfHour(input)];
       if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];
       if (lag <= Math.max(FIRST_LAG, (USUAL_TIMES * lately.overSeconds) / lately.by)) return [];
       const text = `The event log is ${durationText(lag)} behind, although it had ${count(lately.by)} events ${within(lately.overSeconds)}.`;
-      return { since: msOf(newest), text };
+      return { since: toAgentTime(input, msOf(newest)), text };
     },
   }),
   defineCheck('event_log_gap', 'DeliveryEventLogGap', {

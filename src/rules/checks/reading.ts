@@ -1,9 +1,17 @@
 import { collectorTitle, isDeciding } from '../../collectors/index.ts';
 import { seriesName } from '../../history/series-name.ts';
+import { MAX_CLOCK_CORRECTION } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import type { Family } from '../../metrics/family.ts';
 import { type KeptCounter, ownFamilies } from '../../metrics/own.ts';
-import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../metrics/thresholds.ts';
+import {
+  BLIND_FOR,
+  CLOCK_SKEW,
+  LISTS_MISSING,
+  RATE_LIMITED,
+  REQUESTS_KEPT,
+  REQUESTS_LAST,
+} from '../../metrics/thresholds.ts';
 import { serviceErrorIn } from '../../upstream/errors.ts';
 import type { CheckedAccount, CheckedRound } from './account.ts';
 import {
@@ -242,6 +250,18 @@ export const READING: readonly AccountCheck[] = [
       const dayLeft = 1 - (now % 86_400_000) / 86_400_000;
       if (all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
       return `Only ${count(left)} of today’s ${count(all)} requests are left until 00:00 UTC, so rounds are delayed.`;
+    },
+  }),
+  defineCheck('clock_skew', 'DeliveryClockSkew', {
+    when: 'the clocks of the service and the agent differ by more than 10 s',
+    check({ view: { clockSkewSeconds: skew } }) {
+      if (skew === null) return UNKNOWN;
+      if (Math.abs(skew) <= CLOCK_SKEW) return [];
+      const seconds = Math.ceil(Math.abs(skew));
+      const size = seconds < 600 ? `${seconds} s` : durationText(seconds);
+      const difference = `${size} ${skew > 0 ? 'ahead of' : 'behind'}`;
+      const isUsed = Math.abs(skew) <= MAX_CLOCK_CORRECTION / 1000;
+      return `The service’s clock is ${difference} the agent’s: its data is evaluated by the ${isUsed ? 'service’s clock' : 'agent’s clock, because the difference exceeds a day'}.`;
     },
   }),
   defineCheck('rows_unreadable', 'DeliveryRowsRejected', {

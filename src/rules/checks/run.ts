@@ -53,12 +53,13 @@ export const applies = ({ collector }: Pick<AccountCheck, 'collector'>, view: Ch
   collector === undefined || view[PARTS[collector]].enabled;
 
 /** Runs the checks of an account. Partial data can prove a finding but not rule it out. */
-export function checkAccount(input: Omit<CheckInput, 'changes'>): CheckResult[] {
+export function checkAccount(input: Omit<CheckInput, 'changes' | 'serviceNow'>): CheckResult[] {
   const { view, now } = input;
   const applicable = ACCOUNT_CHECKS.filter(check => applies(check, view)).map((check): AccountCheck => {
     const { data } = check.collector === undefined ? { data: 'fresh' } : view[PARTS[check.collector]];
     if (data === 'fresh') return check;
     return { ...check, check: input => (data === 'partial' ? [check.check(input), UNKNOWN].flat() : UNKNOWN) };
   });
-  return runChecks(applicable, { ...input, changes: createRecentChanges(input, now) });
+  const serviceNow = Date.parse(view.serviceNow);
+  return runChecks(applicable, { ...input, serviceNow, changes: createRecentChanges(input, now) });
 }

@@ -2,7 +2,7 @@ import { scheduleFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import type { CheckedSchedule } from './account.ts';
-import { type AccountCheck, type CheckInput, checksOf, covers, type Finding, msOf } from './check.ts';
+import { type AccountCheck, type CheckInput, checksOf, covers, type Finding, msOf, toAgentTime } from './check.ts';
 import { clockTime, plural, within } from './words.ts';
 
 const { scheduleMissed, scheduleLate } = scheduleFamilies;
@@ -64,11 +64,11 @@ export const SCHEDULES: readonly AccountCheck[] = [
       const { name, state, lastStarted, missed } = schedule;
       const hour = recentChange(input, scheduleMissed, name, missed);
       const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
-      const seen = last(lastStarted, input.now);
+      const seen = last(lastStarted, input.serviceNow);
       if (state === 'missed') {
         const more = starts === '' ? '' : `; ${starts}`;
         const text = `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`;
-        return { since: msOf(lastStarted), text };
+        return { since: toAgentTime(input, msOf(lastStarted)), text };
       }
       if (hour.by < MIN_STARTS) return hour.isCovered ? false : 'unknown';
       if (!missesAlternate(input, schedule)) return false;
@@ -79,11 +79,11 @@ export const SCHEDULES: readonly AccountCheck[] = [
     when: 'the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least two starts and more than a tenth of all starts were late',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
-      const failed = hasFailed(schedule, input.now);
+      const failed = hasFailed(schedule, input.serviceNow);
       const hour = recentChange(input, scheduleLate, name, late);
       const isOften = hour.by >= MIN_STARTS && hour.by > USUALLY_LATE * startsPerHour(schedule);
       if (state !== 'late' && !failed && !isOften) return hour.isCovered ? false : 'unknown';
-      const delivered = last(lastDelivered, input.now);
+      const delivered = last(lastDelivered, input.serviceNow);
       const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';
       const what = failed ? 'its last messages failed' : state === 'ok' ? 'delivered again' : 'not delivered in time';
       const text = `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`;

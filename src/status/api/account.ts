@@ -45,6 +45,12 @@ export const DeadLetterView = z.object({
 
 const Left = z.object({ expired: Num, removed: Num, unknown: Num });
 
+/** The service's clock relative to the agent's. */
+const CLOCK = {
+  serviceNow: Time.describe('`now` by the service’s clock, from which ages of its data count.'),
+  clockSkewSeconds: Maybe(Num).describe('The service’s clock minus the agent’s; null if unknown.'),
+};
+
 const STANDING = {
   now: Time,
   account: z.string(),
@@ -62,6 +68,7 @@ const STANDING = {
 export const AccountView = z.object({
   complete: z.literal(true),
   ...STANDING,
+  ...CLOCK,
   asOf: z.null().describe('This replica holds the account: all data is current.'),
   plan: Maybe(z.string()),
   deadLetters: z.object({

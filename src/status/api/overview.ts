@@ -48,6 +48,9 @@ export const AccountRow = z.object({
   deadLetters: Maybe(Num),
   deadLettersChange: Maybe(ChangeView).describe('Over the last hour.'),
   oldestEntered: Maybe(Time).describe('When the longest-queued dead letter was added.'),
+  serviceAheadSeconds: Maybe(Num).describe(
+    'Difference between the service’s clock, which `oldestEntered` is from, and `now`; null if unknown.',
+  ),
   delivered: Maybe(Ratio).describe('Delivered share of the messages that ended in the last hour.'),
   finished: Maybe(ChangeView).describe('Messages that ended in the last hour.'),
   waiting: Maybe(Num).describe('Messages and workflow steps waiting on flow-control keys.'),

@@ -1,7 +1,7 @@
 import type { AccountView, AnyAccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
-import { ago, change, count, grouped, lasting, percent } from './format.ts';
+import { ago, change, count, grouped, lasting, percent, type ServiceNow, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext } from './layout.ts';
 import { messageLink, named } from './problems.ts';
@@ -52,14 +52,14 @@ type Numbers = Pick<DeadLetters, 'messages' | 'change' | 'oldestEntered'>;
 const sizeTile = ({ messages, change: of }: Numbers) =>
   tile('Dead letters', count(messages), of !== null && change(of));
 
-const enteredTile = ({ oldestEntered }: Numbers, now: number, ...more: readonly (Html | false)[]) =>
+const enteredTile = ({ oldestEntered }: Numbers, now: number | ServiceNow, ...more: readonly (Html | false)[]) =>
   tile('Oldest entered', ago(oldestEntered, now), ...more);
 
-function numbers(of: DeadLetters, now: number): readonly (Html | false)[] {
+function numbers(of: DeadLetters, now: ServiceNow): readonly (Html | false)[] {
   const { messages, most, retentionSeconds } = of;
-  const waited = since(of.oldestEntered, now);
+  const waited = since(of.oldestEntered, now.now);
   const used = messages !== null && most !== null && most > 0 && percent(messages / most);
-  const isDue = of.nextExpiry !== null && Date.parse(of.nextExpiry) <= now;
+  const isDue = of.nextExpiry !== null && Date.parse(of.nextExpiry) <= now.now;
   const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
   return [
     sizeTile(of),
@@ -143,7 +143,7 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
   )}`;
 }
 
-function filters({ filters }: DeadLetters, now: number): Html {
+function filters({ filters }: DeadLetters, now: ServiceNow): Html {
   const columns: Column<DeadLetters['filters'][number]>[] = [
     {
       head: 'filter',
@@ -173,7 +173,7 @@ export function status({ responseStatus, callbackState }: Pick<Entry, 'responseS
 export function entries(
   caption: string,
   rows: readonly Entry[],
-  { account, now, root, most = 20 }: { account: string; now: number; root: string; most?: number },
+  { account, now, root, most = 20 }: { account: string; now: number | ServiceNow; root: string; most?: number },
 ): Html {
   const columns: Column<Entry>[] = [
     {
@@ -193,12 +193,17 @@ export function entries(
   return table(caption, columns, rows, { most });
 }
 
-const details = (of: DeadLetters, account: string, now: number, root: string): Html =>
-  html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of, account, root)}`}
+function details(view: AccountView, root: string): Html {
+  const { account, deadLetters: of } = view;
+  const now = serviceNowOf(view);
+  // The agent's own times.
+  const seen = callbacks(of, Date.parse(view.now), root);
+  return html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of, account, root)}`}
 ${filters(of, now)}
-${callbacks(of, now, root)}
+${seen}
 ${entries('The ten newest entries', of.newestEntries, { account, now, root })}${of.newestEntries.length > 0 && html`<p><a href="${entriesPath(account, root)}">More new entries</a></p>`}
 ${entries('The ten longest-queued entries', of.longestEntries, { account, now, root })}`;
+}
 
 const SIZE: Chart = { kind: 'level', lines: [line('delivery_dlq_messages', 'dead letters', 'calm')] };
 const FLOW: Chart = {
@@ -213,11 +218,9 @@ const FLOW: Chart = {
 
 export function deadLettersSection(view: AnyAccountView, { root }: PageContext): Html {
   const { deadLetters: of } = view;
-  const whole = view.complete && view.deadLetters;
-  const now = Date.parse(view.now);
   const body = html`${dataNote(of.data, 'dlq', view, root)}
-${tilePanel(...(whole ? numbers(whole, now) : [sizeTile(of), enteredTile(of, now)]))}
+${tilePanel(...(view.complete ? numbers(view.deadLetters, serviceNowOf(view)) : [sizeTile(of), enteredTile(of, Date.parse(view.now))]))}
 <div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and removed', FLOW)}</div>
-${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${whole && details(whole, view.account, now, root)}`;
+${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${view.complete && details(view, root)}`;
   return section('dead-letters', 'Dead letters', of.enabled ? body : notEnabled('Not read', 'collect.dlq.enabled'));
 }

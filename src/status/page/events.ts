@@ -1,7 +1,7 @@
 import type { AccountView, AnyAccountView, ReducedAccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
-import { ago, count, grouped, lasting, percent, ratio, span } from './format.ts';
+import { ago, count, grouped, lasting, percent, ratio, type ServiceNow, serviceNowOf, span } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext } from './layout.ts';
 import { type Column, name, section, table, tile, tilePanel, tiles } from './tile.ts';
@@ -53,7 +53,7 @@ function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)
   ];
 }
 
-function numbers(of: Events, now: number): Html {
+function numbers(of: Events, now: ServiceNow): Html {
   const states = Object.entries(of.recent ?? {});
   const recent = states.map(
     ([state, number]) => html`<span>${state.replaceAll('_', ' ')} <b>${count(number)}</b></span> `,
@@ -102,7 +102,7 @@ function tables({ destinations, attempts }: Events): Html {
   return html`<div class="grid tables">${table('Destinations, since the first start', DESTINATIONS, destinations, { most: 10 })}${table('Attempts, since the first start', ATTEMPTS, made, { most: 10 })}</div>`;
 }
 
-function totals(of: Events, now: number): Html {
+function totals(of: Events, now: ServiceNow): Html {
   const counted = (record: Readonly<Record<string, number>>) =>
     Object.entries(record).map(([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number)}</dd>`);
   return html`<details id="event-totals"><summary>All counters since the first start</summary>
@@ -137,12 +137,11 @@ const OVERDUE: Chart = { kind: 'stack', lines: [line('delivery_messages_overdue_
 
 export function eventsSection(view: AnyAccountView, { root }: PageContext): Html {
   const { events: of } = view;
-  const now = Date.parse(view.now);
   const body = html`${dataNote(of.data, 'events', view, root)}
-${view.complete ? numbers(view.events, now) : summary(view.events)}
+${view.complete ? numbers(view.events, serviceNowOf(view)) : summary(view.events)}
 <div class="grid" id="event-charts">${figure('outcomes', 'Messages that ended', OUTCOMES)}${figure('time-to-deliver', 'Time to deliver', TIME_TO_DELIVER)}</div>
 <div class="grid" id="flight-charts">${figure('in-flight', 'In flight', IN_FLIGHT)}${figure('overdue', 'Became overdue', OVERDUE)}</div>
-${view.complete && html`${recentLinks(view.account, root)}\n${tables(view.events)}\n${totals(view.events, now)}`}`;
+${view.complete && html`${recentLinks(view.account, root)}\n${tables(view.events)}\n${totals(view.events, serviceNowOf(view))}`}`;
   const none = notEnabled('The event log is not read', 'collect.events.enabled');
   return section('events', 'Events', of.enabled ? body : none);
 }

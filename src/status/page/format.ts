@@ -51,11 +51,24 @@ export function change(of: { readonly by: number; readonly overSeconds: number }
 /** Formats a time as `2026-11-22 10:03:12 UTC`. */
 export const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
-/** Formats an age: `3 h 12 min ago`. The client script updates it. `now`: ms since the Unix epoch. */
-export const ago = (iso: string | null, now: number): Html =>
-  iso === null
-    ? UNKNOWN
-    : html`<time datetime="${iso}" title="${utc(iso)}" data-ago>${age(Date.parse(iso), now)}</time>`;
+/** The current time by the service's clock (ms since the Unix epoch), and how far this clock is ahead of the agent's (ms). */
+export interface ServiceNow {
+  readonly now: number;
+  readonly ahead: number;
+}
+
+export function serviceNowOf(view: { readonly now: string; readonly serviceNow: string }): ServiceNow {
+  const now = Date.parse(view.serviceNow);
+  return { now, ahead: now - Date.parse(view.now) };
+}
+
+/** Formats an age: `3 h 12 min ago`. The client script updates it. `at`: the current time by the clock that `iso` is from. */
+export function ago(iso: string | null, at: number | ServiceNow): Html {
+  if (iso === null) return UNKNOWN;
+  const { now, ahead } = typeof at === 'number' ? { now: at, ahead: 0 } : at;
+  const script = ahead === 0 ? html`data-ago` : html`data-ago="${ahead}"`;
+  return html`<time datetime="${iso}" title="${utc(iso)}" ${script}>${age(Date.parse(iso), now)}</time>`;
+}
 
 /** Formats a time of day, preceded by its date unless that is the date of `now`: `10:03 UTC`. */
 export function at(iso: string | null, now: number): Html {

@@ -7,7 +7,7 @@ import { RequestError } from '../lookups.ts';
 import { duration } from './assets/age.js';
 import { dataNote, notEnabled } from './data-state.ts';
 import { dimensionWords, entries, entriesPath, labelValue, origin, status, statusValue } from './dead-letters.ts';
-import { ago, count } from './format.ts';
+import { ago, count, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { accountLink, messageLink, named, verdict } from './problems.ts';
@@ -59,7 +59,7 @@ function lastRound(view: AccountView, context: PageContext, messageId?: string):
       : ['Dead letter', 'None of the newest and longest-queued entries has this message id.'];
   return html`<h2>Data of the last round</h2>
 ${dataNote(of.data, 'dlq', view, root)}<p class="soft">The queue was last read ${ago(readAt, now)}.</p>
-${rows.length > 0 ? entries(caption, rows, { account, now, root }) : html`<p class="soft">${none}</p>`}`;
+${rows.length > 0 ? entries(caption, rows, { account, now: serviceNowOf(view), root }) : html`<p class="soft">${none}</p>`}`;
 }
 
 interface ListTexts {
@@ -114,7 +114,8 @@ export function entriesPage(shown: Shown<DlqLookup>, filters: ShownFilters, cont
     context,
     texts,
     ({ rows }) => {
-      const { now, root } = context;
+      const { root } = context;
+      const now = serviceNowOf(shown.view);
       const labelled = rows.map(({ labels, ...row }) => ({ ...row, label: labels.join(', ') || null }));
       return html`${about}${entries('Newest entries', labelled, { account, now, root, most: ROWS })}`;
     },
@@ -137,7 +138,7 @@ export function eventsPage(shown: Shown<EventLookup>, filters: ShownFilters, con
     { head: 'message', cell: row => html`<span class="mono">${messageLink(account, row.messageId, context)}</span>` },
     { head: 'event', cell: row => stateWord(row.state) },
     { head: 'status', cell: row => status({ ...row, callbackState: null }) },
-    { head: 'time', cell: row => ago(row.time, context.now) },
+    { head: 'time', cell: row => ago(row.time, serviceNowOf(shown.view)) },
     { head: 'destination', isWide: true, cell: row => html`${name(row.url)}${origin(row)}` },
     { head: 'error', isWide: true, cell: row => name(row.error) },
   ];

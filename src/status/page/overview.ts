@@ -142,6 +142,7 @@ function replicaCell({ replica, publicUrl, asOf }: AccountRow, { now, replica: o
 
 function accountRow(row: AccountRow, context: PageContext, isShared: boolean): Html {
   const { now } = context;
+  const ahead = 1000 * (row.serviceAheadSeconds ?? 0);
   const labels = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`);
   const others = row.problems - 1;
   const worst =
@@ -152,7 +153,7 @@ function accountRow(row: AccountRow, context: PageContext, isShared: boolean): H
 <td role="cell" class="corner">${stateMark(row.state)}</td>
 <th role="rowheader" scope="row" class="full">${accountLink(row.account, context)}${labels.length > 0 && html` <small>${named(labels.join(' '))}</small>`}${worst}</th>
 <td role="cell" class="num" data-label="Dead letters">${count(row.deadLetters)}${shown && html` <small>${change(row.deadLettersChange)}</small>`}</td>
-<td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, now)}</td>
+<td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, { now: now + ahead, ahead })}</td>
 <td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row)}</td>
 <td role="cell" class="num" data-label="Waiting">${count(row.waiting)}</td>
 <td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, now)}</small></td>${

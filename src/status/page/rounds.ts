@@ -1,7 +1,7 @@
 import type { AccountView, AnyAccountView } from '../api/account.ts';
 import { type ChartLine, figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
-import { ago, at, bytes, count, lasting } from './format.ts';
+import { ago, at, bytes, count, lasting, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { type Column, name, outcomeColumns, section, shareBar, table, tile, tilePanel } from './tile.ts';
@@ -66,7 +66,7 @@ const SCHEDULE_STATES = {
 } as const;
 
 export function schedules(view: AccountView): Html {
-  const now = Date.parse(view.now);
+  const now = serviceNowOf(view);
   const columns: Column<AccountView['schedules'][number]>[] = [
     { head: 'schedule', cell: row => name(row.name) },
     {
@@ -88,7 +88,7 @@ export function schedules(view: AccountView): Html {
 const LOOKS = { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' } as const;
 const CALLS: ChartLine = { family: 'delivery_watch_api_requests_total', by: 'outcome', looks: LOOKS };
 
-export function callsSection({ calls: of }: AccountView): Html {
+export function callsSection({ calls: of, clockSkewSeconds }: AccountView): Html {
   const endpoints = [...Map.groupBy(of.requests, ({ endpoint }) => endpoint)];
   const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
   const columns: Column<(typeof endpoints)[number]>[] = [
@@ -110,6 +110,7 @@ ${tilePanel(
   ),
   tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),
   tile('Received', bytes(of.bytes), 'since the first start'),
+  tile('Clock of the service', lasting(clockSkewSeconds), 'ahead of the agent’s'),
 )}
 ${figure('calls', 'Calls by outcome', { kind: 'stack', lines: [CALLS] })}
 ${table('Calls by endpoint and outcome, since the first start', columns, endpoints)}`;

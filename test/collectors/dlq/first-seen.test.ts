@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import { AGENT_TIME } from '../../../src/collectors/service-time.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
@@ -37,3 +38,32 @@ it('uses the time of the first sighting as the entry time of an entry that lacks
   ids = ['b'];
   expect(await round('full', START + 1_800_000)).toBe(START + 60_000);
 });
+
+it.each([600_000, -600_000])(
+  'first sightings and expiry are by the clock of the service, which is %d ms ahead',
+  async ahead => {
+    let ids = ['a', 'b'];
+    async function* dlqPages() {
+      yield { rows: ids.map(id => ({ id, labels: [] }) as unknown as DlqEntry), rejected: 0, isLast: true };
+    }
+    const api = { dlqPages } as unknown as Reader;
+    const serviceClock = { ...AGENT_TIME, at: (time: number) => time + ahead };
+    const collector = createDlq(dlq.options.parse({}), { retention: 3_600_000, serviceClock });
+    let memory = collector.restore(new Map());
+    async function walk(now: number) {
+      let walk: Parameters<typeof collector.observe>[0]['walk'];
+      do {
+        const { signal } = new AbortController();
+        const step = await collector.observe({ api, round: 'full', now, memory, walk, signal });
+        memory = step.fold(memory).memory;
+        walk = step.more;
+      } while (walk !== undefined);
+      return collector.recall?.(memory)?.selections.get('all');
+    }
+    expect(await walk(START)).toMatchObject({ oldestEntered: START + ahead });
+    ids = ['b'];
+    expect(await walk(START + 3_599_999)).toMatchObject({ left: { expired: 0, removed: 1 } });
+    ids = [];
+    expect(await walk(START + 3_600_000)).toMatchObject({ left: { expired: 1, removed: 1 } });
+  },
+);

@@ -42,6 +42,21 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
+    'a service whose clock is ahead',
+    { change: view => Object.assign(view, { clockSkewSeconds: 90.4, serviceNow: ago(-1.5) }) },
+    [
+      'warning clock_skew 0 min: The service’s clock is 91 s ahead of the agent’s: its data is evaluated by the service’s clock.',
+    ],
+  ],
+  [
+    'a service whose clock is behind by more than a day',
+    { change: view => Object.assign(view, { clockSkewSeconds: -172_800 }) },
+    [
+      'warning clock_skew 0 min: The service’s clock is 2 d behind the agent’s: its data is evaluated by the agent’s clock, because the difference exceeds a day.',
+    ],
+  ],
+  ['clocks that differ by ten seconds', { change: view => Object.assign(view, { clockSkewSeconds: -10 }) }, []],
+  [
     'an unreachable service with withdrawn data',
     { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
     [

@@ -85,6 +85,18 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
+    'a dead letter that is too old by the clock of the service',
+    {
+      change(view) {
+        Object.assign(view, { clockSkewSeconds: 5, serviceNow: ago(-60) });
+        view.deadLetters.oldestEntered = ago(1410);
+      },
+    },
+    [
+      'warning dlq_old 30 min: The longest-queued of 100 dead letters has been in the queue for 1 d 30 min (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
+    ],
+  ],
+  [
     'an expiring dead letter if none was removed before',
     {
       change: view =>

@@ -11,7 +11,7 @@ import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fix
 const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
 
 /** Fields that the sections may omit: the header shows the time of the page, and the summary of an alert contains its value. */
-const OMITTED = /^(now|alerts\.\d+\.value)$/;
+const OMITTED = /^(now|serviceNow|alerts\.\d+\.value)$/;
 
 describe('account page', () => {
   it.each(Object.entries({ account, withdrawn, unread, hostile }))(

@@ -10,6 +10,7 @@ import {
   lasting,
   percent,
   plural,
+  serviceNowOf,
 } from '../../../src/status/page/format.ts';
 
 const NOW = Date.parse('2026-11-22T10:03:12.000Z');
@@ -85,6 +86,14 @@ describe('page values', () => {
     expect(change({ by: -3, overSeconds: 3600 }).text).toBe(
       '<span class="change down"><data value="-3">−3</data> <small>in <data value="3600">1 h</data></small></span>',
     );
+  });
+
+  it('an age by the clock of the service contains how far that clock is ahead, for the client script', () => {
+    const now = { now: NOW + 600_000, ahead: 600_000 };
+    expect(
+      serviceNowOf({ now: new Date(NOW).toISOString(), serviceNow: new Date(NOW + 600_000).toISOString() }),
+    ).toEqual(now);
+    expect(ago(new Date(NOW + 540_000).toISOString(), now).text).toContain('data-ago="600000">1 min ago</time>');
   });
 
   it('times on pages include the date if it is not today', () => {

@@ -159,7 +159,8 @@ function disconnect() {
 function tick() {
   const now = Date.now() + ahead;
   for (const time of document.querySelectorAll('time[data-ago]')) {
-    const text = age(Date.parse(time.getAttribute('datetime') ?? ''), now);
+    // The attribute contains how far the service's clock is ahead (ms).
+    const text = age(Date.parse(time.getAttribute('datetime') ?? ''), now + Number(time.getAttribute('data-ago')));
     if (time.textContent !== text) time.textContent = text;
   }
 }
