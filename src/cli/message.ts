@@ -20,8 +20,8 @@ function stepTable(steps: readonly Step[]): string[] {
 function textOf(message: ReturnType<typeof messageJson>): string {
   const { events, callback } = message;
   const fields = MESSAGE_FIELDS.flatMap(name => {
-    const value = message[name];
-    return value === undefined ? [] : [[name, value]];
+    const text = [message[name] ?? []].flat().join(', ');
+    return text === '' ? [] : [[name, text]];
   });
   return [
     toTable(['field', 'value'], fields),

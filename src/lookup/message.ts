@@ -152,6 +152,7 @@ export function timelineOf(events: readonly DeliveryEvent[], isDead: boolean, ha
 
 /** Returns a message's properties: each from the events or, if they lack it, from the dead letter. */
 function messageFields({ messageId, account, events, entry, traceId }: Message) {
+  const labels = [...new Set([...events.flatMap(event => event.labels ?? []), ...(entry?.labels ?? [])])];
   const first = <K extends keyof DeliveryEvent>(key: K) => events.find(event => event[key] !== undefined)?.[key];
   return {
     messageId,
@@ -160,7 +161,8 @@ function messageFields({ messageId, account, events, entry, traceId }: Message) 
     queue: first('queue') ?? entry?.queue,
     topic: first('topic') ?? entry?.topic,
     schedule: first('schedule') ?? entry?.schedule,
-    label: first('label') ?? entry?.labels[0],
+    label: labels[0],
+    labels,
     flowControlKey: first('flowControlKey') ?? entry?.flowControlKey,
     workflowRunId: entry?.workflowRunId,
     workflowUrl: bareUrl(first('workflowUrl') ?? entry?.workflowUrl),
@@ -176,7 +178,7 @@ export const MESSAGE_FIELDS = [
   'queue',
   'topic',
   'schedule',
-  'label',
+  'labels',
   'flowControlKey',
   'workflowRunId',
   'workflowUrl',

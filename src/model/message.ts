@@ -42,8 +42,7 @@ export interface DeliveryEvent {
   readonly topic?: string | undefined;
   readonly queue?: string | undefined;
   readonly schedule?: string | undefined;
-  /** The first label of the message. */
-  readonly label?: string | undefined;
+  readonly labels?: readonly string[] | undefined;
   readonly workflowUrl?: string | undefined;
   readonly flowControlKey?: string | undefined;
   /** HTTP status from the destination; 0 if it did not respond. */

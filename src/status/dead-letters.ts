@@ -72,13 +72,15 @@ const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => (
   })),
 });
 
-const TEXTS = ['dlqId', 'messageId', 'url', 'method', 'queue', 'topic', 'schedule', 'label', 'callbackState'] as const;
+const TEXTS = ['dlqId', 'messageId', 'url', 'method', 'queue', 'topic', 'schedule', 'callbackState'] as const;
 
 /** The collector has already truncated the texts and removed the query from the URL. */
 const toEntry = (entry: DeadLetter): DeadLetters['newestEntries'][number] => ({
   ...recordOf(TEXTS, name => wellFormed(entry[name])),
   enteredAt: isoTime(entry.enteredAt),
   createdAt: isoTime(entry.createdAt),
+  label: orNull(entry.labels[0]),
+  labels: [...entry.labels],
   responseStatus: orNull(entry.responseStatus),
 });
 

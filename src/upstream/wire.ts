@@ -87,11 +87,10 @@ function number(value: unknown): number | undefined {
   return Number.isFinite(number) ? number : undefined;
 }
 
-function labelsOf({ label, labels }: Fields): readonly string[] {
-  const all = Array.isArray(labels) ? labels.filter(each => text(each) !== undefined) : [];
-  const first = text(label);
-  return all.length > 0 || first === undefined ? all : [first];
-}
+/** Returns all labels of a message, which a service reports as one field, as a list, or as both. */
+const labelsOf = ({ label, labels }: Fields): readonly string[] => [
+  ...new Set([label, ...(Array.isArray(labels) ? labels : [])].flatMap(each => text(each) ?? [])),
+];
 
 /** Returns the time of entry into the queue (ms) from an id such as `<Unix milliseconds>-<number>`. */
 function enteredAt(dlqId: string): number | undefined {
@@ -197,7 +196,7 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
     topic: text(fields.topicName),
     queue: text(fields.queueName),
     schedule: text(fields.scheduleId),
-    label: fields.label === undefined && fields.labels === undefined ? undefined : labelsOf(fields)[0],
+    labels: fields.label === undefined && fields.labels === undefined ? undefined : labelsOf(fields),
     workflowUrl: text(fields.workflowUrl),
     flowControlKey: text(fields.flowControlKey),
     status: number(fields.responseStatus),

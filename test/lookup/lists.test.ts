@@ -65,6 +65,7 @@ it('eventList and KEY_LIST convert their rows to JSON without secrets', () => {
     responseStatus: 500,
     error: 'EOF',
     url: 'https://a.example/?…',
+    labels: [],
     nextDeliveryAt: '1970-01-01T00:01:00.000Z',
   });
   expect(jsonOf(KEY_LIST.json({ key: 'k', waitlistSize: 3, paused: false }))).toEqual({

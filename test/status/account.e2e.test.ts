@@ -118,7 +118,7 @@ it('the account view shows the same numbers as /metrics', async () => {
   });
   expect(view.flowControl.rows.map(({ key }) => key)).toEqual(['mail/send', HOSTILE.toWellFormed()]);
   expect(view.deadLetters.newestEntries.map(({ url }) => url)).toContain('https://api.example.com/v1/orders/0');
-  expect(view.deadLetters.newestEntries.map(({ label }) => label)).toContain(HOSTILE.toWellFormed());
+  expect(view.deadLetters.newestEntries.flatMap(({ labels }) => labels)).toContain(HOSTILE.toWellFormed());
   expect(view.deadLetters.kinds.largest.every(({ route }) => route !== '')).toBe(true);
   const { problems, rows } = await scene.core.served.overview(OverviewQuery.parse({}));
   expect(problems).toEqual(view.problems);

@@ -182,6 +182,8 @@ describe('wire', () => {
     });
     expect(entry({ failureFunctionState: 'callback_canceled' })?.callbackState).toBe('canceled');
     expect(entry({ failureCallbackInfo: { state: 'CALLBACK_LOST' } })?.callbackState).toBe('unknown');
+    expect(entry({ label: 'first', labels: ['first', 'second', '', 'second'] })?.labels).toEqual(['first', 'second']);
+    expect(entry({ label: 'one', labels: ['two'] })?.labels).toEqual(['one', 'two']);
     expect(entry({ failureCallbackInfo: null, label: 'old', topicId: '' })).toMatchObject({
       callbackState: undefined,
       labels: ['old'],
@@ -197,6 +199,7 @@ describe('wire', () => {
       messageId: 'm',
       state: 'active',
       time: 1,
+      labels: [],
     });
   });
 
@@ -210,7 +213,7 @@ describe('wire', () => {
       url: 'https://a.example',
       topic: 't',
       queue: 'q',
-      label: 'l',
+      labels: ['l'],
     });
     expect(toDeliveryEvent({ ...event, notBefore: 18 })?.dueAt).toBe(18);
   });

@@ -51,7 +51,7 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
     column('error'),
     column('next delivery (UTC)', 'nextDeliveryAt'),
     ...PROPERTIES,
-    column('label'),
+    column('labels'),
   ],
   keys: [
     column('waiting', 'waitlistSize'),

@@ -5,7 +5,8 @@ import type { Routes } from '../routes.ts';
 import { createEnds, type QueueEnds } from './ends.ts';
 import { addToKinds, createKinds, type DeadLetterKinds, NO_VALUE, type RoutedAddress } from './kinds.ts';
 
-type ValueOf = (entry: DlqEntry, destination: RoutedAddress) => string | undefined;
+/** Returns the value of an entry, or all of them; undefined or an empty list if it has none. */
+type ValueOf = (entry: DlqEntry, destination: RoutedAddress) => string | readonly string[] | undefined;
 
 export const DIMENSIONS = {
   urlHost: (_, { address }) => address?.host,
@@ -16,7 +17,7 @@ export const DIMENSIONS = {
   topic: ({ topic }) => topic,
   queue: ({ queue }) => queue,
   schedule: ({ schedule }) => schedule,
-  label: ({ labels }) => labels[0],
+  label: ({ labels }) => labels,
   responseStatus: ({ responseStatus }) => (responseStatus === undefined ? undefined : String(responseStatus)),
   api: ({ api }) => api,
   callbackState: ({ callbackState }) => callbackState,
@@ -99,9 +100,13 @@ export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number, 
   const destination = { address: (hasDestination && URL.parse(entry.url ?? '')) || undefined, routes };
   for (const [dimension, counts] of values) {
     const read: ValueOf = DIMENSIONS[dimension];
-    const value = boundText(read(entry, destination) ?? NO_VALUE, MAX_LENGTH);
-    const key = counts.size < MAX_VALUES || counts.has(value) ? value : OTHER;
-    counts.set(key, (counts.get(key) ?? 0) + 1);
+    const found = read(entry, destination) ?? [];
+    const all = typeof found === 'string' ? [found] : found;
+    for (const each of all.length > 0 ? all : [NO_VALUE]) {
+      const value = boundText(each, MAX_LENGTH);
+      const key = counts.size < MAX_VALUES || counts.has(value) ? value : OTHER;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
   }
   if (kinds) addToKinds(kinds, entry, destination);
   const { callbackState } = entry;

@@ -17,7 +17,7 @@ export interface DeadLetter {
   readonly queue: string | undefined;
   readonly topic: string | undefined;
   readonly schedule: string | undefined;
-  readonly label: string | undefined;
+  readonly labels: readonly string[];
   readonly callbackState: string | undefined;
 }
 
@@ -29,6 +29,7 @@ const MAX_SHOWN = 10;
 const MAX_ID = 512;
 const MAX_URL = 500;
 const MAX_TEXT = 200;
+const MAX_LABELS = 20;
 
 const idOf = (id: string | undefined) => (id !== undefined && id.length <= MAX_ID ? id : undefined);
 const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
@@ -44,7 +45,7 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   queue: textOf(entry.queue),
   topic: textOf(entry.topic),
   schedule: textOf(entry.schedule),
-  label: textOf(entry.labels[0]),
+  labels: entry.labels.slice(0, MAX_LABELS).map(label => boundText(label, MAX_TEXT)),
   callbackState: entry.callbackState,
 });
 

@@ -20,7 +20,11 @@ export const breakdownFamilies = {
   topic: breakdownOf('topic', 'topic (URL group)'),
   queue: breakdownOf('queue', 'queue'),
   schedule: breakdownOf('schedule', 'schedule'),
-  label: breakdownOf('label', 'first label'),
+  label: gauge(
+    'delivery_dlq_messages_by_label',
+    `Messages in the dead-letter queue by label, ${READ}. A message counts once for each of its labels, so the sum may exceed the number of messages.`,
+    ['label'],
+  ),
   responseStatus: breakdownOf('response_status', 'HTTP status of the last response'),
   api: breakdownOf('api', 'API'),
   callbackState: breakdownOf('callback_state', 'state of the failure callback'),

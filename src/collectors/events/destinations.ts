@@ -23,6 +23,8 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
     const cached = memoize(url => boundText(nameOf(url), MAX_LENGTH), MAX_CACHED);
     return ({ url, workflowUrl }) => cached((option === 'host' ? url : workflowUrl) ?? NONE);
   }
+  // Each message has one destination: its first label.
+  if (option === 'label') return ({ labels }) => boundText(labels?.[0] ?? NONE, MAX_LENGTH);
   return event => boundText(event[option] ?? NONE, MAX_LENGTH);
 }
 

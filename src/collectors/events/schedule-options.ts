@@ -10,7 +10,7 @@ const text = z.string().min(1).max(500).optional();
 const match = z
   .strictObject({
     scheduleId: text.describe('Id of the schedule in the service.'),
-    label: text.describe('First label.'),
+    label: text.describe('One of the message’s labels.'),
     queue: text.describe('Queue.'),
     topic: text.describe('Topic (URL group).'),
     route: text.describe('Route of the destination: one of `collect.routes`.'),

@@ -39,12 +39,14 @@ function createFinder(
 ): (event: DeliveryEvent) => readonly string[] | undefined {
   if (all.length === 0) return () => undefined;
   const needsRoute = all.some(({ schedule: { match } }) => match.route !== undefined);
-  return ({ state, schedule: scheduleId, label, queue, topic, url }) => {
+  return ({ state, schedule: scheduleId, labels, queue, topic, url }) => {
     if (!RELEVANT.has(state)) return undefined;
     const route = needsRoute && url !== undefined ? routes.of(url) : undefined;
-    const values: Readonly<Record<MatchKey, string | undefined>> = { scheduleId, label, queue, topic, route };
+    const values: Readonly<Record<MatchKey, string | readonly string[] | undefined>> = {
+      ...{ scheduleId, label: labels, queue, topic, route },
+    };
     const found = all.filter(({ schedule: { match } }) =>
-      MATCH_KEYS.every(key => match[key] === undefined || match[key] === values[key]),
+      MATCH_KEYS.every(key => match[key] === undefined || [values[key]].flat().includes(match[key])),
     );
     return found.length > 0 ? found.map(({ id }) => id) : undefined;
   };

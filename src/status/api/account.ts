@@ -39,7 +39,8 @@ export const DeadLetterView = z.object({
   queue: Maybe(z.string()),
   topic: Maybe(z.string()),
   schedule: Maybe(z.string()),
-  label: Maybe(z.string()),
+  label: Maybe(z.string()).describe('The first of `labels`.'),
+  labels: z.array(z.string()),
   callbackState: Maybe(z.string()),
 });
 

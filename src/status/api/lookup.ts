@@ -62,7 +62,6 @@ const FoundDeadLetter = DeadLetterView.omit({ label: true }).extend({
   state: Text,
   api: Text,
   callerIp: Text,
-  labels: z.array(z.string()),
   flowControlKey: Text,
   workflowRunId: Text,
   workflowUrl: Text,
@@ -77,7 +76,8 @@ const OF_MESSAGE = {
   topic: Text,
   queue: Text,
   schedule: Text,
-  label: Text,
+  label: Text.describe('The first of `labels`.'),
+  labels: z.array(z.string()),
   flowControlKey: Text,
   workflowUrl: Text,
 };

@@ -8,7 +8,7 @@ import { messageLink, named } from './problems.ts';
 import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
-type Entry = DeadLetters['newestEntries'][number];
+type Entry = Omit<DeadLetters['newestEntries'][number], 'label'>;
 
 /** Returns the path of the page with an account's newest entries, optionally of one kind. */
 export function entriesPath(account: string, root: string, kind?: string): string {
@@ -158,10 +158,12 @@ function filters({ filters }: DeadLetters, now: ServiceNow): Html {
   return table('Filters', columns, filters);
 }
 
-type Origin = Pick<Entry, 'queue' | 'topic' | 'schedule' | 'label'>;
+type Origin = Pick<Entry, 'queue' | 'topic' | 'schedule' | 'labels'>;
 
-export function origin({ queue, topic, schedule, label }: Origin): Html {
-  const parts = Object.entries({ queue, topic, schedule, label }).filter(([, value]) => value !== null);
+export function origin({ queue, topic, schedule, labels }: Origin): Html {
+  const parts = Object.entries({ queue, topic, schedule, label: labels.join(', ') || null }).filter(
+    ([, value]) => value !== null,
+  );
   return html`<small>${parts.map(([what, value], index) => html`${index > 0 && ' · '}${what} ${name(value)}`)}</small>`;
 }
 

@@ -116,8 +116,7 @@ export function entriesPage(shown: Shown<DlqLookup>, filters: ShownFilters, cont
     ({ rows }) => {
       const { root } = context;
       const now = serviceNowOf(shown.view);
-      const labelled = rows.map(({ labels, ...row }) => ({ ...row, label: labels.join(', ') || null }));
-      return html`${about}${entries('Newest entries', labelled, { account, now, root, most: ROWS })}`;
+      return html`${about}${entries('Newest entries', rows, { account, now, root, most: ROWS })}`;
     },
     instead,
   );
@@ -172,11 +171,11 @@ function properties(values: Readonly<Record<string, Property>>): Html {
 /** Renders a message without the properties that `describeMessage` already describes. */
 function messageBody(view: MessageLookup): Html {
   const { deadLetter, callback, events } = view;
-  const { dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries } = deadLetter ?? {};
+  const { dlqId, method, api, callerIp, failureCallbackUrl, maxRetries } = deadLetter ?? {};
   const fields = recordOf(MESSAGE_FIELDS, key => view[key]);
   return html`${timeline('Timeline', events)}
 <h2>Properties</h2>
-${properties({ ...fields, dlqId, method, api, callerIp, labels, failureCallbackUrl, maxRetries })}
+${properties({ ...fields, dlqId, method, api, callerIp, failureCallbackUrl, maxRetries })}
 ${callback && html`<h2>Failure callback</h2>\n${timeline('Events of the failure callback', callback.events)}`}`;
 }
 

@@ -160,7 +160,7 @@ describe('oldest and newest entries', () => {
         queue: 'nightly',
         topic: 'jobs',
         schedule: 'scd_1',
-        label: 'first',
+        labels: ['first', 'second'],
         callbackState: 'in_progress',
       },
     ]);

@@ -79,7 +79,7 @@ describe('destination names', () => {
 
   it('the name of a destination comes from the configured field, and is empty if the event lacks it', () => {
     const workflowUrl = 'https://user:secret@w.example/flow?token=x#y';
-    const names = { topic: 'orders', queue: 'slow', label: 'blue', schedule: 'scd_1', workflowUrl };
+    const names = { topic: 'orders', queue: 'slow', labels: ['blue', 'red'], schedule: 'scd_1', workflowUrl };
     const whole = event({ url: 'https://a.example/users/7', ...names });
     const routes = createRoutes(['/users/:id']);
     const read = (of: DeliveryEvent) =>

@@ -19,11 +19,11 @@ export interface LoggedEvent extends TrueEvent {
   readonly url?: string;
   readonly topic?: string;
   readonly schedule?: string;
-  readonly label?: string;
+  readonly labels?: readonly string[];
   readonly queue?: string;
 }
 
-interface Spacing extends Pick<LoggedEvent, 'twice' | 'url' | 'topic' | 'schedule' | 'label' | 'queue'> {
+interface Spacing extends Pick<LoggedEvent, 'twice' | 'url' | 'topic' | 'schedule' | 'labels' | 'queue'> {
   readonly wait?: number;
   readonly late?: number;
 }

@@ -152,7 +152,7 @@ describe('expected starts', () => {
 
 it.each([
   ['scheduleId', { schedule: 'x' }],
-  ['label', { label: 'x' }],
+  ['label', { labels: ['first', 'x'] }],
   ['queue', { queue: 'x' }],
   ['topic', { topic: 'x' }],
   ['route', { url: 'https://a.example/users/7' }, '/users/:id'],
@@ -171,8 +171,8 @@ it('a message counts for every schedule whose match keys all fit the message', a
     { ...HALF_HOURLY, match: { queue: 'q', label: 'l' } },
     { ...HALF_HOURLY, name: 'other', match: { queue: 'q' } },
   );
-  scene.add('m1', DELIVERED, { queue: 'q', label: 'k' });
-  scene.add('m2', { created: '13:00:00', delivered: '13:00:10' }, { queue: 'q', label: 'l' });
+  scene.add('m1', DELIVERED, { queue: 'q', labels: ['k', 'll'] });
+  scene.add('m2', { created: '13:00:00', delivered: '13:00:10' }, { queue: 'q', labels: ['k', 'l'] });
   await scene.readUntil('13:20:00');
   expect([scene.counts(), scene.counts('other')]).toEqual([
     [1, 0],
