@@ -55,8 +55,8 @@ export interface Reader {
   eventPages(query: EventQuery, signal: AbortSignal, extra?: EventExtra): AsyncIterator<ListPage<DeliveryEvent>>;
   /** Passes each key to `take`. Returns the number of unreadable rows. */
   flowControl(signal: AbortSignal, take: (entry: FlowControlEntry) => void): Promise<number>;
-  /** Returns one key; undefined if the service has no such key or does not support requests for single keys. */
-  flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
+  /** Returns one key. A 404 does not prove that the key is missing: the path or the region may be wrong. */
+  flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry>;
 }
 
 /** Number of pages after which a reduced page size is doubled, so that a few large rows do not slow down the rest of a walk. */
@@ -187,19 +187,15 @@ export function createReader(deps: ReaderDeps): Reader {
     },
     async flowControlKey(key, signal) {
       const encoded = encodeURIComponent(key.toWellFormed());
-      // A URL cannot contain an empty segment, `.` or `..`, even encoded.
-      if (/^\.{0,2}$/.test(encoded)) return undefined;
-      const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
-      try {
-        const request = { endpoint: 'flow_control_key', template: flowControlKeyPath, largest: MAX_KEY_BYTES } as const;
-        const body = await get(deps, { ...request, path, signal });
-        const entry = wire.toFlowControlEntry(wire.withKey(body, key));
-        if (entry) return entry;
-        throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
-      } catch (error) {
-        if (isUnanswerable(error)) return undefined;
-        throw error;
+      if (/^\.{0,2}$/.test(encoded)) {
+        throw new UpstreamError('refused', `a URL cannot contain the segment "${encoded}", even encoded`);
       }
+      const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
+      const request = { endpoint: 'flow_control_key', template: flowControlKeyPath, largest: MAX_KEY_BYTES } as const;
+      const body = await get(deps, { ...request, path, signal });
+      const entry = wire.toFlowControlEntry(wire.withKey(body, key));
+      if (entry) return entry;
+      throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
     },
   };
 }

@@ -33,7 +33,7 @@ describe('single flow-control keys', () => {
       fc.asyncProperty(
         fc.oneof(fc.constantFrom('', '.', '..', './', '/', '\ud800', '../rotate', '%2e%2e'), fc.string()),
         async key => {
-          await reader.flowControlKey(key, signal());
+          await reader.flowControlKey(key, signal()).catch(error => expect(error).toMatchObject({ reason: 'refused' }));
         },
       ),
       { numRuns: runs(200) },
@@ -53,9 +53,14 @@ describe('single flow-control keys', () => {
     expect(service.requests).toEqual([]);
   });
 
-  it.each([404, 400, 405])('reading a single key returns undefined after status %d, without a retry', async status => {
+  it.each([
+    [404, 'not_found'],
+    [400, 'refused'],
+    [405, 'refused'],
+  ])('reading a single key fails after status %d, without a retry', async (status, reason) => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, status));
-    expect(await createTestClient(service.url).reader.flowControlKey('k', signal())).toBeUndefined();
+    const { reader } = createTestClient(service.url);
+    await expect(reader.flowControlKey('k', signal())).rejects.toMatchObject({ reason });
     expect(service.requests).toEqual(['GET /v2/flowControl/k']);
   });
 
@@ -93,7 +98,7 @@ describe('single flow-control keys', () => {
         token: fixedToken(new Secret(emulator.token)),
       });
       expect(await reader.flowControlKey('a/b c?d', signal())).toMatchObject({ key: 'a/b c?d', waitlistSize: 9 });
-      expect(await reader.flowControlKey('unheard of', signal())).toBeUndefined();
+      await expect(reader.flowControlKey('unheard of', signal())).rejects.toMatchObject({ reason: 'not_found' });
     }
     expect(emulator.credentials.keyRotations).toBe(0);
   });

@@ -181,13 +181,16 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
       const [watched] = collect.flowControl.watch;
       const key = watched ?? listedKey;
       if (key === undefined) return undefined;
-      return attempt(signal, async inTime => {
-        const entry = await reader.flowControlKey(key, inTime);
-        if (entry) return ok(paths.flowControlKey);
-        const detail = `${paths.flowControlKey} does not return the requested key`;
-        const todo = 'check collect.flowControl.watch, and paths.flowControlKey';
-        return watched === undefined ? ok(`${detail}; only collect.flowControl.watch needs it`) : warn(detail, todo);
+      const result = await attempt(signal, async inTime => {
+        await reader.flowControlKey(key, inTime);
+        return ok(paths.flowControlKey);
       });
+      if (result.reason !== 'not_found' && result.reason !== 'refused') return result;
+      const { detail } = result.finding;
+      const todo = 'check collect.flowControl.watch, and paths.flowControlKey';
+      const finding =
+        watched === undefined ? ok(`${detail}; only collect.flowControl.watch needs it`) : warn(detail, todo);
+      return { ...result, finding };
     },
     /** Returns the result for the token; undefined if the reads are inconclusive. */
     token(attempts: readonly ReadAttempt[]): Diagnosis | undefined {

@@ -3,6 +3,8 @@ import { Duration } from '../../kit/duration.ts';
 import { gauge, type Sample } from '../../metrics/family.ts';
 import { type FlowState, flowStateOf } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
+import type { Reader } from '../../upstream/api.ts';
+import { UpstreamError } from '../../upstream/errors.ts';
 import { type Members, OTHER, seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Folded, optionalSample, toSeconds } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
@@ -27,9 +29,11 @@ const options = z.strictObject({
     .array(z.string().min(1).max(512))
     .max(100)
     .default([])
-    .describe('Keys that are also read individually, and always shown.'),
+    .describe(
+      'Keys that are also read individually, and always shown. A key is idle if the service neither finds nor lists it.',
+    ),
   watchEvery: Duration.prefault('5s').describe(
-    'Interval between reads of the keys in `watch`, at one request per key.',
+    'Interval between reads of the keys in `watch`, at one request per key, and one for the list if a key disappears.',
   ),
 });
 
@@ -68,8 +72,13 @@ interface Memory {
   readonly kept: ReadonlyMap<string, number>;
   /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
-  /** Whether an individual read has ever found its key. Until then, the endpoint may be missing. */
-  readonly foundIndividually: boolean;
+  readonly unlisted: Unlisted;
+}
+
+/** Watched keys that are missing from the last complete list, as of `at` (ms since the Unix epoch). */
+interface Unlisted {
+  readonly at: number;
+  readonly keys: ReadonlySet<string>;
 }
 
 const perKey = (name: string, help: string) =>
@@ -179,16 +188,13 @@ export function createFlowControl(
       keys: new Map(last?.shown.map(shown => [shown.key, shown])),
       kept: new Map(),
       known: new Set(),
-      foundIndividually: false,
+      unlisted: { at: 0, keys: new Set() },
     }),
     async observe({ api, memory, round, now, signal }) {
+      const time = () => clock?.() ?? now;
       if (round === 'watch') {
-        const read: IndividualRead[] = [];
-        for (const key of options.watch) {
-          const entry = await api.flowControlKey(key, signal);
-          read.push({ key, entry, at: clock?.() ?? now });
-        }
-        return { fold: memory => foldIndividual(memory, read), more: undefined };
+        const { isPartial, ...read } = await readWatched(api, options, memory, time, signal);
+        return { fold: memory => foldIndividual(memory, read), isPartial, more: undefined };
       }
       const before = {
         members: memory.members,
@@ -198,7 +204,7 @@ export function createFlowControl(
       const keys = createKeyList(options, before);
       const rejected = await api.flowControl(signal, keys.add);
       const list = keys.end(rejected);
-      const at = clock?.() ?? now;
+      const at = time();
       return { fold: memory => foldList(memory, list, options, at), isPartial: rejected > 0, more: undefined };
     },
   };
@@ -220,32 +226,75 @@ function foldList(
     // A key that keeps its values has not been read.
     keys.set(entry.key, before && kept.has(entry.key) ? before : track(before, entry, at));
   }
-  return fold({ ...memory, members, counts, keys, kept, known });
+  const unlistedKeys = new Set(isComplete ? watch.filter(key => !has(key)) : []);
+  return fold({ ...memory, members, counts, keys, kept, known, unlisted: { at, keys: unlistedKeys } });
 }
 
-/** Read of a watched key. `entry`: undefined if the service does not find it. */
-interface IndividualRead {
-  readonly key: string;
-  readonly entry: FlowControlEntry | undefined;
-  readonly at: number;
+/** Result of a round of individual reads. */
+interface WatchedKeys {
+  readonly found: readonly { readonly entry: FlowControlEntry; readonly at: number }[];
+  /** Keys that the service does not find, although it lists the account's keys. */
+  readonly missing: readonly string[];
+  readonly unlisted: Unlisted;
 }
 
-/** Folds individual reads of watched keys. Until such a read finds a key, missing keys keep the list’s values. */
-function foldIndividual(memory: Memory, read: readonly IndividualRead[]): Folded<FlowControlFacts, Memory> {
-  const found = read.filter(({ entry }) => entry !== undefined).map(({ key }) => key);
-  const known = new Set([...memory.known, ...found]);
-  const foundIndividually = memory.foundIndividually || found.length > 0;
+/**
+ * Reads the watched keys. A 404 may be due to a wrong path, region or proxy, so a key is missing only if the list of keys lacks
+ * it, too. The list is read if the last one does not show that. Throws the 404 if a key is listed.
+ */
+async function readWatched(
+  api: Reader,
+  { watch, every }: FlowControlOptions,
+  memory: Memory,
+  time: () => number,
+  signal: AbortSignal,
+): Promise<WatchedKeys & { readonly isPartial: boolean }> {
+  const found: { readonly entry: FlowControlEntry; readonly at: number }[] = [];
+  const notFound = new Map<string, UpstreamError>();
+  for (const key of watch) {
+    try {
+      found.push({ entry: await api.flowControlKey(key, signal), at: time() });
+    } catch (error) {
+      if (!(error instanceof UpstreamError && error.reason === 'not_found')) throw error;
+      notFound.set(key, error);
+    }
+  }
+  const missing = [...notFound.keys()];
+  const { unlisted } = memory;
+  const age = time() - unlisted.at;
+  // Lists are read regularly: the last one usually lacks the missing keys, too.
+  const isRecent = age >= 0 && age <= 2 * every;
+  const isExplained = isRecent && missing.every(key => unlisted.keys.has(key));
+  if (missing.length === 0 || isExplained) return { found, missing, unlisted, isPartial: false };
+  const listed = new Set<string>();
+  const rejected = await api.flowControl(signal, ({ key }) => listed.add(key));
+  for (const [key, error] of notFound) if (listed.has(key)) throw error;
+  // An unreadable row may be that of a missing key.
+  if (rejected > 0) return { found, missing: [], unlisted, isPartial: true };
+  return { found, missing, unlisted: { at: time(), keys: new Set(missing) }, isPartial: false };
+}
+
+/** Folds individual reads of watched keys. A missing key is idle if the service has ever listed or returned it. */
+function foldIndividual(memory: Memory, read: WatchedKeys): Folded<FlowControlFacts, Memory> {
+  const known = new Set(memory.known);
   const keys = new Map(memory.keys);
   const kept = new Map(memory.kept);
-  for (const { key, entry, at } of read) {
-    // The service may omit idle keys.
-    const idle = foundIndividually && known.has(key) ? { key, waitlistSize: 0 } : undefined;
-    const current = entry ?? idle;
-    if (!current) continue;
-    keys.set(key, track(keys.get(key), current, at));
+  // A list that was read concurrently is newer.
+  const isOutdated = memory.unlisted.at > read.unlisted.at;
+  const { at: listedAt, keys: unlistedKeys } = isOutdated ? memory.unlisted : read.unlisted;
+  const unlisted = new Set(unlistedKeys);
+  for (const { entry, at } of read.found) {
+    keys.set(entry.key, track(keys.get(entry.key), entry, at));
+    kept.delete(entry.key);
+    known.add(entry.key);
+    unlisted.delete(entry.key);
+  }
+  for (const key of isOutdated ? [] : read.missing) {
+    if (!known.has(key)) continue;
+    keys.set(key, track(keys.get(key), { key, waitlistSize: 0 }, listedAt));
     kept.delete(key);
   }
-  return fold({ ...memory, keys, kept, known, foundIndividually });
+  return fold({ ...memory, keys, kept, known, unlisted: { at: listedAt, keys: unlisted } });
 }
 
 const fold = (memory: Memory): Folded<FlowControlFacts, Memory> => ({

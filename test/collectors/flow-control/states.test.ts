@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createFlowControl, flowControl } from '../../../src/collectors/flow-control/flow-control.ts';
 import type { FlowControlEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
+import { UpstreamError } from '../../../src/upstream/errors.ts';
 import { drainCourse } from './drain.ts';
 
 type Row = Omit<FlowControlEntry, 'key'>;
@@ -17,7 +18,11 @@ function setUp(options: object = {}) {
       for (const key of Object.keys(service.keys)) add(entry(key));
       return service.rejected;
     },
-    flowControlKey: async (key: string) => entry(key),
+    async flowControlKey(key: string) {
+      const found = entry(key);
+      if (found) return found;
+      throw new UpstreamError('not_found', 'no such key', { status: 404 });
+    },
   } as unknown as Reader;
   const collector = createFlowControl(flowControl.options.parse(options), { now: () => service.now });
   let memory = collector.restore(new Map());
