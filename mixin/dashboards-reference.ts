@@ -53,7 +53,7 @@ export function dashboardsReference(): string {
       '**Complete windows**: after an outage, the agent counts all missed events at once. Rules on the event log therefore need a replica that counts current events now and did so at the start of the window (`delivery_event_log_counting`). The records `account:delivery_burn:*` and `account:delivery_stalled:increase30m` are above 0 if their condition is true, 0 if it is false and absent if it is unknown. While it is unknown, alerts neither start nor resolve.',
       '**Objectives** come from the agent’s configuration, for each account. Burn-rate limits (14.4, 6, 3, 1) are for a window of 30 days; they are proportionally lower for shorter ones, but at least 1.',
       '**Records**: `bad` is the number of messages that failed (objective `delivered`) or missed their on-time target (`on_time`). `bad:ratio1h` is their share within an hour. `burn:limit14_4x` is the share at which the error budget burns 14.4 times too fast. `hold:why` has a value for each firing alert: -1 if its data is readable, -2 if rows are unreadable, and below -2 if all replicas are blind.',
-      'An alert is resolved as soon as data shows that its condition has ended; alerts on shares and on growth keep firing for 15 minutes, those on a fast burn for 10 (`keep_firing_for`). No alert covers a named filter.',
+      'An alert is resolved as soon as data shows that its condition has ended; alerts on shares and on growth keep firing for at least 15 minutes, those on a fast burn for 10 (`keep_firing_for`). No alert covers a named filter.',
     ]),
     ...ofSets,
   ];

@@ -92,7 +92,8 @@ export const messageAlerts: readonly AlertSpec[] = [
       `${inState('retry')} > clamp_min(${RETRIES.share} * ${inState('active')}, ${RETRIES.share * RETRIES.fewest}) and ${steady}`,
     ),
     for: '15m',
-    keepFiringFor: '15m',
+    // Longer than the ratio is unknown after a restart.
+    keepFiringFor: '30m',
     summary: 'High retry rate in {{ $labels.account }}.',
     description:
       '{{ $value | printf "%.0f" }} delivery attempts in {{ $labels.account }} in the last 15 minutes led to a retry, more than a quarter of all. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
@@ -123,7 +124,8 @@ export const messageAlerts: readonly AlertSpec[] = [
       ['destination'],
     ),
     for: '5m',
-    keepFiringFor: '15m',
+    // Intervals between retries grow, so a pause between attempts does not mean recovery.
+    keepFiringFor: '1h',
     summary: 'Destination {{ $labels.destination }} of {{ $labels.account }} is failing.',
     description:
       '{{ $value | printf "%.0f" }} delivery attempts to {{ $labels.destination }} in {{ $labels.account }} in the last 15 minutes failed, more than succeeded.',
@@ -147,6 +149,8 @@ export const messageAlerts: readonly AlertSpec[] = [
     // the last 20 minutes are excluded, because all changes since the start of an outage appear at once.
     expr: `time() - ${highest(newest)} > ${LOG_BEHIND}\nand ${highestOf(`${increase('15m')(series(dlq.families.entered))} > 0 or changes(${series(flowControl.families.waitlistSize)}[15m]) > 0`)}\nunless ${onAccount()} max_over_time(${series(BLIND)}[20m]) > 0`,
     for: '5m',
+    // The condition is not evaluated for 20 minutes after a restart of the agent.
+    keepFiringFor: '15m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages are moving.',
     description:
       'The newest event of {{ $labels.account }} is {{ $value | humanizeDuration }} old, although dead letters arrive or waitlists change. Metrics from the event log lag.',

@@ -19,6 +19,8 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryStalled: NOT_PAUSED,
   DeliveryDlqGrowing:
     'Evaluates 90 minutes, so it does not detect growth over six hours. Does not fire while the queue is below its maximum in the 80 minutes that ended ten minutes ago, so that a job may drain the queue every hour.',
+  DeliveryRetryRatioHigh: 'Keeps firing while the ratio is unknown, so 15 minutes of `keepFiringFor` are enough.',
+  DeliveryEventLogStale: 'Needs no `keepFiringFor`, because its condition is evaluated soon after a restart.',
   DeliveryScheduleMissed:
     'Ends at the next start, unless starts came between the misses of the last hour; the shipped alert fires for an hour after each miss.',
   DeliveryFailureCallbackStuck: 'Also fires for callbacks that an auto-cancel rule finds stuck.',

@@ -23,7 +23,6 @@ const PROVEN = [
   'DeliveryWaitlistStalled',
   'DeliveryDispatchPausedWithBacklog',
   'DeliveryStalled',
-  'DeliveryEventLogStale',
 ];
 
 const EMPTIED = {

@@ -37,10 +37,10 @@ const due: Input = {
 
 const others: readonly RuleTest[] = [
   {
-    name: 'a failing destination keeps firing for a quarter of an hour without failed attempts, as after its removal',
+    name: 'a failing destination keeps firing for an hour without attempts, as after its removal',
     input: sees(course(failing, [20, untried])),
     minutes: 3 * HOUR,
-    queries: [fires(FAILING, 20), fires(FAILING, 40), isQuiet(FAILING, HOUR)],
+    queries: [fires(FAILING, 20), fires(FAILING, HOUR + 20), isQuiet(FAILING, 2 * HOUR)],
   },
   {
     name: 'the log has no new event although a waitlist changes',
