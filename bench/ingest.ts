@@ -41,6 +41,7 @@ async function inMemory() {
     sizes: createPageSizes(),
     priority: 'events',
     flowControlKeyPath: '',
+    clock: { now: () => NOW },
     events: eventsPath('auto'),
     meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
     secrets: () => [],

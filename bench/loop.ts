@@ -80,6 +80,7 @@ export async function run(): Promise<string> {
     sizes: createPageSizes(),
     priority: 'flow_control',
     flowControlKeyPath: '',
+    clock: systemClock,
     events: eventsPath('auto'),
     meter: { rowsRejected: NOWHERE, listsMissing: NOWHERE },
     secrets: () => [],

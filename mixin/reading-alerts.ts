@@ -147,9 +147,9 @@ export const readingAlerts: readonly AlertSpec[] = [
     labels: ['collector'],
     expr: `${unread(ownFamilies.rowsRejected)} > 0`,
     for: '5m',
-    summary: 'Rows of {{ $labels.collector }} in {{ $labels.account }} cannot be parsed.',
+    summary: 'Rows of {{ $labels.collector }} in {{ $labels.account }} cannot be parsed completely.',
     description:
-      'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
+      'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed completely in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries may not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
     dashboard: 'agent',
   },
 ];

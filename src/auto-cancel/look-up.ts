@@ -18,9 +18,9 @@ class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** Returns the rows of a page. Throws Unreadable if a row could not be read, because it may be the wanted one. */
-function allRows<Row>({ rows, rejected }: ListPage<Row>): readonly Row[] {
-  if (rejected > 0) throw new Unreadable(`${rejected} rows could not be read`);
+/** Returns the rows of a page. Throws Unreadable if a row could not be read completely, because it may be the wanted one. */
+function allRows<Row>({ rows, rejected, incomplete }: ListPage<Row>): readonly Row[] {
+  if (rejected > 0 || incomplete > 0) throw new Unreadable('rows could not be read completely');
   return rows;
 }
 

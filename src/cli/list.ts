@@ -88,8 +88,8 @@ async function printList<Row>(
       hasMore ||= newest.hasMore;
       quality = newest;
     }
-    const { isProven, rejected } = quality;
-    for (const sentence of describeQuality(isProven, rejected)) report(`${account}: ${sentence}`);
+    const { isProven, rejected, incomplete } = quality;
+    for (const sentence of describeQuality(isProven, rejected, incomplete)) report(`${account}: ${sentence}`);
   }
 
   const failed = await readAccounts(loaded, signal, readAccount);

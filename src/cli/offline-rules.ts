@@ -35,14 +35,15 @@ function rulesOf({ autoCancel, account, rescanEvery, error }: RuleCase, config: 
   };
 }
 
-function readRows({ snapshots, error }: RuleCase): DlqEntry[][] {
-  return snapshots.map(({ dlq }, snapshot) =>
-    dlq.map((row, number) => {
-      const entry = toDlqEntry(row);
+function readRows({ snapshots, walks, error }: RuleCase): DlqEntry[][] {
+  return snapshots.map(({ dlq }, snapshot) => {
+    const now = walks.findLast(walk => walk.snapshot === snapshot)?.at ?? 0;
+    return dlq.map((row, number) => {
+      const entry = toDlqEntry(row, now);
       if (entry) return entry;
       throw new ConfigError([error(['snapshots', snapshot, 'dlq', number], 'must have a dlqId or a messageId')]);
-    }),
-  );
+    });
+  });
 }
 
 /** Returns the time of the newest event (up to `at`) of the entry's message or callback; undefined if the log is not read. */
@@ -72,7 +73,9 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     track: entry => rules.some(rule => tracksUnreported(rule, entry)),
     maxGap: allowedGap(rules, rescanEvery),
   });
-  const walks = ruleCase.walks.filter(({ snapshot }) => ruleCase.snapshots[snapshot]?.complete);
+  const isComplete = (snapshot: number) =>
+    ruleCase.snapshots[snapshot]?.complete && !rows[snapshot]?.some(({ isIncomplete }) => isIncomplete);
+  const walks = ruleCase.walks.filter(({ snapshot }) => isComplete(snapshot));
   let next = 0;
   let listed: readonly DlqEntry[] = [];
 

@@ -152,7 +152,8 @@ export const eventList = (query: EventQuery): List<DeliveryEvent> => ({
 async function* keyPages(reader: Reader, signal: AbortSignal): AsyncGenerator<ListPage<FlowControlEntry>> {
   const rows: FlowControlEntry[] = [];
   const rejected = await reader.flowControl(signal, entry => rows.push(entry));
-  yield { rows: rows.sort((a, b) => b.waitlistSize - a.waitlistSize), rejected, isLast: true };
+  const incomplete = rows.filter(({ isIncomplete }) => isIncomplete).length;
+  yield { rows: rows.sort((a, b) => KEY_LIST.rank(b) - KEY_LIST.rank(a)), rejected, incomplete, isLast: true };
 }
 
 /** Flow-control keys, the longest waitlist first. One read cannot decide every state. */
@@ -160,7 +161,7 @@ export const KEY_LIST: List<FlowControlEntry> = {
   pages: keyPages,
   createProof: () => NO_PROOF,
   isWanted: () => true,
-  rank: ({ waitlistSize }) => waitlistSize,
+  rank: ({ waitlistSize = 0 }) => waitlistSize,
   id: ({ key }) => key,
-  json: row => ({ ...row, state: flowStateOf(row, undefined) }),
+  json: ({ isIncomplete: _, ...row }) => ({ ...row, state: flowStateOf(row, undefined) }),
 };

@@ -6,6 +6,8 @@ export interface Quality {
   readonly isProven: boolean;
   /** Number of unreadable rows. */
   readonly rejected: number;
+  /** Number of rows with an unreadable value. */
+  readonly incomplete: number;
   /** Whether older rows came first, which means that the service ignored the requested order. */
   readonly isOldestFirst: boolean;
 }
@@ -14,6 +16,7 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
   const pages = list.pages(reader, signal);
   const proof = list.createProof();
   let rejected = 0;
+  let incomplete = 0;
   let first: number | undefined;
   let last = 0;
   return {
@@ -23,6 +26,7 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
       if (done) return undefined;
       proof.add(page);
       rejected += page.rejected;
+      incomplete += page.incomplete;
       // Ignore rows without a time, which have no place in the order.
       const isRanked = (row: Row) => list.rank(row) > 0;
       const [top, bottom] = [page.rows.find(isRanked), page.rows.findLast(isRanked)];
@@ -37,6 +41,7 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
     quality: (): Quality => ({
       isProven: proof.isProven(),
       rejected,
+      incomplete,
       isOldestFirst: first !== undefined && last > first,
     }),
   };

@@ -69,7 +69,8 @@ export const describeMessage = (message: DescribedMessage): string[] =>
   [...result(message), ...deadLetter(message), ...message.missing.map(missing => MISSING[missing])].map(printable);
 
 /** Returns sentences about doubtful or missing rows of a list. */
-export const describeQuality = (isProven: boolean, rejected: number): string[] => [
+export const describeQuality = (isProven: boolean, rejected: number, incomplete: number): string[] => [
   ...(isProven ? [] : ['a filter is unproven: some rows are unreadable or lack the field it compares']),
   ...(rejected === 0 ? [] : [`${plural(rejected, 'unreadable row')} missing`]),
+  ...(incomplete === 0 ? [] : [`unreadable values missing in ${plural(incomplete, 'row')}`]),
 ];

@@ -54,7 +54,7 @@ export const ownFamilies = {
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Unreadable rows that were skipped in lists with readable rows.',
+    'Rows with unreadable values, which are missing, and unreadable rows that were skipped in lists with readable rows.',
     ['collector'],
   ),
   listsMissing: counter(

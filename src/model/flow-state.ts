@@ -20,11 +20,12 @@ const differs = (now: number | undefined, before: number | undefined) =>
  * 5. `moving`: the waitlist, the parallelism in use or the used rate has changed since the previous read.
  * 6. `waiting`: none of these has changed.
  *
- * Returns undefined if only a previous read could distinguish `moving` from `waiting`. A field that the service does not report
+ * Returns undefined if only a previous read could distinguish `moving` from `waiting`, and if the size of the waitlist is unknown. A field that the service does not report
  * supports no state.
  */
 export function flowStateOf(key: FlowControlEntry, previous: FlowControlEntry | undefined): FlowState | undefined {
   if (key.paused) return 'paused';
+  if (key.waitlistSize === undefined) return undefined;
   if (key.waitlistSize === 0) return 'idle';
   if (reaches(key.rateUsed, key.rateLimit)) return 'rate_limited';
   if (reaches(key.parallelismInUse, key.parallelismLimit)) return 'parallelism_full';

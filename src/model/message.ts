@@ -31,8 +31,14 @@ export type MessageOutcome = (typeof MESSAGE_OUTCOMES)[number];
 
 export const isEnd = (state: EventState): boolean => MESSAGE_OUTCOMES.some(outcome => outcome === state);
 
+/** Part of every row that the service lists. */
+interface ListedRow {
+  /** Whether a number, time or flag of the row is unreadable and therefore undefined. */
+  readonly isIncomplete?: true | undefined;
+}
+
 /** One line of the event log. Times are in milliseconds since the Unix epoch. */
-export interface DeliveryEvent {
+export interface DeliveryEvent extends ListedRow {
   readonly messageId: string;
   readonly state: EventState;
   readonly time: number;
@@ -64,7 +70,7 @@ export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'u
 export type CallbackState = (typeof CALLBACK_STATES)[number];
 
 /** One message in the dead-letter queue. Unreported fields are undefined. Times are in milliseconds since the Unix epoch. */
-export interface DlqEntry {
+export interface DlqEntry extends ListedRow {
   /** The dlqId, or the messageId if the row has no dlqId. */
   readonly id: string;
   readonly dlqId: string | undefined;
@@ -103,14 +109,14 @@ export interface DlqEntry {
 export const PINNABLE = ['parallelism', 'rate'] as const;
 
 /** One flow-control key. Unreported fields are undefined. */
-export interface FlowControlEntry {
+export interface FlowControlEntry extends ListedRow {
   readonly key: string;
   /** Number of messages or workflow steps waiting on the key. */
-  readonly waitlistSize: number;
+  readonly waitlistSize?: number | undefined;
   /** Limit and current number of parallel deliveries. */
   readonly parallelismLimit?: number | undefined;
   readonly parallelismInUse?: number | undefined;
-  /** Limit on deliveries started per period, and their number in the current period. */
+  /** Limit on deliveries started per period, and their number in the current period; undefined if that period has ended. */
   readonly rateLimit?: number | undefined;
   readonly rateUsed?: number | undefined;
   readonly ratePeriodSeconds?: number | undefined;

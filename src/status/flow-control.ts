@@ -18,9 +18,11 @@ const MAX_ROWS = 100;
 const PACE_OVER = 900_000;
 
 /** Returns the time (s) until the waitlist is empty at its present rate; null if it does not shrink or its change is unknown. */
-function drainSeconds(waiting: number, change: Row['change']): number | null {
+function drainSeconds(waiting: number | undefined, change: Row['change']): number | null {
   if (waiting === 0) return 0;
-  return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
+  return waiting !== undefined && change && change.by < 0
+    ? Math.round((waiting * change.overSeconds) / -change.by)
+    : null;
 }
 
 /** Returns the utilization of parallelism or of rate, whichever is higher; null if both are unknown. */
@@ -33,7 +35,7 @@ function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }:
 }
 
 const bySize = (a: FlowControlEntry, b: FlowControlEntry) =>
-  b.waitlistSize - a.waitlistSize || (a.key < b.key ? -1 : 1);
+  (b.waitlistSize ?? 0) - (a.waitlistSize ?? 0) || (a.key < b.key ? -1 : 1);
 
 export function flowControlView(
   { enabled, data }: DataStatus,
@@ -46,7 +48,7 @@ export function flowControlView(
     const change = recent.change(seriesName(waitlistSize.name, { flow_control_key: key }), waiting, PACE_OVER);
     return {
       key: key.toWellFormed(),
-      waiting,
+      waiting: orNull(waiting),
       change,
       state: orNull(entry.state),
       stateSince: isoTime(entry.since),
@@ -62,11 +64,13 @@ export function flowControlView(
     };
   }
   const named = shown.filter(({ key }) => key !== OTHER);
+  const sizes = shown.flatMap(entry => entry.waitlistSize ?? []);
+  const isKnown = keys !== undefined && sizes.length === shown.length;
   return {
     enabled,
     data,
     keys: orNull(keys),
-    waiting: keys === undefined ? null : sum(shown.map(entry => entry.waitlistSize)) + beyondCapWaiting,
+    waiting: isKnown ? sum(sizes) + beyondCapWaiting : null,
     beyondCap,
     beyondCapWaiting,
     rows: named.sort(bySize).slice(0, MAX_ROWS).map(row),

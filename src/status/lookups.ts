@@ -199,12 +199,12 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
   }
 
   async function readRows<Row>(list: List<Row>, reader: Reader, limit: number, signal: AbortSignal) {
-    const { rows, hasMore, mayMissNewer, isProven, rejected } = await readNewest(list, reader, {
+    const { rows, hasMore, mayMissNewer, isProven, rejected, incomplete } = await readNewest(list, reader, {
       limit,
       maxPages: MAX_PAGES,
       signal,
     });
-    return { hasMore, mayMissNewer, proven: isProven, rejected, rows: rows.map(list.json) };
+    return { hasMore, mayMissNewer, proven: isProven, rejected, incomplete, rows: rows.map(list.json) };
   }
 
   return {

@@ -1,3 +1,4 @@
+import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import { createRedactor } from '../kit/redaction.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
@@ -126,7 +127,7 @@ class PageSize {
 /** Creates the page sizes of an account, which all its readers share. */
 export const createPageSizes = () => ({ dlq: new PageSize(100), events: new PageSize(1000) });
 
-/** Counts unreadable rows, which are skipped, and responses without a usable list, which are discarded. */
+/** Counts rows that are unreadable, which are skipped, or incomplete, and responses without a usable list, which are discarded. */
 export type ListMeter = Readonly<Record<'rowsRejected' | 'listsMissing', Counter<'collector'>>>;
 
 /** The round of a collector that reads. */
@@ -137,6 +138,8 @@ export interface ReadRound {
 }
 
 interface ReaderDeps {
+  /** The times of rows are compared with this clock. */
+  readonly clock: Pick<Clock, 'now'>;
   readonly sizes: ReturnType<typeof createPageSizes>;
   readonly call: Call;
   readonly priority: Priority;
@@ -156,7 +159,7 @@ function eventMapper(extra: EventExtra | undefined, secrets: ReaderDeps['secrets
   if (extra === undefined) return wire.toDeliveryEvent;
   if (extra === 'detail') return wire.toDetailedEvent;
   const redact = createRedactor(secrets(), MAX_ERROR_TEXT);
-  return (row: unknown) => wire.toExplainedEvent(row, redact);
+  return (row: unknown, now: number) => wire.toExplainedEvent(row, now, redact);
 }
 
 export function createReader(deps: ReaderDeps): Reader {
@@ -171,15 +174,16 @@ export function createReader(deps: ReaderDeps): Reader {
         const body = await get(deps, { endpoint: 'flow_control', path, largest: MAX_LIST_BYTES, signal });
         const page = wire.toFlowControlPage(body);
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
-        let rejected = 0;
+        const now = deps.clock.now();
+        const quality = { read: 0, rejected: 0, incomplete: 0 };
         await mapInSlices(page.rows, row => {
-          const entry = wire.toFlowControlEntry(row);
+          const entry = wire.toFlowControlEntry(row, now);
+          count(quality, entry);
           if (entry) take(entry);
-          else rejected += 1;
         });
-        countRejected(deps, 'flow_control', rejected, page.rows.length - rejected);
+        countRejected(deps, 'flow_control', quality);
         checkMissing(deps, 'flow_control', path, '', page);
-        return rejected;
+        return quality.rejected;
       } catch (error) {
         countMissing(deps, 'flow_control', error);
         throw error;
@@ -193,9 +197,10 @@ export function createReader(deps: ReaderDeps): Reader {
       const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
       const request = { endpoint: 'flow_control_key', template: flowControlKeyPath, largest: MAX_KEY_BYTES } as const;
       const body = await get(deps, { ...request, path, signal });
-      const entry = wire.toFlowControlEntry(wire.withKey(body, key));
-      if (entry) return entry;
-      throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
+      const entry = wire.toFlowControlEntry(wire.withKey(body, key), deps.clock.now());
+      if (!entry) throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
+      if (entry.isIncomplete) deps.meter.rowsRejected.inc({ collector: 'flow_control' });
+      return entry;
     },
   };
 }
@@ -208,11 +213,24 @@ async function get({ call, priority, round }: ReaderDeps, request: Get): Promise
   return (await call({ ...defaults, ...request, address, priority, maxAge: round?.maxAge })).body;
 }
 
-function countRejected({ meter }: ReaderDeps, list: AccountList, rejected: number, read: number): void {
+/** Numbers of readable, unreadable and incomplete rows. Incomplete rows are readable, too. */
+interface RowCounts {
+  read: number;
+  rejected: number;
+  incomplete: number;
+}
+
+function count(rows: RowCounts, row: { readonly isIncomplete?: true | undefined } | undefined): void {
+  if (!row) rows.rejected += 1;
+  else rows.read += 1;
+  if (row?.isIncomplete) rows.incomplete += 1;
+}
+
+function countRejected({ meter }: ReaderDeps, list: AccountList, { read, rejected, incomplete }: RowCounts): void {
   if (rejected > 0 && read === 0) {
     throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
   }
-  if (rejected > 0) meter.rowsRejected.inc({ collector: list }, rejected);
+  if (rejected + incomplete > 0) meter.rowsRejected.inc({ collector: list }, rejected + incomplete);
 }
 
 function countMissing({ meter }: ReaderDeps, list: AccountList, error: unknown): void {
@@ -243,13 +261,13 @@ function readName({ fromDate, toDate, ...match }: Query, round = ''): string {
   return `${isDated ? round : ''} ${JSON.stringify(match)}`;
 }
 
-async function* pagesOf<Row>(
+async function* pagesOf<Row extends DlqEntry | DeliveryEvent>(
   deps: ReaderDeps,
   endpoint: 'dlq' | 'events',
   place: ListPath,
   list: 'messages' | 'events',
   query: Query,
-  toRow: (row: unknown) => Row | undefined,
+  toRow: (row: unknown, now: number) => Row | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<ListPage<Row>> {
   const size = deps.sizes[endpoint];
@@ -272,11 +290,17 @@ async function* pagesOf<Row>(
       const message = `GET ${path}: ${page.rows.length} rows, only ${requested} were requested`;
       throw new UpstreamError('invalid_response', message);
     }
-    const rows = (await mapInSlices(page.rows, toRow)).filter(row => row !== undefined);
-    const rejected = page.rows.length - rows.length;
-    countRejected(deps, endpoint, rejected, rows.length);
+    const now = deps.clock.now();
+    const quality = { read: 0, rejected: 0, incomplete: 0 };
+    const rows = await mapInSlices(page.rows, each => {
+      const row = toRow(each, now);
+      count(quality, row);
+      return row;
+    });
+    countRejected(deps, endpoint, quality);
     checkMissing(deps, endpoint, path, readName(query, deps.round?.name), page);
-    return { rows, rejected, cursor: page.cursor };
+    const { rejected, incomplete } = quality;
+    return { rows: rows.filter(row => row !== undefined), rejected, incomplete, cursor: page.cursor };
   }
   // A cursor is valid only for the path that returned it.
   let found = place;

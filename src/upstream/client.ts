@@ -36,12 +36,13 @@ export function createClient(deps: UpstreamClientDeps) {
   const call = layers.reduce((inner, layer) => layer(inner), send);
   const sizes = createPageSizes();
   const events = eventsPath(deps.eventsPath ?? 'auto');
-  const { missingLists = createMissingLists() } = deps;
+  const { missingLists = createMissingLists(), serviceClock } = deps;
+  const dataClock = { now: () => serviceClock?.at(clock.now()) ?? clock.now() };
   return {
     /** Creates a reader for one round, or for reads outside rounds. */
     at(priority: Priority, round?: ReadRound): Reader {
       const acceptList = round === undefined ? missingLists.acceptOutside : missingLists.createRound();
-      return createReader({ ...deps, call, sizes, priority, events, round, acceptList });
+      return createReader({ ...deps, clock: dataClock, call, sizes, priority, events, round, acceptList });
     },
   };
 }

@@ -5,6 +5,8 @@ export interface ListPage<Row> {
   readonly rows: readonly Row[];
   /** Number of unreadable rows of this page, which are skipped. */
   readonly rejected: number;
+  /** Number of `rows` with an unreadable value, which is undefined. */
+  readonly incomplete: number;
   readonly isLast: boolean;
 }
 
@@ -28,7 +30,8 @@ export async function* paginate<Row>(
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await readPage(cursor);
     cursor = page.cursor;
-    yield { rows: page.rows, rejected: page.rejected, isLast: cursor === undefined };
+    const { rows, rejected, incomplete } = page;
+    yield { rows, rejected, incomplete, isLast: cursor === undefined };
     if (cursor === undefined) return;
     if (cursor.length > MAX_CURSOR_LENGTH) {
       throw new UpstreamError('invalid_response', `${what}: a cursor of ${cursor.length} characters`);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_CLOCK_SKEW } from '../kit/clock.ts';
 import { boundText } from '../kit/text.ts';
 import {
   type CallbackState,
@@ -10,6 +11,7 @@ import {
   PINNABLE,
 } from '../model/message.ts';
 import { classOfError } from './error-class.ts';
+import { isUnset, MAX_DELAY, RowValues } from './row-values.ts';
 
 /** Version 00 of W3C trace context; all-zero ids are invalid. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -37,23 +39,7 @@ function traceparentIn(header: unknown): string | undefined {
 const Text = z.union([z.string(), z.number()]);
 const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
 
-/** Schema of an optional field: null and values of an unexpected type count as absent. */
-const Loose = <T extends z.ZodType>(type: T) => Maybe(type).catch(undefined);
-
 const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });
-const FlowControlRow = z.object({
-  flowControlKey: z.string(),
-  waitListSize: Maybe(Text),
-  waitlistSize: Maybe(Text),
-  parallelismMax: Loose(z.number()),
-  parallelismCount: Loose(z.number()),
-  rateMax: Loose(z.number()),
-  rateCount: Loose(z.number()),
-  ratePeriod: Loose(z.number()),
-  isPaused: Loose(z.boolean()),
-  isPinnedParallelism: Loose(z.boolean()),
-  isPinnedRate: Loose(z.boolean()),
-});
 
 /** Maximum length of a key (characters). Longer keys are truncated, so that a hostile row cannot inflate every scrape. */
 const MAX_KEY_LENGTH = 512;
@@ -63,17 +49,6 @@ const UNLIMITED = 2 ** 31 - 1;
 
 const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish(), error: z.unknown().optional() });
 
-/** Maximum time value of a Date (ms). Later times are rejected, so that conversions cannot fail. */
-const LATEST = 8.64e15;
-
-/** Converts a number, decimal text or ISO 8601 text to whole milliseconds since the Unix epoch. */
-function toMillis(value: unknown): number | undefined {
-  if ((typeof value !== 'string' && typeof value !== 'number') || value === '') return undefined;
-  const number = Number(value);
-  const ms = Number.isFinite(number) ? number : Date.parse(String(value));
-  return ms >= 0 && ms <= LATEST ? Math.floor(ms) : undefined;
-}
-
 const MAX_ENCODED_LENGTH = 4096;
 
 /** Fields of a row that passed its schema; optional fields are unchecked. */
@@ -82,20 +57,17 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Returns a text; undefined for other types and for "", which the service writes for unset fields. */
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
-function number(value: unknown): number | undefined {
-  const number = typeof value === 'number' ? value : Number(text(value) ?? Number.NaN);
-  return Number.isFinite(number) ? number : undefined;
-}
-
 /** Returns all labels of a message, which a service reports as one field, as a list, or as both. */
 const labelsOf = ({ label, labels }: Fields): readonly string[] => [
   ...new Set([label, ...(Array.isArray(labels) ? labels : [])].flatMap(each => text(each) ?? [])),
 ];
 
-/** Returns the time of entry into the queue (ms) from an id such as `<Unix milliseconds>-<number>`. */
-function enteredAt(dlqId: string): number | undefined {
-  return toMillis(/^(\d{13})-\d+$/.exec(dlqId)?.[1]);
-}
+/**
+ * Returns the time of entry into the queue (ms) from an id such as `<Unix milliseconds>-<number>`. Other ids are valid, too: the
+ * interface does not say that an id contains a time.
+ */
+const enteredAt = (dlqId: string | undefined, now: number) =>
+  new RowValues(now).time(/^(\d{12,14})-\d+$/.exec(dlqId ?? '')?.[1]);
 
 /** A Map, because a lookup in a plain object would also find inherited properties such as `constructor`. */
 const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
@@ -132,7 +104,8 @@ function errorClassOf({ responseBody, responseBodyBase64, error }: Fields): stri
   return packed === undefined ? undefined : classOfError(Buffer.from(packed, 'base64').toString('latin1'));
 }
 
-export function toDlqEntry(row: unknown): DlqEntry | undefined {
+/** `now`: the current time (ms since the Unix epoch), also in the functions below. Later times are unreadable. */
+export function toDlqEntry(row: unknown, now: number): DlqEntry | undefined {
   const parsed = DlqRow.safeParse(row);
   if (!parsed.success) return undefined;
   const dlqId = idOf(parsed.data.dlqId);
@@ -140,12 +113,13 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
   const id = dlqId ?? messageId;
   if (id === undefined) return undefined;
   const fields = row as Fields;
+  const values = new RowValues(now);
   return {
     id,
     dlqId,
     messageId,
-    createdAt: toMillis(fields.createdAt),
-    enteredAt: dlqId === undefined ? undefined : enteredAt(dlqId),
+    createdAt: values.time(fields.createdAt),
+    enteredAt: enteredAt(dlqId, now),
     url: text(fields.url),
     method: text(fields.method),
     state: text(fields.state),
@@ -157,14 +131,15 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
     flowControlKey: text(fields.flowControlKey),
     api: text(fields.api),
     labels: labelsOf(fields),
-    responseStatus: number(fields.responseStatus),
+    responseStatus: values.status(fields.responseStatus),
     errorClass: errorClassOf(fields),
     workflowRunId: text(fields.workflowRunId),
     workflowUrl: text(fields.workflowUrl),
     failureCallbackUrl: text(fields.failureCallback),
     callbackState: callbackState(fields),
     callbackMessageId: text(callbackInfo(fields).messageId),
-    maxRetries: number(fields.maxRetries),
+    maxRetries: values.count(fields.maxRetries),
+    isIncomplete: values.isIncomplete,
   };
 }
 
@@ -181,17 +156,18 @@ const toEventState = (state: string): EventState =>
   STATE_WORDS.get(state) ?? STATE_WORDS.get(state.toLowerCase()) ?? 'unknown';
 
 /** Parses an event without zod, because a page has a thousand rows. */
-export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
+export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | undefined {
   if (!isObject(row)) return undefined;
   const fields: Fields = row;
-  const time = toMillis(fields.time);
+  const values = new RowValues(now);
+  const time = values.time(fields.time);
   const messageId = idOf(fields.messageId);
   if (time === undefined || messageId === undefined || typeof fields.state !== 'string') return undefined;
   return {
     messageId,
     state: toEventState(fields.state),
     time,
-    dueAt: toMillis(fields.nextDeliveryTime) ?? toMillis(fields.notBefore),
+    dueAt: values.time(fields.nextDeliveryTime, MAX_DELAY) ?? values.time(fields.notBefore, MAX_DELAY),
     url: text(fields.url),
     topic: text(fields.topicName),
     queue: text(fields.queueName),
@@ -199,12 +175,13 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
     labels: fields.label === undefined && fields.labels === undefined ? undefined : labelsOf(fields),
     workflowUrl: text(fields.workflowUrl),
     flowControlKey: text(fields.flowControlKey),
-    status: number(fields.responseStatus),
+    status: values.status(fields.responseStatus),
+    isIncomplete: values.isIncomplete,
   };
 }
 
-export function toDetailedEvent(row: unknown): DeliveryEvent | undefined {
-  const event = toDeliveryEvent(row);
+export function toDetailedEvent(row: unknown, now: number): DeliveryEvent | undefined {
+  const event = toDeliveryEvent(row, now);
   if (!event) return undefined;
   const { method, flowControlKey, header } = row as Fields;
   const detail = {
@@ -216,37 +193,79 @@ export function toDetailedEvent(row: unknown): DeliveryEvent | undefined {
 }
 
 /** Adds the explanation of a failed attempt. `redact` bounds it and removes secrets. */
-export function toExplainedEvent(row: unknown, redact: (text: string) => string): DeliveryEvent | undefined {
-  const event = toDeliveryEvent(row);
+export function toExplainedEvent(
+  row: unknown,
+  now: number,
+  redact: (text: string) => string,
+): DeliveryEvent | undefined {
+  const event = toDeliveryEvent(row, now);
   if (!event) return undefined;
   const error = text((row as Fields).error);
   // A copy, because a part of a long text would keep all of it in memory.
   return error === undefined ? event : { ...event, error: text(Buffer.from(redact(error)).toString()) };
 }
 
-export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
-  const parsed = FlowControlRow.safeParse(row);
-  if (!parsed.success) return undefined;
-  const { flowControlKey, waitListSize, waitlistSize, ...limits } = parsed.data;
+const limit = (max: number | undefined) => (max === undefined || max === 0 || max >= UNLIMITED ? undefined : max);
+
+function waitlistSizeOf({ waitListSize, waitlistSize }: Fields, values: RowValues): number | undefined {
   // The service may omit a size of zero.
-  const size = Number(waitListSize ?? waitlistSize ?? 0);
-  if (!Number.isFinite(size) || size < 0) return undefined;
-  const entry = { key: boundText(flowControlKey, MAX_KEY_LENGTH), waitlistSize: size };
-  // A service that reports any of these fields omits zero and false. An omitted limit means no limit.
-  if (Object.values(limits).every(value => value == null)) return entry;
-  const { parallelismMax, parallelismCount, rateMax, rateCount, ratePeriod } = limits;
-  const { isPaused, isPinnedParallelism, isPinnedRate } = limits;
-  const limit = (max: number | null | undefined) => (max == null || max <= 0 || max >= UNLIMITED ? undefined : max);
-  const hasRate = limit(rateMax) !== undefined;
+  if (waitListSize === undefined && waitlistSize === undefined) return 0;
+  const [size, ...others] = new Set(
+    [waitListSize, waitlistSize].flatMap(each => (each == null ? [] : values.count(each))),
+  );
+  return others.length > 0 ? values.unreadable() : (size ?? values.unreadable());
+}
+
+/** Whether the count of a rate limit is of a period that has not ended. */
+function isCurrent({ ratePeriodStart }: Fields, period: number | undefined, values: RowValues, now: number): boolean {
+  if (isUnset(ratePeriodStart)) return true;
+  const seconds = values.count(ratePeriodStart);
+  const start = seconds === undefined ? undefined : values.time(1000 * seconds);
+  return start !== undefined && period !== undefined && now <= start + 1000 * period + MAX_CLOCK_SKEW;
+}
+
+export function toFlowControlEntry(row: unknown, now: number): FlowControlEntry | undefined {
+  if (!isObject(row) || typeof row.flowControlKey !== 'string') return undefined;
+  const fields: Fields = row;
+  const values = new RowValues(now);
+  const entry = {
+    key: boundText(row.flowControlKey, MAX_KEY_LENGTH),
+    waitlistSize: waitlistSizeOf(fields, values),
+  };
+  const [parallelism, inUse, rate, used, period] = [
+    fields.parallelismMax,
+    fields.parallelismCount,
+    fields.rateMax,
+    fields.rateCount,
+    fields.ratePeriod,
+  ].map(each => values.count(each));
+  const paused = values.flag(fields.isPaused);
+  const pins = PINNABLE.map(name => {
+    const field = name === 'rate' ? fields.isPinnedRate : fields.isPinnedParallelism;
+    const isPinned = values.flag(field);
+    return { name, isPinned, isUnreadable: field != null && isPinned === undefined };
+  });
+  const reported = [parallelism, inUse, rate, used, period, paused, ...pins.map(({ isPinned }) => isPinned)];
+  const isReported = reported.some(value => value !== undefined);
+  if (!isReported) return { ...entry, isIncomplete: values.isIncomplete };
+  // A service that reports any of these fields omits zero and false, but does not write null. An omitted limit means no limit.
+  const orOmitted = <T>(value: T | undefined, field: unknown, omitted: T) =>
+    value ?? (field === undefined ? omitted : values.unreadable());
+  const rateLimit = limit(rate);
+  const hasCount = rateLimit !== undefined && isCurrent(fields, period, values, now);
   return {
     ...entry,
-    parallelismLimit: limit(parallelismMax),
-    parallelismInUse: parallelismCount ?? 0,
-    rateLimit: limit(rateMax),
-    rateUsed: hasRate ? (rateCount ?? 0) : undefined,
-    ratePeriodSeconds: hasRate ? (ratePeriod ?? undefined) : undefined,
-    paused: isPaused ?? false,
-    pinned: PINNABLE.filter(limit => (limit === 'rate' ? isPinnedRate : isPinnedParallelism)),
+    parallelismLimit: limit(parallelism),
+    parallelismInUse: orOmitted(inUse, fields.parallelismCount, 0),
+    rateLimit,
+    rateUsed: hasCount ? orOmitted(used, fields.rateCount, 0) : undefined,
+    ratePeriodSeconds: rateLimit === undefined ? undefined : period,
+    paused: orOmitted(paused, fields.isPaused, false),
+    // With an unreadable pin, the list would be incomplete.
+    pinned: pins.some(({ isUnreadable }) => isUnreadable)
+      ? undefined
+      : pins.flatMap(({ name, isPinned }) => (isPinned ? name : [])),
+    isIncomplete: values.isIncomplete,
   };
 }
 

@@ -45,13 +45,14 @@ function setUp(...rows: object[]) {
   const log = createTestLog();
   const stopFile = join(newFolder(), 'STOP');
   const sightings = (rows.length > 0 ? rows : [{}]).map((row): CallbackSighting => {
-    const entry = toDlqEntry({
+    const fields = {
       dlqId: '1-0',
       messageId: 'm1',
       url: 'https://a.example/x',
       failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' },
       ...row,
-    });
+    };
+    const entry = toDlqEntry(fields, NOW);
     if (!entry) throw new Error('not an entry');
     return { entry, firstSeenAt: NOW - 100 * HOUR, lastSeenAt: NOW, snapshots: 600, episode: 'e' };
   });

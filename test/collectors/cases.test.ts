@@ -9,6 +9,7 @@ import {
   createCollectors,
   dataSources,
 } from '../../src/collectors/index.ts';
+import { systemClock } from '../../src/kit/clock.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
@@ -58,7 +59,7 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
     else json(response, body);
   });
   afterThisTest(() => service.close());
-  const api = createTestClient(service.url).reader;
+  const api = createTestClient(service.url, { clock: { ...systemClock, now: () => Date.parse(now) } }).reader;
   const round = given.round ?? Object.keys(collector.rounds)[0] ?? '';
   const signal = new AbortController().signal;
   const changes: object[] = [];

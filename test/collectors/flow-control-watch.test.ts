@@ -199,6 +199,14 @@ describe('watched keys', () => {
     expect(fold(watch)).toEqual({ a: 3 });
   });
 
+  it('is partial if a value of a watched key is unreadable, which is then absent', async () => {
+    const { state, observe, fold } = await setUp({ watch: ['a'] });
+    state.single = { a: 'many' };
+    const watch = await observe('watch');
+    expect(watch.isPartial).toBe(true);
+    expect(fold(watch)).toEqual({ a: undefined });
+  });
+
   it('shows watched keys before the first list, beyond the cap and despite exclude', async () => {
     const { state, round } = await setUp({ watch: ['a'], include: ['b*'], exclude: ['a'], maxSeries: 2 });
     state.single = { a: 1 };

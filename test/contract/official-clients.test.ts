@@ -53,10 +53,10 @@ describe('@upstash/qstash', () => {
     emulated.state.addDlqEntry({ responseStatus: 409, responseBody: body, scheduleId: 'scd_1' });
     const [row] = (await messages(emulated).dlq.listMessages()).messages;
     expect(row).toMatchObject({ responseStatus: 409, responseBody: body, scheduleId: 'scd_1' });
-    const entry = toDlqEntry(row);
+    const entry = toDlqEntry(row, Date.now());
     expect(entry).toMatchObject({ responseStatus: 409, schedule: 'scd_1', errorClass: expect.any(String) });
     const packed: Partial<Row> = { dlqId: '1-0', responseBodyBase64: Buffer.from(body).toString('base64') };
-    expect(toDlqEntry(packed)?.errorClass).toBe(entry?.errorClass);
+    expect(toDlqEntry(packed, Date.now())?.errorClass).toBe(entry?.errorClass);
   });
 
   test('the client’s logs() returns events by message id, and its events() returns all events', async () => {

@@ -76,7 +76,7 @@ it('the agent counts the missed and late starts of a schedule correctly although
   const headers = { authorization: `Bearer ${emulator.token}` };
   const answer = await fetch(`${emulator.url}/v2/events?scheduleId=scd_7minutely&count=1000`, { headers });
   const { events: rows } = (await answer.json()) as { events: object[] };
-  const events = rows.flatMap(row => toDeliveryEvent(row) ?? []);
+  const events = rows.flatMap(row => toDeliveryEvent(row, Date.now()) ?? []);
   const next = shown('next_expected_timestamp_seconds') * 1000;
   const [least, most] = [truthOf(events, first, next - 3 * MINUTE), truthOf(events, first, next - MINUTE)];
   expect(least.missed).toBeGreaterThanOrEqual(2);

@@ -134,7 +134,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
   });
   onEnd(() => front.close());
 
-  const rows = state.dlqRows().map(row => toDlqEntry(row));
+  const rows = state.dlqRows().map(row => toDlqEntry(row, since));
   const entries = rows
     .filter(row => row !== undefined)
     .map(row => (listsCallbackIds ? { ...row, callbackMessageId: messageOf(row.id) } : row));

@@ -72,7 +72,7 @@ it.each([
   ['a number', 503, undefined],
   ['null', null, undefined],
 ])('the error of an event that contains %s is shown without it', async (_what, error, shown) => {
-  const reader = await readerOf([row('ERROR', 1, { error })]);
+  const reader = await readerOf([row('ERROR', 1764320061000, { error })]);
   const { rows } = await readNewest(eventList({}), reader, { limit: 1, signal });
   const [found] = rows.map(event => JSON.parse(JSON.stringify(eventList({}).json(event))).error);
   expect(found).toBe(shown);
@@ -90,7 +90,11 @@ it('events with error texts of 4 MB keep only 200 characters of each in memory',
   const redact = createRedactor([], 200);
   const before = liveBytes();
   const events = Array.from({ length: 20 }, () =>
-    toExplainedEvent(JSON.parse(JSON.stringify(row('ERROR', 1, { error: 'x.'.repeat(2 * 1024 * 1024) }))), redact),
+    toExplainedEvent(
+      JSON.parse(JSON.stringify(row('ERROR', 1764320061000, { error: 'x.'.repeat(2 * 1024 * 1024) }))),
+      1764320061000,
+      redact,
+    ),
   );
   expect(liveBytes() - before).toBeLessThan(20 * 1024 * 1024);
   expect(events.map(event => event?.error?.length)).toEqual(Array(20).fill(200));

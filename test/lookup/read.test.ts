@@ -17,7 +17,7 @@ function listOf(times: readonly number[], pageSize: number, onlyEven = false) {
       for (let start = 0; start === 0 || start < times.length; start += pageSize) {
         read += 1;
         const rows = times.slice(start, start + pageSize);
-        yield { rows, rejected: 0, isLast: start + pageSize >= times.length };
+        yield { rows, rejected: 0, incomplete: 0, isLast: start + pageSize >= times.length };
       }
     },
     createProof: () => NO_PROOF,
@@ -93,5 +93,5 @@ it('readAll passes on all matching rows in the order in which the service lists 
   const rows: number[] = [];
   const quality = await readAll(list, NO_READER, signal, async page => void rows.push(...page));
   expect(rows).toEqual([4, 2]);
-  expect(quality).toEqual({ isProven: true, rejected: 0, isOldestFirst: false });
+  expect(quality).toEqual({ isProven: true, rejected: 0, incomplete: 0, isOldestFirst: false });
 });

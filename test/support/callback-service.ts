@@ -81,7 +81,8 @@ export function createCallbackService({
     if (before?.run === run && before?.state === state) return before.entry;
     const reported = `CALLBACK_${state}`;
     const info = { state: reported, ...(reportsMessage && { messageId: run?.messageId }) };
-    const entry = toDlqEntry({ ...row, [shape]: shape === 'failureFunctionState' ? reported : info }) as DlqEntry;
+    const fields = { ...row, [shape]: shape === 'failureFunctionState' ? reported : info };
+    const entry = toDlqEntry(fields, now()) as DlqEntry;
     rows.set(callback, { run, state, entry });
     return entry;
   }
@@ -117,7 +118,7 @@ export function createCallbackService({
         isLast = kind === 'short' || shown.length === left.length;
         const last = shown.at(-1);
         if (last) after = place(last);
-        return { rows: shown.map(entryOf), rejected: 0, isLast };
+        return { rows: shown.map(entryOf), rejected: 0, incomplete: 0, isLast };
       });
     }
   }
@@ -130,7 +131,12 @@ export function createCallbackService({
     yield await pass(50, () => {
       if (incident() === 'errors') throw failed();
       const times = (messages.get(messageId) ?? []).filter(time => time <= now() && time > now() - LOG_RETENTION);
-      return { rows: times.map(time => ({ messageId, state: 'active' as const, time })), rejected: 0, isLast: true };
+      return {
+        rows: times.map(time => ({ messageId, state: 'active' as const, time })),
+        rejected: 0,
+        incomplete: 0,
+        isLast: true,
+      };
     });
   }
 

@@ -193,7 +193,7 @@ export async function startRecorded(path: string, now = START) {
 /** Creates a store in which the failure callbacks were in progress in every walk of the last 60 hours. */
 export async function createTracked(path: string): Promise<void> {
   const { emulator } = await startService(createManualClock(START));
-  const entries = emulator.state.dlqRows().flatMap(row => toDlqEntry(row) ?? []);
+  const entries = emulator.state.dlqRows().flatMap(row => toDlqEntry(row, START) ?? []);
   const tracker = createTracker({ track: () => false, maxGap: 30 * MINUTE });
   for (let at = START - 60 * HOUR; at <= START; at += 10 * MINUTE)
     tracker.observe(

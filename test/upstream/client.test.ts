@@ -30,6 +30,9 @@ function packedBlanks(bytes: number): Buffer {
   return Buffer.concat([...members, gzipSync(Buffer.alloc(bytes % MIB, ' '))]);
 }
 
+/** Time of rows (ms since the Unix epoch). */
+const T = 1_767_225_600_000;
+
 describe('client', () => {
   it('the client sends the bearer token, accepts gzip, and counts calls, time and bytes', async () => {
     const body = gzipSync(JSON.stringify({ flowControls: [{ flowControlKey: 'k', waitListSize: 3 }] }));
@@ -46,13 +49,13 @@ describe('client', () => {
   it('the client walks the DLQ by cursor with the given filters', async () => {
     const service = await serve((request, response) => {
       const cursor = new URL(request.url ?? '', 'http://x').searchParams.get('cursor');
-      if (cursor === null) json(response, { cursor: 'a+b/c=', messages: [{ dlqId: '1-0', createdAt: 1 }] });
-      else json(response, { messages: [{ dlqId: '2-0', createdAt: '2' }, 'rubbish', { other: true }] });
+      if (cursor === null) json(response, { cursor: 'a+b/c=', messages: [{ dlqId: '1-0', createdAt: T }] });
+      else json(response, { messages: [{ dlqId: '2-0', createdAt: `${T + 1}` }, 'rubbish', { other: true }] });
     });
     const { reader, counts } = createTestClient(service.url);
     expect(await allRows(reader.dlqPages({ queueName: 'a b&c', responseStatus: 500 }, signal()))).toMatchObject([
-      { id: '1-0', createdAt: 1 },
-      { id: '2-0', createdAt: 2 },
+      { id: '1-0', createdAt: T },
+      { id: '2-0', createdAt: T + 1 },
     ]);
     expect(service.requests).toEqual([
       'GET /v2/dlq?queueName=a+b%26c&responseStatus=500&count=100',
@@ -63,13 +66,33 @@ describe('client', () => {
 
   it('the client reads events between two times', async () => {
     const service = await serve((_request, response) =>
-      json(response, { cursor: '', events: [{ messageId: 'm', state: 'CANCELED', time: '5' }] }),
+      json(response, { cursor: '', events: [{ messageId: 'm', state: 'CANCELED', time: `${T}` }] }),
     );
     const { reader } = createTestClient(service.url);
     expect(await allRows(reader.eventPages({ fromDate: 1, toDate: 9 }, signal()))).toEqual([
-      { messageId: 'm', state: 'cancelled', time: 5 },
+      { messageId: 'm', state: 'cancelled', time: T },
     ]);
     expect(service.requests).toEqual(['GET /v2/events?fromDate=1&toDate=9&count=1000']);
+  });
+
+  it('the client counts rows with unreadable values, which are listed without them', async () => {
+    const event = { messageId: 'm', state: 'ERROR', time: T };
+    const service = await serve((request, response) => {
+      if (request.url?.startsWith('/v2/dlq'))
+        json(response, { messages: [{ dlqId: 'a', createdAt: 'soon' }, { dlqId: 'b' }, {}] });
+      else if (request.url?.startsWith('/v2/events'))
+        json(response, { events: [{ ...event, responseStatus: '' }, event] });
+      else json(response, [{ flowControlKey: 'k', waitListSize: '' }]);
+    });
+    const { reader, counts } = createTestClient(service.url);
+    const page = async (pages: AsyncIterator<unknown>) => (await pages.next()).value;
+    expect(await page(reader.dlqPages({}, signal()))).toMatchObject({
+      ...{ rejected: 1, incomplete: 1 },
+      rows: [{ id: 'a', createdAt: undefined, isIncomplete: true }, { id: 'b' }],
+    });
+    expect(await page(reader.eventPages({}, signal()))).toMatchObject({ rejected: 0, incomplete: 1 });
+    expect(await allKeys(reader, signal())).toEqual({ rows: [{ key: 'k', isIncomplete: true }], rejected: 0 });
+    expect(counts.rejected).toEqual({ dlq: 2, events: 1, flow_control: 1 });
   });
 
   it('the client filters the event list by every supported parameter', async () => {

@@ -99,7 +99,7 @@ describe('error classes', () => {
 });
 
 it('the error class of a dead letter is derived from any documented error field, and from no other field', () => {
-  const classOf = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields })?.errorClass;
+  const classOf = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields }, 0)?.errorClass;
   const text = 'order 7 is locked';
   const packed = Buffer.from(text).toString('base64');
   const all = [

@@ -43,7 +43,7 @@ async function setUp(before: readonly AccountList[] = []) {
 const ALL: readonly AccountList[] = ['dlq', 'events', 'flow_control'];
 const ROWS: Readonly<Record<AccountList, string>> = {
   dlq: '{"messages":[{"dlqId":"1-0"}]}',
-  events: '{"events":[{"messageId":"m","state":"CREATED","time":1}]}',
+  events: '{"events":[{"messageId":"m","state":"CREATED","time":1764320061000}]}',
   flow_control: '{"flowControls":[{"flowControlKey":"k","waitListSize":1}]}',
 };
 const EMPTY: Readonly<Record<AccountList, string>> = {
@@ -52,8 +52,8 @@ const EMPTY: Readonly<Record<AccountList, string>> = {
   flow_control: '[]',
 };
 const OTHER_REAL: readonly [AccountList, string, number][] = [
-  ['events', '{"logs":[{"messageId":"m","state":"CREATED","time":1}]}', 1],
-  ['events', '{"messages":[{"messageId":"m","events":[{"state":"CREATED","time":1}]}]}', 1],
+  ['events', '{"logs":[{"messageId":"m","state":"CREATED","time":1764320061000}]}', 1],
+  ['events', '{"messages":[{"messageId":"m","events":[{"state":"CREATED","time":1764320061000}]}]}', 1],
   ['events', '{"messages":[]}', 0],
   ['flow_control', '[{"flowControlKey":"k"}]', 1],
   ['dlq', '{"messages":[],"cursor":null}', 0],

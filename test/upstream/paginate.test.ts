@@ -17,7 +17,12 @@ describe('paginate', () => {
               cursors.push(cursor);
               const index = cursor === undefined ? 0 : pages.findIndex((_, at) => cursorOf(at) === cursor);
               const last = index === pages.length - 1;
-              return { rows: pages[index] ?? [], rejected: 0, cursor: last ? undefined : cursorOf(index + 1) };
+              return {
+                rows: pages[index] ?? [],
+                rejected: 0,
+                incomplete: 0,
+                cursor: last ? undefined : cursorOf(index + 1),
+              };
             }),
           );
           expect(rows).toEqual(pages.flat());
@@ -33,7 +38,7 @@ describe('paginate', () => {
     const walk = allRows(
       paginate('list', async cursor => {
         calls += 1;
-        return { rows: [calls], rejected: 0, cursor: next[cursor ?? 'start'] };
+        return { rows: [calls], rejected: 0, incomplete: 0, cursor: next[cursor ?? 'start'] };
       }),
     );
     await expect(walk).rejects.toMatchObject({
@@ -48,7 +53,7 @@ describe('paginate', () => {
     const walk = allRows(
       paginate('list', async () => {
         calls += 1;
-        return { rows: [], rejected: 0, cursor: String(calls) };
+        return { rows: [], rejected: 0, incomplete: 0, cursor: String(calls) };
       }),
     );
     await expect(walk).rejects.toMatchObject({
@@ -62,7 +67,7 @@ describe('paginate', () => {
     let calls = 0;
     const pages = paginate('list', async () => {
       calls += 1;
-      return { rows: [], rejected: 0, cursor: String(calls) };
+      return { rows: [], rejected: 0, incomplete: 0, cursor: String(calls) };
     });
     expect(calls).toBe(0);
     await pages.next();

@@ -1,14 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  toDeliveryEvent,
-  toDetailedEvent,
-  toDlqEntry,
-  toFlowControlEntry,
-  toFlowControlPage,
-  toPage,
-  withKey,
-} from '../../src/upstream/wire.ts';
+import * as wire from '../../src/upstream/wire.ts';
+
+const { toFlowControlPage, toPage, withKey } = wire;
+const NOW = Date.UTC(2026, 10, 28, 12);
+const toDlqEntry = (row: unknown) => wire.toDlqEntry(row, NOW);
+const toDeliveryEvent = (row: unknown) => wire.toDeliveryEvent(row, NOW);
+const toDetailedEvent = (row: unknown) => wire.toDetailedEvent(row, NOW);
+const toFlowControlEntry = (row: unknown) => wire.toFlowControlEntry(row, NOW);
 
 describe('wire', () => {
   it('the documented samples of the service are parsed', () => {
@@ -57,7 +56,7 @@ describe('wire', () => {
     ['IN_SPACE', 'unknown'],
     ['', 'unknown'],
   ])('toDeliveryEvent parses the state %j as %s', (state, known) =>
-    expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe(known),
+    expect(toDeliveryEvent({ messageId: 'm', state, time: NOW })?.state).toBe(known),
   );
 
   it.each([
@@ -66,13 +65,108 @@ describe('wire', () => {
     ['2021-05-03T00:00:00.000Z', 1_620_000_000_000],
     [null, undefined],
     ['', undefined],
-    ['soon', undefined],
-    [-5, undefined],
-    [8.64e15, 8.64e15],
-    [1e18, undefined],
-    ['1e999', undefined],
-  ])('toDlqEntry parses the time %j as %j', (createdAt, ms) =>
-    expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms),
+    [0, undefined],
+    ['0', undefined],
+    [1_620_000_000_000.5, 1_620_000_000_000],
+    ['1620000000000.5', 1_620_000_000_000],
+    ['2021-05-03T00:00:00.000', 1_620_000_000_000],
+    ['2021-05-03 00:00:00', 1_620_000_000_000],
+    ['2021-05-03', 1_620_000_000_000],
+    ['2021-05-03T02:00:00+02:00', 1_620_000_000_000],
+    ['2021-05-02T20:00:00-0400', 1_620_000_000_000],
+    ['2021-05-03T00:00:00.000123456Z', 1_620_000_000_000],
+    [Date.UTC(2015, 0), Date.UTC(2015, 0)],
+    [NOW + 86_400_000, NOW + 86_400_000],
+  ])('toDlqEntry parses the time %j as %j, and the row is complete', (createdAt, ms) => {
+    const entry = toDlqEntry({ dlqId: 'x', createdAt });
+    expect([entry?.createdAt, entry?.isIncomplete]).toEqual([ms, undefined]);
+  });
+
+  it.each([
+    'soon',
+    'unknown 12',
+    'Sat, 28 Nov 2026 12:00:00 GMT',
+    '12',
+    '2021-02-31T00:00:00Z',
+    '0001-01-01T00:00:00Z',
+    '1e12',
+    ' 1620000000000 ',
+    '-1620000000000',
+    '+1620000000000',
+    '0x17930F4E800',
+    ' ',
+    1,
+    -1,
+    100_000_000_000,
+    1_620_000_000,
+    '1620000000',
+    1_620_000_000_000_000,
+    '1620000000000000000',
+    Date.UTC(2015, 0) - 1,
+    NOW + 86_400_001,
+    Number.NaN,
+    true,
+    [1_620_000_000_000],
+    {},
+  ])('toDlqEntry parses the time %j as unknown, and the row is incomplete', createdAt => {
+    const entry = toDlqEntry({ dlqId: 'x', createdAt });
+    expect([entry?.createdAt, entry?.isIncomplete]).toEqual([undefined, true]);
+  });
+
+  it.each([
+    ['1752829295505-0', 1_752_829_295_505],
+    ['0000000000001-0', undefined],
+    ['100000000000-7', undefined],
+    ['99999999999999-7', undefined],
+    [`${NOW + 86_400_001}-0`, undefined],
+    ['1752829295505000-0', undefined],
+    ['dlq-V1StGXR8', undefined],
+  ])('the dlqId %s contains the entry time %j, and any id is complete', (dlqId, ms) => {
+    const entry = toDlqEntry({ dlqId });
+    expect([entry?.enteredAt, entry?.isIncomplete]).toEqual([ms, undefined]);
+  });
+
+  it('the text of a time without an offset is in UTC regardless of the host’s time zone', () => {
+    const { TZ } = process.env;
+    try {
+      for (process.env.TZ of ['UTC', 'America/New_York', 'Asia/Kolkata'])
+        expect(toDlqEntry({ dlqId: 'x', createdAt: '2021-05-03T00:00:00' })?.createdAt).toBe(1_620_000_000_000);
+    } finally {
+      if (TZ === undefined) delete process.env.TZ;
+      else process.env.TZ = TZ;
+    }
+  });
+
+  it('a row without a plausible event time is unreadable, and a delivery may be due in years', () => {
+    const event = { messageId: 'm', state: 'RETRY', time: NOW };
+    for (const time of [0, '', 'soon', NOW / 1000, NOW * 1000])
+      expect(toDeliveryEvent({ ...event, time })).toBeUndefined();
+    const due = (notBefore: unknown) => toDeliveryEvent({ ...event, notBefore });
+    expect(due(NOW + 365 * 86_400_000)).toMatchObject({ dueAt: NOW + 365 * 86_400_000, isIncomplete: undefined });
+    expect(due(0)).toMatchObject({ dueAt: undefined, isIncomplete: undefined });
+    expect(due(NOW * 1000)).toMatchObject({ dueAt: undefined, isIncomplete: true });
+  });
+
+  it.each([
+    [0, 0],
+    ['0', 0],
+    [503, 503],
+    ['503', 503],
+    [null, undefined],
+  ])('the status %j is parsed as %j', (responseStatus, status) => {
+    const entry = toDlqEntry({ dlqId: 'x', responseStatus });
+    expect([entry?.responseStatus, entry?.isIncomplete]).toEqual([status, undefined]);
+    expect(toDeliveryEvent({ messageId: 'm', state: 'error', time: NOW, responseStatus })?.status).toBe(status);
+  });
+
+  it.each([-1, 7, 1000, 503.5, '', '5xx', ' 503 ', '5e2', '0x1f7', true, false, [503], {}, Number.NaN])(
+    'the status %j is unknown, and the row is incomplete',
+    responseStatus => {
+      const entry = toDlqEntry({ dlqId: 'x', responseStatus });
+      expect([entry?.responseStatus, entry?.isIncomplete]).toEqual([undefined, true]);
+      const event = toDeliveryEvent({ messageId: 'm', state: 'error', time: NOW, responseStatus });
+      expect([event?.status, event?.isIncomplete]).toEqual([undefined, true]);
+    },
   );
 
   it('toDlqEntry parses the state of a failure callback under either name, and treats conflicting states as unknown', () => {
@@ -104,15 +198,133 @@ describe('wire', () => {
   });
 
   it('toFlowControlEntry parses both spellings of a waitlist size, and a missing one as 0', () => {
-    const key = (fields: object) => toFlowControlEntry({ flowControlKey: 'k', ...fields })?.waitlistSize;
-    expect([key({ waitListSize: 2 }), key({ waitlistSize: '3' }), key({}), key({ waitListSize: null })]).toEqual([
-      2, 3, 0, 0,
-    ]);
-    expect([key({ waitListSize: -1 }), key({ waitListSize: 'many' }), key({ waitListSize: {} })]).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ]);
+    const size = (fields: object) => toFlowControlEntry({ flowControlKey: 'k', ...fields });
+    const sizes = [
+      { waitListSize: 2 },
+      { waitlistSize: '3' },
+      {},
+      { waitListSize: null, waitlistSize: 4 },
+      { waitListSize: 0 },
+    ];
+    expect(sizes.map(size)).toEqual([2, 3, 0, 4, 0].map(waitlistSize => ({ key: 'k', waitlistSize })));
+    const unreadable = [null, -1, 'many', '', ' 7 ', '0x10', '1e3', '-4', '7.5', 2.5, true, false, {}, [7], 2 ** 53];
+    for (const waitListSize of unreadable) expect(size({ waitListSize })).toEqual({ key: 'k', isIncomplete: true });
+    expect(size({ waitListSize: 0, waitlistSize: 9 })).toEqual({ key: 'k', isIncomplete: true });
+    expect(size({ waitListSize: '9', waitlistSize: 9 })).toEqual({ key: 'k', waitlistSize: 9 });
+  });
+
+  const KEY = { flowControlKey: 'k', waitListSize: 7, parallelismMax: 10 };
+
+  it('toFlowControlEntry parses numbers and flags as text', () => {
+    const text = { waitListSize: '7', parallelismMax: '10', parallelismCount: '3', rateMax: '5', rateCount: '4' };
+    const row = { flowControlKey: 'k', ...text, ratePeriod: '60', isPaused: 'true' };
+    const entry = { key: 'k', waitlistSize: 7, parallelismLimit: 10, parallelismInUse: 3, rateLimit: 5, rateUsed: 4 };
+    expect(toFlowControlEntry(row)).toEqual({ ...entry, ratePeriodSeconds: 60, paused: true, pinned: [] });
+    expect(toFlowControlEntry({ ...row, isPaused: 'False' })?.paused).toBe(false);
+    expect(toFlowControlEntry({ ...KEY, isPaused: undefined })).toMatchObject({ parallelismInUse: 0, paused: false });
+  });
+
+  it.each([
+    [{ parallelismCount: -3 }, { parallelismInUse: undefined, paused: false }],
+    [{ parallelismCount: null }, { parallelismInUse: undefined, paused: false }],
+    [{ parallelismCount: '' }, { parallelismInUse: undefined }],
+    [{ parallelismMax: '10x' }, { parallelismLimit: undefined, parallelismInUse: undefined, paused: undefined }],
+    [
+      { parallelismMax: -1, rateMax: 5 },
+      { parallelismLimit: undefined, rateLimit: 5, rateUsed: 0 },
+    ],
+    [
+      { rateMax: 5, rateCount: 'none' },
+      { rateLimit: 5, rateUsed: undefined },
+    ],
+    [
+      { rateMax: [5], rateCount: 5 },
+      { rateLimit: undefined, rateUsed: undefined },
+    ],
+    [{ rateMax: 5, ratePeriod: 'minute' }, { ratePeriodSeconds: undefined }],
+    [{ rateMax: 5, ratePeriod: 60, ratePeriodStart: 'now' }, { rateUsed: undefined }],
+    [{ isPaused: 1 }, { paused: undefined, parallelismInUse: 0 }],
+    [{ isPaused: 'yes' }, { paused: undefined }],
+    [{ isPaused: '' }, { paused: undefined }],
+    [{ isPaused: null }, { paused: undefined }],
+    [{ isPaused: [true] }, { paused: undefined }],
+    [{ isPinnedRate: 'yes' }, { pinned: undefined, paused: false }],
+    [{ isPinnedParallelism: 1 }, { pinned: undefined, paused: false }],
+  ])('a flow-control key with %j is incomplete, and the unreadable value is unknown', (fields, values) => {
+    const entry: object = { ...toFlowControlEntry({ ...KEY, ...fields }) };
+    for (const [name, value] of Object.entries({ waitlistSize: 7, ...values, isIncomplete: true }))
+      expect(Reflect.get(entry, name), name).toBe(value);
+  });
+
+  it('the used rate is unknown once its period has ended', () => {
+    const used = (fields: object) =>
+      toFlowControlEntry({ flowControlKey: 'k', waitListSize: 1, rateMax: 3, rateCount: 3, ratePeriod: 60, ...fields })
+        ?.rateUsed;
+    const start = NOW / 1000;
+    for (const ratePeriodStart of [undefined, 0, null, start, String(start), start - 60, start - 65, start + 60])
+      expect(used({ ratePeriodStart })).toBe(3);
+    for (const ratePeriodStart of [start - 66, String(start - 66), 1_708_000_000, start * 1000])
+      expect(used({ ratePeriodStart })).toBeUndefined();
+    expect(used({ ratePeriodStart: start - 66, rateCount: undefined })).toBeUndefined();
+    expect(used({ ratePeriodStart: start, ratePeriod: undefined })).toBeUndefined();
+    expect(used({ ratePeriodStart: start - 86_000, ratePeriod: 86_400 })).toBe(3);
+  });
+
+  it('no value of a row is 0 or false unless the row contains or omits it, and a time is never far from the present', () => {
+    const junk = fc.oneof(
+      fc.anything(),
+      fc.string(),
+      fc.double(),
+      fc.constantFrom('', ' 0', '-0', 'false ', '0x0', [], [0], {}, null, true, 1, -1),
+    );
+    const names = [
+      'waitListSize',
+      'parallelismMax',
+      'parallelismCount',
+      'rateMax',
+      'rateCount',
+      'ratePeriod',
+      'isPaused',
+      'ratePeriodStart',
+    ];
+    const written = (fields: object, name: string, ...words: unknown[]) =>
+      [undefined, ...words].includes((fields as Record<string, unknown>)[name]);
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), junk), fields => {
+        const entry = toFlowControlEntry({ flowControlKey: 'k', ...fields });
+        if (entry?.waitlistSize === 0) expect(written(fields, 'waitListSize', 0, '0')).toBe(true);
+        if (entry?.parallelismInUse === 0) expect(written(fields, 'parallelismCount', 0, '0')).toBe(true);
+        if (entry?.rateUsed === 0) expect(written(fields, 'rateCount', 0, '0')).toBe(true);
+        if (entry?.paused === false)
+          expect(
+            String(written(fields, 'isPaused', false) || (fields as { isPaused: unknown }).isPaused).toLowerCase(),
+          ).toMatch(/^(true|false)$/);
+        for (const number of [entry?.parallelismLimit, entry?.rateLimit, entry?.rateUsed])
+          expect(number ?? 1).toBeGreaterThanOrEqual(0);
+      }),
+    );
+    fc.assert(
+      fc.property(junk, junk, junk, (time, status, count) => {
+        const entry = toDlqEntry({ dlqId: 'x', createdAt: time, responseStatus: status, maxRetries: count });
+        const event = toDeliveryEvent({
+          messageId: 'm',
+          state: 'error',
+          time: NOW,
+          notBefore: time,
+          responseStatus: status,
+        });
+        for (const ms of [entry?.createdAt, event?.dueAt]) expect(ms ?? NOW).toBeGreaterThanOrEqual(Date.UTC(2015, 0));
+        for (const read of [entry?.responseStatus, event?.status]) if (read === 0) expect([0, '0']).toContain(status);
+        if (entry?.maxRetries === 0) expect([0, '0']).toContain(count);
+        const isUnset = (value: unknown, ...unset: unknown[]) =>
+          value === undefined || value === null || unset.includes(value);
+        const isLost =
+          (entry?.createdAt === undefined && !isUnset(time, 0, '0', '')) ||
+          (entry?.responseStatus === undefined && !isUnset(status)) ||
+          (entry?.maxRetries === undefined && !isUnset(count));
+        expect(entry?.isIncomplete ?? false).toBe(isLost);
+      }),
+    );
   });
 
   it.each([
@@ -139,6 +351,9 @@ describe('wire', () => {
     [{ parallelismMax: 50 }, []],
     [{ waitListSize: 1 }, undefined],
     [{ waitListSize: 1, isPinnedParallelism: {} }, undefined],
+    [{ waitListSize: 1, isPinnedParallelism: 'true', isPinnedRate: 'False' }, ['parallelism']],
+    [{ isPinnedParallelism: true, isPinnedRate: 'yes' }, undefined],
+    [{ parallelismMax: 50, isPinnedRate: 1 }, undefined],
   ])('toFlowControlEntry parses the pinned limits of %j as %j', (fields, pinned) =>
     expect(toFlowControlEntry({ flowControlKey: 'k', ...fields })?.pinned).toEqual(pinned),
   );
@@ -194,28 +409,36 @@ describe('wire', () => {
 
   it('a row is kept if fields other than the required ones have the wrong type', () => {
     const odd = { url: 5, labels: 'x', label: [], queueName: {}, responseStatus: [], failureCallbackInfo: 'x' };
-    expect(toDlqEntry({ dlqId: 'd', ...odd })).toEqual({ id: 'd', dlqId: 'd', labels: [] });
-    expect(toDeliveryEvent({ messageId: 'm', state: 'active', time: 1, nextDeliveryTime: {}, ...odd })).toEqual({
+    expect(toDlqEntry({ dlqId: 'd', ...odd })).toEqual({ id: 'd', dlqId: 'd', labels: [], isIncomplete: true });
+    expect(toDeliveryEvent({ messageId: 'm', state: 'active', time: NOW, nextDeliveryTime: {}, ...odd })).toEqual({
       messageId: 'm',
       state: 'active',
-      time: 1,
+      time: NOW,
       labels: [],
+      isIncomplete: true,
     });
   });
 
   it('toDeliveryEvent parses the next delivery time and the destination of an event', () => {
-    const event = { messageId: 'm', state: 'RETRY', time: 5, url: 'https://a.example', topicName: 't', queueName: 'q' };
-    expect(toDeliveryEvent({ ...event, nextDeliveryTime: '17', labels: ['l'] })).toEqual({
+    const event = {
+      messageId: 'm',
+      state: 'RETRY',
+      time: NOW,
+      url: 'https://a.example',
+      topicName: 't',
+      queueName: 'q',
+    };
+    expect(toDeliveryEvent({ ...event, nextDeliveryTime: String(NOW + 17), labels: ['l'] })).toEqual({
       messageId: 'm',
       state: 'retry',
-      time: 5,
-      dueAt: 17,
+      time: NOW,
+      dueAt: NOW + 17,
       url: 'https://a.example',
       topic: 't',
       queue: 'q',
       labels: ['l'],
     });
-    expect(toDeliveryEvent({ ...event, notBefore: 18 })?.dueAt).toBe(18);
+    expect(toDeliveryEvent({ ...event, notBefore: NOW + 18 })?.dueAt).toBe(NOW + 18);
   });
 
   it('a page is parsed from bare and wrapped lists, and with any form of a missing cursor', () => {
@@ -282,7 +505,7 @@ describe('wire', () => {
     for (const invalid of ['', 2 ** 53, 1.5, null, undefined]) {
       expect(toDlqEntry({ dlqId: invalid })).toBeUndefined();
       expect(toDlqEntry({ dlqId: invalid, messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });
-      expect(toDeliveryEvent({ messageId: invalid, state: 'active', time: 1 })).toBeUndefined();
+      expect(toDeliveryEvent({ messageId: invalid, state: 'active', time: NOW })).toBeUndefined();
     }
     expect(toDlqEntry({ dlqId: 17 })?.id).toBe('17');
   });
@@ -290,7 +513,7 @@ describe('wire', () => {
   it('names of built-in properties are parsed as unknown states', () => {
     for (const state of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
       expect(toDlqEntry({ dlqId: 'x', failureFunctionState: state })?.callbackState).toBe('unknown');
-      expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe('unknown');
+      expect(toDeliveryEvent({ messageId: 'm', state, time: NOW })?.state).toBe('unknown');
     }
   });
 
@@ -313,8 +536,8 @@ describe('wire', () => {
         toDlqEntry({ dlqId: 'x', createdAt: anything, labels: anything, failureCallbackInfo: anything });
         toPage({ messages: [anything, { events: [anything] }] }, 'events');
         toDeliveryEvent({ messageId: anything, state: anything, time: anything });
-        toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header: anything, responseStatus: anything });
-        toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header: { traceparent: anything } });
+        toDetailedEvent({ messageId: 'm', state: 'active', time: NOW, header: anything, responseStatus: anything });
+        toDetailedEvent({ messageId: 'm', state: 'active', time: NOW, header: { traceparent: anything } });
         toFlowControlEntry({ flowControlKey: anything, waitListSize: anything });
       }),
     );
@@ -341,12 +564,12 @@ describe('wire', () => {
     ['traceparent', false],
     [null, false],
   ])('toDetailedEvent accepts only a valid trace context from the headers %j', (header, isValid) => {
-    const detail = toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header })?.detail;
+    const detail = toDetailedEvent({ messageId: 'm', state: 'active', time: NOW, header })?.detail;
     expect(detail?.traceparent).toBe(isValid ? '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' : undefined);
   });
 
   it('toDetailedEvent parses only the documented details of an event', () => {
-    const row = { messageId: 'm', state: 'error', time: 1, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
+    const row = { messageId: 'm', state: 'error', time: NOW, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
     const event = toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' });
     expect(event).toMatchObject({ status: 503, schedule: 's' });
     expect(event?.detail).toEqual({

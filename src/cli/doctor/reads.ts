@@ -3,6 +3,7 @@ import { withDeadline } from '../../kit/clock.ts';
 import type { Log } from '../../kit/log.ts';
 import type { SecretSetting } from '../../kit/secret.ts';
 import type { Tracer } from '../../kit/tracer.ts';
+import type { FlowControlEntry } from '../../model/message.ts';
 import {
   createFilterProof,
   createReportedFields,
@@ -92,13 +93,18 @@ function placeOf(setting: SecretSetting): string {
 }
 
 function pageFinding(
-  { count, rejected }: { readonly count: number; readonly rejected: number },
+  { count, rejected, incomplete }: { readonly count: number; readonly rejected: number; readonly incomplete: number },
   what: string,
   more = '',
 ): Diagnosis {
   const detail = `${count} ${what}${more}`;
-  if (rejected === 0) return ok(detail);
-  return warn(`${detail}, ${rejected} unreadable rows`, 'see docs/runbooks/DeliveryRowsRejected.md');
+  if (rejected + incomplete === 0) return ok(detail);
+  const words = [
+    rejected > 0 && `${rejected} unreadable rows`,
+    incomplete > 0 && `${incomplete} rows with unreadable values`,
+  ];
+  const todo = 'see docs/runbooks/DeliveryRowsRejected.md';
+  return warn([detail, ...words.filter(word => word !== false)].join(', '), todo);
 }
 
 async function firstPage<Row>(
@@ -108,9 +114,9 @@ async function firstPage<Row>(
 ): Promise<Diagnosis> {
   const next = await pages.next();
   if (next.done) return ok(`0 ${what}`);
-  const { rows, rejected, isLast } = next.value;
+  const { rows, rejected, incomplete, isLast } = next.value;
   take(rows);
-  return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
+  return pageFinding({ count: rows.length, rejected, incomplete }, what, isLast ? '' : ' on the first page');
 }
 
 /** Creates the reads of one account, with a separate budget. */
@@ -156,12 +162,11 @@ export function openReads(settings: AccountSettings, deps: ReadDeps) {
         }),
       flowControl: (signal: AbortSignal) =>
         attempt(signal, async inTime => {
-          let count = 0;
-          const rejected = await reader.flowControl(inTime, ({ key }) => {
-            listedKey ??= key;
-            count += 1;
-          });
-          return pageFinding({ count, rejected }, 'keys');
+          const keys: FlowControlEntry[] = [];
+          const rejected = await reader.flowControl(inTime, entry => keys.push(entry));
+          listedKey ??= keys[0]?.key;
+          const incomplete = keys.filter(({ isIncomplete }) => isIncomplete).length;
+          return pageFinding({ count: keys.length, rejected, incomplete }, 'keys');
         }),
     },
     /** Checks whether the rows on the first page of a filter match it. Read the unfiltered queue first. */

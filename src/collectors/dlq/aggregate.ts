@@ -108,7 +108,10 @@ export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number, 
       counts.set(key, (counts.get(key) ?? 0) + 1);
     }
   }
-  if (kinds) addToKinds(kinds, entry, destination);
+  // With an unreadable status, an entry would look like a new kind.
+  const isUngrouped = entry.isIncomplete && entry.responseStatus === undefined;
+  if (kinds && isUngrouped) kinds.ungrouped += 1;
+  else if (kinds) addToKinds(kinds, entry, destination);
   const { callbackState } = entry;
   if (callbackState) aggregate.callbacks.set(callbackState, (aggregate.callbacks.get(callbackState) ?? 0) + 1);
 }

@@ -190,7 +190,7 @@ export function createDlq(
           const facts = isShown ? toFacts(memory) : undefined;
           return { memory, facts, changes: drainDlqChanges(memory), log: memory.all.log?.drain() };
         },
-        isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
+        isPartial: step?.reads.some(({ isPartial }) => isPartial) ?? false,
         failedFilters: next ? [] : memory.filters.flatMap(({ failure }) => failure ?? []),
         more: next && { ...next, hasEnded },
         // The failed step is folded, which discards the walk.
@@ -224,7 +224,7 @@ async function observeWorkflows(
       foldWorkflows(memory, next.walk, read, now);
       return { memory, facts: undefined, changes: drainDlqChanges(memory) };
     },
-    isPartial: read.rejected > 0,
+    isPartial: read.isPartial,
     more: { ...next, hasEnded: read.isLast },
   };
 }

@@ -18,7 +18,7 @@ export interface DeadLetterKind {
 
 export interface DeadLetterKinds {
   readonly byKey: Map<string, DeadLetterKind>;
-  /** Unreadable entries, and entries of kinds beyond `MAX_KINDS`. */
+  /** Unreadable entries, entries whose status may be unreadable, and entries of kinds beyond `MAX_KINDS`. */
   ungrouped: number;
   isFull: boolean;
 }

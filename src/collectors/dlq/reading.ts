@@ -15,6 +15,7 @@ export interface Read {
   readonly rows: readonly DlqEntry[];
   /** Number of unreadable rows of the whole task, set on its last page only: a replaced task is read again. */
   readonly rejected: number;
+  readonly isPartial: boolean;
 }
 
 /** Reads tasks concurrently within the account's budget and returns their pages as they arrive. */
@@ -164,14 +165,15 @@ export function startReading(
     for (let pagesRead = 1; !isOver(task); pagesRead += 1) {
       const page = await iterator.next();
       if (page.done) return;
-      const { rows, isLast } = page.value;
+      const { rows, isLast, incomplete } = page.value;
       rejected += page.value.rejected;
+      const counted = isLast ? rejected : 0;
       count(selection, rows.length);
       if (isFilter(selection)) compareWithQueue(selection);
       (proofs.get(selection) ?? reported).add(rows, page.value.rejected);
       checkFilter(selection);
       // Rows of a task that is replaced below are valid, and will be listed again.
-      pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
+      pages.push({ selection, rows, rejected: counted, isPartial: counted > 0 || incomplete > 0 });
       change();
       if (pagesRead === 1 && isIgnored(task, bounds, rows)) return readWhole(selection);
       while (pages.length >= MAX_WAITING && !isOver(task)) await changed.promise;

@@ -47,7 +47,7 @@ export interface Walk {
   changes: number;
   /** Newest entry whose entry time is later than its creation time. Used to detect which of the two `fromDate` refers to. */
   probe: DlqEntry | undefined;
-  /** Whether any row was unreadable. */
+  /** Whether any row was unreadable or incomplete. */
   isPartial: boolean;
   /** Whether a newer complete read of one of the selections has replaced this one. */
   isOvertaken: boolean;
@@ -133,9 +133,9 @@ export function foldStep(
   if (round === 'full' && !walk.hasBegun) walk.callbacks = memory.callbacks.begin();
   walk.hasBegun = true;
   for (const [filter, { error }] of failed) failFilter(filter, walk, error, now);
-  for (const { selection, rows, rejected } of reads) {
+  for (const { selection, rows, rejected, isPartial } of reads) {
     if (selection === memory.all) walk.callbacks?.add(rows);
-    walk.isPartial ||= rejected > 0;
+    walk.isPartial ||= isPartial;
     if (selection.walk?.id === walk) {
       selection.walk.rejected += rejected;
       selection.walk.hasUntimed ||= rows.some(row => isUntimed(row, meaning));

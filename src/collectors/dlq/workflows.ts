@@ -18,7 +18,8 @@ export interface WorkflowReading {
 export interface WorkflowRead {
   readonly rows: readonly DlqEntry[];
   readonly isLast: boolean;
-  readonly rejected: number;
+  /** Whether any row was unreadable or incomplete. */
+  readonly isPartial: boolean;
   readonly isUnknown?: boolean;
   /** Whether the read failed midway, so that the walk does not update failure callbacks. */
   readonly isCutOff?: boolean;
@@ -38,8 +39,8 @@ export async function readWorkflows(
   { all, walksUntilWorkflows }: DlqMemory,
 ): Promise<WorkflowRead> {
   const rows: DlqEntry[] = [];
-  let rejected = 0;
-  if (walksUntilWorkflows > 0) return { rows, rejected, isLast: true };
+  let isPartial = false;
+  if (walksUntilWorkflows > 0) return { rows, isPartial, isLast: true };
   const isNew = ({ id, callbackState }: DlqEntry) =>
     callbackState === undefined ? !all.roster.has(hash64(id)) : !callbacks?.hasState(id);
   for (let count = 0; count < PAGES_A_STEP; count += 1) {
@@ -47,25 +48,25 @@ export async function readWorkflows(
     const page = await reading.pages.next().catch(asFailure(reading.signal));
     if ('error' in page) {
       const isUnknown = !reading.hasBegun && isUnanswerable(page.error);
-      return { rows, rejected, isLast: true, ...(isUnknown ? { isUnknown } : { isCutOff: true }) };
+      return { rows, isPartial, isLast: true, ...(isUnknown ? { isUnknown } : { isCutOff: true }) };
     }
-    if (page.done) return { rows, rejected, isLast: true };
+    if (page.done) return { rows, isPartial, isLast: true };
     reading.hasBegun = true;
     const { rows: listed, isLast } = page.value;
     rows.push(...listed);
-    rejected += page.value.rejected;
+    isPartial ||= page.value.rejected > 0 || page.value.incomplete > 0;
     reading.isWorthwhile ||= listed.every(({ workflowRunId }) => workflowRunId !== undefined) && listed.some(isNew);
     // An empty page may be followed by others.
-    if (isLast || (listed.length > 0 && !reading.isWorthwhile)) return { rows, rejected, isLast: true };
+    if (isLast || (listed.length > 0 && !reading.isWorthwhile)) return { rows, isPartial, isLast: true };
   }
-  return { rows, rejected, isLast: false };
+  return { rows, isPartial, isLast: false };
 }
 
 /** Folds the pages of one step. The last one completes the walk. `now`: start of the round (ms since the Unix epoch). */
 export function foldWorkflows(memory: DlqMemory, walk: Walk, read: WorkflowRead, now: number): void {
   const { callbacks } = walk;
   callbacks?.add(read.rows);
-  walk.isPartial ||= read.rejected > 0;
+  walk.isPartial ||= read.isPartial;
   if (!read.isLast) return;
   memory.walksUntilWorkflows = read.isUnknown ? WALKS_UNTIL_RETRY : Math.max(0, memory.walksUntilWorkflows - 1);
   if (read.isCutOff || walk.isPartial) memory.callbacks.markPartial();

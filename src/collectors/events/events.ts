@@ -324,7 +324,7 @@ export function createEvents(
         foldTail(memory, tail, range, tailOptions);
         return { memory, facts: recall(memory), changes: drainChanges(memory) };
       },
-      isPartial: range !== undefined && range.rejected > 0,
+      isPartial: range?.isPartial ?? false,
       more: isLast ? undefined : { tail },
     };
   }
@@ -339,7 +339,7 @@ export function createEvents(
         if (range && isRead) foldSweep(memory, range, limits);
         return { memory, facts: recall(memory), changes: drainChanges(memory) };
       },
-      isPartial: range !== undefined && range.rejected > 0,
+      isPartial: range?.isPartial ?? false,
       more: range && { sweep: isRead ? undefined : range },
       idle: range || walk ? undefined : memory.checkpoint ? 'not_due' : 'waiting',
     };

@@ -22,6 +22,8 @@ export interface RangeRead {
   /** Identities of repeated rows. */
   readonly twice: bigint[];
   rejected: number;
+  /** Whether any row was unreadable or incomplete. */
+  isPartial: boolean;
   /**
    * Number of pages with events of the range. Other pages do not count, because shortening a range that the service ignores
    * does not help.
@@ -33,7 +35,7 @@ export interface RangeRead {
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed ? 'detail' : undefined);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
-  return { from, to, events: new Map(), rows, twice: [], rejected: 0, pages: 0, iterator };
+  return { from, to, events: new Map(), rows, twice: [], rejected: 0, isPartial: false, pages: 0, iterator };
 }
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
@@ -49,6 +51,7 @@ export async function readMore(
     const page = await iterator.next();
     if (page.done) return true;
     range.rejected += page.value.rejected;
+    range.isPartial ||= page.value.rejected > 0 || page.value.incomplete > 0;
     let isOfRange = false;
     for (const event of page.value.rows) {
       const { messageId, state, time, dueAt = 0 } = event;

@@ -102,7 +102,10 @@ export const flowControl = defineKind({
     parallelismLimit: perKey('parallelism_limit', 'Maximum concurrent deliveries for the flow-control key'),
     parallelismInUse: perKey('parallelism_in_use', 'Deliveries in progress for the flow-control key'),
     rateLimit: perKey('rate_limit', 'Maximum deliveries per rate-limit period for the flow-control key'),
-    rateUsed: perKey('rate_used', 'Deliveries started in the current rate-limit period for the flow-control key'),
+    rateUsed: perKey(
+      'rate_used',
+      'Deliveries started in the current rate-limit period, if that is known, for the flow-control key',
+    ),
     ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key'),
     paused: perKey('paused', 'Whether deliveries for the flow-control key are paused (1) or not (0)'),
     state: gauge(
@@ -170,7 +173,9 @@ function track(before: TrackedKey | undefined, entry: FlowControlEntry, at: numb
   const state = flowStateOf(entry, before);
   const since = state === before?.state ? before?.since : at;
   const isStopped = state === 'paused' || state === 'idle';
-  const samples = isStopped ? [] : addSample(before?.samples ?? [], { at, waitlistSize: entry.waitlistSize });
+  const { waitlistSize } = entry;
+  const isSample = !isStopped && waitlistSize !== undefined;
+  const samples = isSample ? addSample(before?.samples ?? [], { at, waitlistSize }) : [];
   return { ...entry, state, since, samples, drainsIn: timeToDrain(samples) };
 }
 
@@ -202,10 +207,18 @@ export function createFlowControl(
         timesKept: (key: string) => memory.kept.get(key) ?? 0,
       };
       const keys = createKeyList(options, before);
-      const rejected = await api.flowControl(signal, keys.add);
+      let hasIncomplete = false;
+      const rejected = await api.flowControl(signal, entry => {
+        hasIncomplete ||= entry.isIncomplete ?? false;
+        keys.add(entry);
+      });
       const list = keys.end(rejected);
       const at = time();
-      return { fold: memory => foldList(memory, list, options, at), isPartial: rejected > 0, more: undefined };
+      return {
+        fold: memory => foldList(memory, list, options, at),
+        isPartial: rejected > 0 || hasIncomplete,
+        more: undefined,
+      };
     },
   };
 }
@@ -259,19 +272,20 @@ async function readWatched(
       notFound.set(key, error);
     }
   }
+  const isPartial = found.some(({ entry }) => entry.isIncomplete);
   const missing = [...notFound.keys()];
   const { unlisted } = memory;
   const age = time() - unlisted.at;
   // Lists are read regularly: the last one usually lacks the missing keys, too.
   const isRecent = age >= 0 && age <= 2 * every;
   const isExplained = isRecent && missing.every(key => unlisted.keys.has(key));
-  if (missing.length === 0 || isExplained) return { found, missing, unlisted, isPartial: false };
+  if (missing.length === 0 || isExplained) return { found, missing, unlisted, isPartial };
   const listed = new Set<string>();
   const rejected = await api.flowControl(signal, ({ key }) => listed.add(key));
   for (const [key, error] of notFound) if (listed.has(key)) throw error;
   // An unreadable row may be that of a missing key.
   if (rejected > 0) return { found, missing: [], unlisted, isPartial: true };
-  return { found, missing, unlisted: { at: time(), keys: new Set(missing) }, isPartial: false };
+  return { found, missing, unlisted: { at: time(), keys: new Set(missing) }, isPartial };
 }
 
 /** Folds individual reads of watched keys. A missing key is idle if the service has ever listed or returned it. */

@@ -28,7 +28,7 @@ export interface CheckedRound {
 
 export interface CheckedKey {
   readonly key: string;
-  readonly waiting: number;
+  readonly waiting: number | null;
   readonly change: Change | null;
   readonly state: FlowState | null;
   readonly parallelismLimit: Num;

@@ -18,6 +18,8 @@ const defineCheck = checksOf('flow_control');
 
 const nameOf = (key: string) => seriesName(flowControlFamilies.waitlistSize.name, { flow_control_key: key });
 
+type WaitingKey = CheckedKey & { readonly waiting: number };
+
 /** Formats reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
 function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: CheckedKey): string {
   const used = (what: string, of: number | null, limit: number | null, word: string) =>
@@ -42,7 +44,7 @@ const MIN_POINTS = 0.7;
  */
 function trend(
   input: CheckInput,
-  { key, waiting }: CheckedKey,
+  { key, waiting }: WaitingKey,
 ): { by: number; overSeconds: number } | false | 'unknown' {
   const { recent, now } = input;
   // The minimum of the last third cannot exceed the current number.
@@ -61,11 +63,12 @@ function trend(
 
 /** Runs a check for each listed key with waiting messages. */
 const eachKey =
-  (check: (input: CheckInput, row: CheckedKey) => Omit<Finding, 'subject'> | false | 'unknown') =>
+  (check: (input: CheckInput, row: WaitingKey) => Omit<Finding, 'subject'> | false | 'unknown') =>
   (input: CheckInput) =>
     input.view.flowControl.rows.flatMap(row => {
       const subject = row.key;
-      const found = row.waiting > 0 && check(input, row);
+      const { waiting } = row;
+      const found = waiting === null ? 'unknown' : waiting > 0 && check(input, { ...row, waiting });
       if (found === 'unknown') return { subject, isUnknown: true as const };
       return found ? { ...found, subject } : [];
     });

@@ -265,10 +265,10 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('rows_unreadable', 'DeliveryRowsRejected', {
-    when: 'rows of a list could not be read in the last 15 minutes',
+    when: 'rows of a list could not be read completely in the last 15 minutes',
     check: input =>
       risenFor(input, ownFamilies.rowsRejected, input.meter.rowsRejected, 1, (by, collector, duration) => {
-        return `${plural(by, 'row')} of ${collector} could not be read in ${duration}: the shown data is incomplete, and no entry counts as removed.`;
+        return `${plural(by, 'row')} of ${collector} could not be read completely in ${duration}: the shown data is incomplete.`;
       }),
   }),
   checksOf('dlq')('filter_failing', 'DeliveryCollectorStale', {

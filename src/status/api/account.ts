@@ -172,7 +172,7 @@ export const AccountView = z.object({
       .array(
         z.object({
           key: z.string(),
-          waiting: Num,
+          waiting: Maybe(Num).describe('Null if unreadable.'),
           change: Maybe(ChangeView).describe('Over the last 15 minutes.'),
           drainSeconds: Maybe(Seconds).describe(
             'At the rate of the last minutes if it is steady, else of the last 15 minutes; null if the waitlist does not shrink or the rate is unknown.',

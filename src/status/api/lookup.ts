@@ -100,6 +100,7 @@ const QUALITY = {
   mayMissNewer: z.boolean().describe('Whether newer rows may be missing, because the service ignores the order.'),
   proven: z.boolean().describe('Whether every row has the fields of the filters, and matches.'),
   rejected: z.int().describe('Number of unreadable rows, which are missing.'),
+  incomplete: z.int().describe('Number of rows with an unreadable value, which is missing.'),
 };
 
 export const DlqLookup = z.object({

@@ -24,7 +24,7 @@ function used(row: Row): Html {
 function pausedWords({ paused, waiting }: Row): Html {
   if (paused === null) return name(null);
   if (!paused) return html`no`;
-  return html`<span class="tag ${waiting > 0 ? 'warning' : 'plain'}">paused</span>`;
+  return html`<span class="tag ${waiting === 0 ? 'plain' : 'warning'}">paused</span>`;
 }
 
 const hasPin = (row: Row): row is Row & { readonly pinned: NonNullable<Row['pinned']> } =>

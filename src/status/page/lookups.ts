@@ -87,7 +87,7 @@ function listPage<T extends DlqLookup | EventLookup>(
     : [
         ...(found.hasMore ? [`More rows may exist: a look-up reads at most four pages, and shows ${ROWS} rows`] : []),
         ...(found.mayMissNewer ? ['newer rows may be missing, because the service ignores the order'] : []),
-        ...describeQuality(found.proven, found.rejected),
+        ...describeQuality(found.proven, found.rejected, found.incomplete),
       ];
   const rows = isFailed ? instead : found.rows.length > 0 ? rowsOf(found) : html`<p class="panel">${none}</p>`;
   const body = html`${verdict(isFailed ? 'warning' : 'unknown', heading, words)}

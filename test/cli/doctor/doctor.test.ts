@@ -150,8 +150,10 @@ it('doctor continues after a failed list, and reports unreadable rows and the pa
   const service = await answers((path, response) => {
     if (path === '/v2/dlq') json(response, {}, 403);
     else if (path === '/v2/events') json(response, {}, 404);
-    else if (path === '/v2/logs') json(response, { events: [{ messageId: 'm', state: 'ACTIVE', time: 1 }, 'x'] });
-    else return false;
+    else if (path === '/v2/logs') {
+      const event = { messageId: 'm', state: 'ACTIVE', time: Date.now() };
+      json(response, { events: [event, { ...event, responseStatus: '' }, 'x'] });
+    } else return false;
     return true;
   });
   const { of, statuses } = await diagnose(configFile(service));
@@ -159,7 +161,7 @@ it('doctor continues after a failed list, and reports unreadable rows and the pa
     'fail a dlq: GET /v2/dlq: status 403 → give the token permission to read this, or disable the collector',
   ]);
   expect(of('events')).toEqual([
-    'warn a events: /v2/logs: 1 events of the last day, 1 unreadable rows → see docs/runbooks/DeliveryRowsRejected.md',
+    'warn a events: /v2/logs: 2 events of the last day, 1 unreadable rows, 1 rows with unreadable values → see docs/runbooks/DeliveryRowsRejected.md',
   ]);
   expect(statuses).toMatchObject({ token: 'ok', 'flow control': 'ok', 'flow control key': 'ok' });
 });

@@ -27,7 +27,7 @@ function rows(words: string): DlqEntry[] {
     const [dlqId, state = 'inprogress'] = name.split(':');
     const isReported = state !== 'blind' && state !== 'none';
     const info = isReported ? { failureCallbackInfo: { state: `CALLBACK_${state.toUpperCase()}`, messageId } } : {};
-    const entry = word === '' ? undefined : toDlqEntry({ dlqId, queueName: state, ...info });
+    const entry = word === '' ? undefined : toDlqEntry({ dlqId, queueName: state, ...info }, START);
     return entry ? [entry] : [];
   });
 }

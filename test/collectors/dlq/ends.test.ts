@@ -27,9 +27,9 @@ function setUp(pageSize = 3) {
   let now = START;
   async function* pages({ fromDate = 0, toDate = Number.POSITIVE_INFINITY, source }: DlqListQuery) {
     const isListed = ({ at = now }) => !source && at >= Number(fromDate) && at <= Number(toDate);
-    const rows = [...queue.values()].filter(isListed).map(({ row }) => toDlqEntry(row) as DlqEntry);
+    const rows = [...queue.values()].filter(isListed).map(({ row }) => toDlqEntry(row, now) as DlqEntry);
     for (let at = 0; at === 0 || at < rows.length; at += pageSize)
-      yield { rows: rows.slice(at, at + pageSize), rejected: 0, isLast: at + pageSize >= rows.length };
+      yield { rows: rows.slice(at, at + pageSize), rejected: 0, incomplete: 0, isLast: at + pageSize >= rows.length };
   }
   const api = { dlqPages: (query: DlqListQuery) => pages(query) } as unknown as Reader;
   const collector = createDlq(dlq.options.parse({ fromDateMeans: 'entry' }));
@@ -63,7 +63,7 @@ describe('oldest and newest entries', () => {
       fc.property(entries, fc.nat(20), (all, releaseEvery) => {
         const ends = createEnds();
         for (const [index, { id, at }] of all.entries()) {
-          ends.add(toDlqEntry({ dlqId: id }) as DlqEntry, at);
+          ends.add(toDlqEntry({ dlqId: id }, 0) as DlqEntry, at);
           if (index % (releaseEvery + 1) === 0) ends.release();
         }
         const shown = { longest: ends.longest(), newest: ends.newest() };

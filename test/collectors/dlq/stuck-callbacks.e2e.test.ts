@@ -26,11 +26,11 @@ const LONG = Math.max(minimumSpan(defaultRule).ms, pastRetryWindow * retryWindow
 /** Creates an agent that can be killed. Only its store survives. */
 async function createAgent(emulator: Emulator) {
   const path = join(newFolder(), 'store.db');
-  const { reader } = createTestClient(emulator.url);
+  const clock = { ...createManualClock(), now: () => emulator.clock.now() };
+  const { reader } = createTestClient(emulator.url, { clock });
   const collector = createDlq(dlq.options.parse({ rescanEvery: '90m' }), {
     callbacks: { track: () => false, maxGap: 2 * EVERY },
   });
-  const clock = { ...createManualClock(), now: () => emulator.clock.now() };
   let store: Store | undefined;
   let run: RunRound;
   let slot: CollectorState<DlqFacts>;

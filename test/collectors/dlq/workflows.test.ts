@@ -19,7 +19,7 @@ function rowsOf(words: string): DlqEntry[] {
     if (dlqId === '') return [];
     const run = dlqId.startsWith('w') ? { workflowRunId: `wfr_${dlqId}` } : {};
     const info = run.workflowRunId && state !== 'none' ? { failureFunctionState: `CALLBACK_${state}` } : {};
-    return [toDlqEntry({ dlqId, ...run, ...info }) as DlqEntry];
+    return [toDlqEntry({ dlqId, ...run, ...info }, 0) as DlqEntry];
   });
 }
 

@@ -30,7 +30,7 @@ function createKeyService(seed: number, parallelism: number, everyMs: number, ta
   const reader = {
     async flowControl(_signal: AbortSignal, add: (entry: FlowControlEntry) => void) {
       for (const [name, key] of state.keys()) {
-        const entry = toFlowControlEntry(keyRow(state, name, key, 'waitListSize'));
+        const entry = toFlowControlEntry(keyRow(state, name, key, 'waitListSize'), clock.now());
         if (entry) add(entry);
       }
       return 0;

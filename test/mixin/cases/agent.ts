@@ -100,7 +100,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
     at: 6,
     description:
-      'Rows of dlq in a that could not be parsed in the last 15 minutes: 24. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
+      'Rows of dlq in a that could not be parsed completely in the last 15 minutes: 24. Its metrics are incomplete: missing entries may not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
     below: { 'no recent increase': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
     exempt: { 'low traffic': 'one is enough' },

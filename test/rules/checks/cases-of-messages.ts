@@ -202,7 +202,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'warning rows_unreadable (dlq) 0 min: 12 rows of dlq could not be read in 15 min: the shown data is incomplete, and no entry counts as removed.',
+      'warning rows_unreadable (dlq) 0 min: 12 rows of dlq could not be read completely in 15 min: the shown data is incomplete.',
       'warning lists_missing (events) 0 min: 3 responses for events in 15 min contained no usable list; older data is shown.',
     ],
   ],

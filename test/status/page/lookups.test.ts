@@ -12,7 +12,15 @@ import { HOSTILE, NOW } from './fixtures/overview.ts';
 const context: PageContext = { ...common, root: '../../' };
 const deeper: PageContext = { ...common, root: '../../../' };
 const now = new Date(NOW).toISOString();
-const dlq: DlqLookup = { ...found.dlq, now, hasMore: false, mayMissNewer: false, proven: true, rejected: 0 };
+const dlq: DlqLookup = {
+  ...found.dlq,
+  now,
+  hasMore: false,
+  mayMissNewer: false,
+  proven: true,
+  rejected: 0,
+  incomplete: 0,
+};
 const message: MessageLookup = { ...found.message, now };
 
 const entries = (result: DlqLookup | RequestError, filters = {}, view = account) =>
@@ -43,12 +51,13 @@ describe('dead-letter page', () => {
 
   it('the dead-letter page reports rows that are doubtful or missing', () => {
     expect(entries(dlq)).not.toContain('class="note"');
-    const text = read(entries({ ...found.dlq, rejected: 2 }));
+    const text = read(entries({ ...found.dlq, rejected: 2, incomplete: 3 }));
     for (const note of [
       'More rows may exist',
       'Newer rows may be missing',
       'A filter is unproven',
       '2 unreadable rows',
+      'Unreadable values missing in 3 rows',
     ])
       expect(text).toContain(note);
     expect(read(entries({ ...dlq, rows: [] }))).toContain('No entries were found.');
