@@ -61,14 +61,16 @@ const DAY = 86_400_000;
 
 const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
 
+const RETRIED = 'a running agent retries at least every 30 s by default';
+
 const REMEDIES: Readonly<Record<Reason, string>> = {
   unauthorized: 'replace the token: docs/tokens.md',
   forbidden: 'give the token permission to read this, or disable the collector',
   not_found: 'check baseUrl',
   rate_limited: 'lower budget.requestsPerSecond, or try again later',
-  server: 'check the status page of the service',
-  network: 'check the network path: route, firewall, proxy',
-  timeout: 'check the network path: route, firewall, proxy',
+  server: `check the status page of the service; ${RETRIED}`,
+  network: `check the network path: route, firewall, proxy; ${RETRIED}`,
+  timeout: `check the network path: route, firewall, proxy; ${RETRIED}`,
   refused: 'check baseUrl and paths',
   invalid_response: 'the response has an unexpected format: check baseUrl and paths',
   bug: 'report this line',

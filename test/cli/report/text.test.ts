@@ -40,7 +40,7 @@ const REPORT: Report = {
           data: 'stale',
           dataAt: '2026-01-01T11:00:00.000Z',
           failure: 'GET /v2/events: status 503',
-          retryAt: null,
+          retryAt: '2026-01-01T12:00:12.000Z',
         },
       ],
       unevaluated: ['data_stale', 'messages_late', 'dlq_growing'],
@@ -68,7 +68,7 @@ describe('a report as text', () => {
 
       staging: unknown
         unknown: Events are stale, last complete read 2026-01-01T11:00:00Z (1 h ago):
-          GET /v2/events: status 503
+          GET /v2/events: status 503; retried in 12 s
         no result without more data or history: dead letters growing
       "
     `);
@@ -108,7 +108,7 @@ describe('a report as Markdown', () => {
 
       ### staging: unknown
 
-      - **unknown**: Events are stale, last complete read 2026-01-01T11:00:00Z (1 h ago): GET /v2/events: status 503
+      - **unknown**: Events are stale, last complete read 2026-01-01T11:00:00Z (1 h ago): GET /v2/events: status 503; retried in 12 s
       - no result without more data or history: dead letters growing
       "
     `);
