@@ -27,6 +27,7 @@ it('the name prefix of each family shows which module owns it', () => {
     'delivery_lists_missing_total',
     'delivery_rows_rejected_total',
     'delivery_series_dropped',
+    'delivery_service_clock_skew_seconds',
     'delivery_token_rejected',
   ]);
 });

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { createAgent, unlimited } from '../support/agent.ts';
+import { runCli } from '../support/cli.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** Starts the agent and an emulated service whose clock is `ahead` of the agent's (ms). */
+async function setUp(ahead: number, date?: string) {
+  const emulator = await emulateEmpty({ ahead, faults: date === undefined ? [] : [{ date }] });
+  const agent = createAgent(
+    {
+      store: { kind: 'memory' },
+      accounts: [{ ...unlimited('a', emulator.url), retention: { dlq: '1h' } }],
+      collect: {
+        flowControl: { enabled: false },
+        dlq: { every: '200ms' },
+        events: { every: '200ms', overlap: '1s', window: '1m' },
+      },
+    },
+    { DELIVERY_TOKEN: emulator.token },
+  );
+  await agent.start();
+  const delivered = (id: string) =>
+    emulator.state.addEvents(
+      ['created', 'active', 'delivered'].map(state => ({ messageId: id, state, time: emulator.clock.now() })) as never,
+    );
+  return { emulator, agent, delivered };
+}
+
+describe.each([600_000, -600_000])('a service whose clock is %d ms ahead', ahead => {
+  it('has its events counted, and the difference in metric, report and page', async () => {
+    const { agent, emulator, delivered } = await setUp(ahead);
+    let added = 0;
+    // Events of the first second may precede the start of the counters: the clock is known to the second.
+    await eventually(async () => {
+      added += 1;
+      delivered(`msg_${added}`);
+      expect(await agent.value('delivery_events_total', { state: 'delivered' })).toBeGreaterThan(2);
+    });
+    const recent = () => agent.value('delivery_events_recent', { state: 'delivered' });
+    await eventually(async () => expect(await recent()).toBe(added));
+    expect(await agent.value('delivery_event_log_late_total')).toBe(0);
+    const skew = (await agent.value('delivery_service_clock_skew_seconds')) ?? 0;
+    expect(Math.abs(skew - ahead / 1000)).toBeLessThan(5);
+    const text = `The service’s clock is (9|10) min ${ahead > 0 ? 'ahead of' : 'behind'} the agent’s`;
+    expect(await agent.get('/accounts/a')).toMatch(new RegExp(text));
+    const report = await runCli(['report', '--config', agent.configFile], { DELIVERY_TOKEN: emulator.token });
+    expect(report.stdout.replaceAll(/\s+/g, ' ')).toMatch(new RegExp(text));
+  });
+});
+
+it('a wrong Date alone does not hide events', async () => {
+  const { agent, delivered } = await setUp(0, '+600000');
+  await eventually(async () => expect(await agent.value('delivery_service_clock_skew_seconds')).toBeGreaterThan(590));
+  delivered('msg_1');
+  await eventually(async () => expect(await agent.value('delivery_service_clock_skew_seconds')).toBe(0));
+  await eventually(async () => expect(await agent.value('delivery_events_recent', { state: 'delivered' })).toBe(1));
+});
