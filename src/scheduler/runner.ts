@@ -37,8 +37,8 @@ export interface Observation<Facts, Memory, Walk> {
   readonly more: Walk | undefined;
   /** Reason why the first step sent no request. The round ends without success or fold. */
   readonly idle?: Idle | undefined;
-  /** Error of the step. The round fails after the fold. */
-  readonly failure?: { readonly error: unknown } | undefined;
+  /** Whether the step failed. The next step throws its error. */
+  readonly hasFailed?: boolean;
 }
 
 export interface Folded<Facts, Memory> {
@@ -209,7 +209,7 @@ export async function createRunner<Facts, Memory, Walk>({
         do {
           signal.throwIfAborted();
           const observed = await observer.observe({ round, now, memory, walk, signal });
-          const { fold, more, idle, isPartial = false, failedFilters, failure } = observed;
+          const { fold, more, idle, isPartial = false, failedFilters, hasFailed = false } = observed;
           if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
@@ -225,8 +225,7 @@ export async function createRunner<Facts, Memory, Walk>({
             if (!(error instanceof StoreRefusal)) throw error;
             refusal = error;
           }
-          if (failure) throw failure.error;
-          readUntil = clock.monotonic();
+          if (!hasFailed) readUntil = clock.monotonic();
           walk = more;
         } while (walk !== undefined);
         if (refusal) throw refusal;

@@ -12,7 +12,7 @@ import type { TrackerOptions } from './callbacks.ts';
 import { chooseKinds, chooseValues, type DlqFacts, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
 import { type DlqMemory, drainDlqChanges, restoreDlqMemory, selectionKey } from './memory.ts';
-import { NEW_READ_LIMIT } from './reading.ts';
+import { NEW_READ_LIMIT, type ReadFailure } from './reading.ts';
 import {
   detectFromDateField,
   foldStep,
@@ -115,6 +115,8 @@ interface RoundWalk {
   readonly stage: 'all' | 'filters' | 'everything';
   readonly walk: Walk;
   readonly hasEnded: boolean;
+  /** Read error. The failed step is folded before the round fails. */
+  readonly failure?: ReadFailure | undefined;
   /** Separate read of failed workflow runs, after everything else. */
   readonly workflows?: WorkflowReading;
 }
@@ -163,6 +165,7 @@ export function createDlq(
       const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
       const serviceNow = serviceClock.at(context.now);
       const roundContext: RoundContext = { ...context, serviceNow, meaning, retention };
+      if (walk?.failure) throw walk.failure.error;
       if (round === 'new' && !walk && memory.tooMuchNew) throw memory.tooMuchNew;
       const next = nextWalk(context, roundContext);
       if (next?.workflows) return observeWorkflows(next, next.workflows, context);
@@ -192,9 +195,8 @@ export function createDlq(
         },
         isPartial: step?.reads.some(({ isPartial }) => isPartial) ?? false,
         failedFilters: next ? [] : memory.filters.flatMap(({ failure }) => failure ?? []),
-        more: next && { ...next, hasEnded },
-        // The failed step is folded, which discards the walk.
-        failure: step?.failure,
+        more: next && { ...next, hasEnded, failure: step?.failure },
+        hasFailed: step?.failure !== undefined,
         // Reads for new entries start after the first complete walk.
         idle: next || walk ? undefined : 'waiting',
       };

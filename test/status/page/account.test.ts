@@ -7,6 +7,7 @@ import { ROUND_TITLES } from '../../../src/status/page/rounds.ts';
 import { distinct, foreignValues, pageValues, unshownFacts } from '../../support/page-values.ts';
 import { context, part, read, strange } from './context.ts';
 import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fixtures/account.ts';
+import { after } from './fixtures/complete-account.ts';
 
 const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
 
@@ -65,6 +66,15 @@ describe('account page', () => {
       );
     }
     expect(part(text, 'calls')).toContain('class="tag refused"');
+  });
+
+  it('the account page names the next attempt of a failed round, in its section and in the list of rounds', () => {
+    const failure = { reason: 'server', message: 'GET /v2/dlq: status 503' };
+    const rounds = [round('dlq', 'full', { state: 'stale', failure, retryAt: after(12) })];
+    const text = page({ ...account, deadLetters: { ...account.deadLetters, data: 'stale' }, rounds });
+    for (const id of ['dead-letters', 'rounds']) {
+      expect(read(part(text, id))).toMatch(/Retried in 12 s . The service is failing/);
+    }
   });
 
   it('a disabled collector is shown as a single line', () => {
