@@ -130,15 +130,11 @@ describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', 
       }
     });
     await eventually(async () => {
-      // The window moves with real time. One query reads both numbers, so that they come from one scrape.
-      const recent = await prometheus.query(
-        '{__name__=~"delivery_events_recent|delivery_collector_data_timestamp_seconds",account="real",collector=~"events|",round!="sweep"}',
-      );
-      const to = Math.round((recent.find(({ metric }) => metric.collector === 'events')?.value ?? 0) * 1000);
-      const byState = Object.fromEntries(
-        recent.filter(({ metric }) => metric.state).map(({ metric, value }) => [metric.state, value]),
-      );
-      expect(byState).toEqual({ ...emulator.state.countEvents({ from: to - 1_800_000, to }), unknown: 0 });
+      const byState = await values('delivery_events_recent{account="real"}', 'state');
+      // The window ends at the service's time, which is frozen. The agent estimates it from `Date`, which has whole seconds.
+      const estimates = Array.from({ length: 100 }, (_, step) => emulator.clock.now() + 20 * step);
+      const counts = estimates.map(to => emulator.state.countEvents({ from: to - 1_800_000, to }));
+      expect(counts.map(each => ({ ...each, unknown: 0 }))).toContainEqual(byState);
       expect(byState.delivered).toBeGreaterThan(100);
     });
     const instances = ['delivery-watch/from-file', 'delivery-watch/real', new URL(page).host];

@@ -21,7 +21,11 @@ describe('snapshot output', () => {
       if (request.url?.startsWith('/v2/flowControl'))
         json(response, [{ flowControlKey: 'a\u001b[2J', waitListSize: 3 }]);
       else {
-        const letter = { createdAt: 0, url: 'https://b.example/users/7/\u001b?x=canary', responseStatus: 500 };
+        const letter = {
+          createdAt: Date.UTC(2026, 0, 1),
+          url: 'https://b.example/users/7/\u001b?x=canary',
+          responseStatus: 500,
+        };
         const messages = ['1-0', '2-0'].map((dlqId, index) => ({ ...letter, dlqId, responseBody: `canary ${index}` }));
         json(response, { messages, events: [] });
       }
@@ -37,7 +41,7 @@ describe('snapshot output', () => {
     const table = await run([healthy]);
     expect(table).toMatchObject({ code: 0, stderr: '' });
     expect(table.stdout).toMatch(/^a {8}dlq_messages +2$/m);
-    expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +1970-01-01T00:00:00.000Z$/m);
+    expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +2026-01-01T00:00:00.000Z$/m);
     expect(table.stdout).toContain('a\u{fffd}[2J');
     expect(table.stdout).toMatch(
       /^account +group +host +route +status +messages +example\na +[0-9a-f]{12} +b\.example +\/users\/\*\/\*? *500 +2 +1-0$/m,

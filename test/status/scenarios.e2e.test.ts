@@ -12,13 +12,14 @@ interface Expected {
 }
 
 const LATE =
-  /^In the last \d+ min, \d+ messages missed the target of 5 min and [\d,]+ ended \(the objective allows 1 % to be late\)\.$/;
+  /^In the last \d+ min(?: \d+ s)?, \d+ messages missed the target of 5 min and [\d,]+ ended \(the objective allows 1 % to be late\)\.$/;
 const OLD =
   /^The longest-queued of \d+ dead letters has been in the queue for 2 d 23 h \(objective: 1 d\); largest kind in the queue: status \d+ from [\w./:-]+ \(\d+ of \d+\)\.$/;
 /** Reported because no dead letter has expired or been removed so far. */
-const EXPIRING = /^The longest-queued dead letter (expires in \d+ min,|was due to expire) at [\d: -]+ UTC\.$/;
+const EXPIRING =
+  /^The longest-queued dead letter (expires in \d+ (min|s)( \d+ s)?,|was due to expire) at [\d: -]+ UTC\.$/;
 const NOT_DELIVERED =
-  /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min\.$/;
+  /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min( \d+ s)?\.$/;
 
 /** The problem of this scenario starts in the twelfth hour: see scenarios.long.test.ts. */
 const LONG = 'stuck-callback';
@@ -33,14 +34,14 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       'critical dlq_expiring': [0, EXPIRING],
       'warning messages_failing': [
         10,
-        /^\d+ of the \d+ messages that ended in \d+ min failed: [\d.]+ % \(the objective allows 1 %\)\.$/,
+        /^\d+ of the \d+ messages that ended in \d+ min( \d+ s)? failed: [\d.]+ % \(the objective allows 1 %\)\.$/,
       ],
       'critical messages_late': [10, LATE],
       'warning messages_late': [15, LATE],
       // The queue is large, so growth by a fifth or by 50 entries takes a while.
       'warning dlq_growing': [
         20,
-        /^\d+ dead letters entered in \d+ min; the queue grew by \d+ to \d+ in \d+ min; largest kind in the queue: status 4\d\d from .* \(\d+ of \d+\)\.$/,
+        /^\d+ dead letters entered in \d+ min( \d+ s)?; the queue grew by \d+ to \d+ in \d+ min( \d+ s)?; largest kind in the queue: status 4\d\d from .* \(\d+ of \d+\)\.$/,
       ],
     },
   },
@@ -52,19 +53,22 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       // The waitlist is empty at first and grows by about five messages a minute.
       'warning waitlist_growing': [
         20,
-        /^Key crm "gold" \\ tier: \d+ messages waiting, \+\d+ in \d+ min; parallelism 1 of 1 in use\.$/,
+        /^Key crm "gold" \\ tier: \d+ messages waiting, \+\d+ in \d+ min( \d+ s)?; parallelism 1 of 1 in use\.$/,
       ],
     },
   },
   'log-lag': {
     minutes: 16,
     problems: {
-      'info event_log_behind': [15, /^The event log is [234] min behind, although it had [\d,]+ events in \d+ min\.$/],
+      'info event_log_behind': [
+        15,
+        /^The event log is [234] min( \d+ s)? behind, although it had [\d,]+ events in \d+ min( \d+ s)?\.$/,
+      ],
     },
   },
   'rate-limited': {
     minutes: 8,
-    problems: { 'warning rate_limited': [5, /^\d+ of the \d+ requests in \d min got 429 \([2-5]\d %\)\.$/] },
+    problems: { 'warning rate_limited': [5, /^\d+ of the \d+ requests in \d min( \d+ s)? got 429 \([2-5]\d %\)\.$/] },
   },
   'schedule-missed': {
     minutes: 30,
@@ -72,7 +76,10 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       'warning dlq_old': [0, OLD],
       'critical dlq_expiring': [0, EXPIRING],
       // The schedule stops in minute 5, and its messages fail from minute 10 on and are late five minutes later.
-      'warning schedule_missed': [10, /^Schedule reports: no message since 10:04:00 UTC; 1 start missed in \d min\.$/],
+      'warning schedule_missed': [
+        10,
+        /^Schedule reports: no message since 10:04:00 UTC; 1 start missed in \d min( \d+ s)?\.$/,
+      ],
       'warning schedule_late': [30, NOT_DELIVERED],
     },
   },
@@ -82,11 +89,11 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     problems: {
       'warning service_unavailable': [
         11,
-        /^The service has returned 503 for \d+ (s|min) \(service unavailable\); the shown data is from 10:09:\d\d UTC\.$/,
+        /^The service has returned 503 for (\d+ s|\d+ min( \d+ s)?) \(service unavailable\); the shown data is from 10:09:\d\d UTC(; retried at 10:1\d:\d\d UTC)?\.$/,
       ],
       'critical service_unavailable': [
         13,
-        /^The service has returned 503 for \d min \(service unavailable\); the shown data is from 10:09:\d\d UTC\.$/,
+        /^The service has returned 503 for \d min( \d+ s)? \(service unavailable\); the shown data is from 10:09:\d\d UTC(; retried at 10:1\d:\d\d UTC)?\.$/,
       ],
     },
   },

@@ -79,7 +79,8 @@ function shownDataText({ view, now }: CheckInput): string {
 /** Returns when the first of these rounds is attempted again; an empty text if none waits for its next attempt. */
 function retryText(rounds: readonly CheckedRound[], now: number): string {
   const times = rounds.flatMap(({ retryAt }) => msOf(retryAt) ?? []);
-  return times.length === 0 ? '' : `; retried at ${clockTime(Math.min(...times), now)}`;
+  const next = Math.min(...times.filter(time => time > now));
+  return Number.isFinite(next) ? `; retried at ${clockTime(next, now)}` : '';
 }
 
 const serviceError = ({ failure }: CheckedRound) => serviceErrorIn(failure?.message ?? '');
