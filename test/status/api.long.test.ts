@@ -8,7 +8,7 @@ import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
 import type { CommandResult } from '../../src/model/operator-command.ts';
-import type { AnyAccountView } from '../../src/status/api/account.ts';
+import type { AccountView, AnyAccountView } from '../../src/status/api/account.ts';
 import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
 import type { AccountReport } from '../../src/status/api/report.ts';
 import { RequestError } from '../../src/status/lookups.ts';
@@ -294,11 +294,13 @@ const STALE_ACCOUNT: AccountReport = {
   deadLetters: 1,
 };
 
+const RETRIED = (round: AccountView['rounds'][number]) => ({ ...round, retryAt: '2026-01-01T00:00:30.000Z' });
+
 /** Sends a server invalid requests, and requests that lead to every command result. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
   let failure: RequestError | undefined;
-  let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds };
+  let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds.map(RETRIED) };
   const overrides: Partial<Served> = {
     explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,

@@ -73,6 +73,9 @@ const eachKey =
       return found ? { ...found, subject } : [];
     });
 
+/** Maximum time without a recorded value (ms). The waitlist may have changed in a longer gap, such as an outage. */
+const MAX_GAP = 5 * MINUTE;
+
 export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     when: 'in the recorded part of the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100)',
@@ -90,7 +93,8 @@ export const WAITLISTS: readonly AccountCheck[] = [
       const points = input.recent(nameOf(row.key), 30 * MINUTE);
       if (points.some(({ value }) => value !== row.waiting)) return false;
       const [first] = points;
-      if (!first || input.now - first.at < 29 * MINUTE) return 'unknown';
+      const hasGap = points.some(({ at }, index) => (points[index + 1]?.at ?? input.now) - at > MAX_GAP);
+      if (!first || hasGap || input.now - first.at < 29 * MINUTE) return 'unknown';
       const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, unchanged for 30 min or more${limitsOf(row)}.`;
       return { since: first.at, text };
     }),

@@ -187,6 +187,11 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
+    'no stall of a waitlist that was not recorded for a while',
+    { courses: { [waitlist]: ago => (ago > 8 && ago < 20 ? undefined : 10) } },
+    [],
+  ],
+  [
     'no stall of a key whose rate is used up',
     { change: view => Object.assign(row(view), { state: 'rate_limited' }), courses: { [waitlist]: () => 10 } },
     [],
