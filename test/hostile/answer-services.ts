@@ -182,7 +182,7 @@ export const answerServices: readonly HostileService[] = [
 
   answering(
     'years-ahead',
-    'ok',
+    NO_EVENT,
     withTimes(time => time + 30 * YEAR),
     counted,
   ),

@@ -61,8 +61,7 @@ export const refusingServices: readonly HostileService[] = [
   refusing('gone', 'refused', 410),
   refusing('server-error', 'server', 500),
   refusing('unavailable', 'server', 503, () => ({ 'retry-after': '1' })),
-  // Later rounds fail because of the requested wait.
-  refusing('unavailable-for-years', 'rate_limited', 503, () => ({ 'retry-after': '999999999999999999999' }), {
+  refusing('unavailable-for-years', 'server', 503, () => ({ 'retry-after': '999999999999999999999' }), {
     counted: 'none',
   }),
   refusing('status-999', 'server', 999),

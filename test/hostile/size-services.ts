@@ -233,8 +233,8 @@ export const sizeServices: readonly HostileService[] = [
   ),
   withKeys(
     'colliding-keys',
-    2,
-    // UTF-8 encoding replaces every lone surrogate with the same character.
+    // All are counted, although UTF-8 encoding replaces every lone surrogate with the same character.
+    2000,
     () => rowsOfKeys(2000, index => `k${String.fromCharCode(0xd800 + (index % 1024))}${index < 1024 ? '' : '!'}`),
   ),
   withKeys('reserved-key-names', 3, () => rowsOfKeys(3, index => ['__other__', '', 'constructor'][index] as string)),
