@@ -135,9 +135,9 @@ export const readingAlerts: readonly AlertSpec[] = [
     labels: ['collector'],
     expr: `${unread(ownFamilies.listsMissing)} >= ${LISTS_MISSING}`,
     for: '5m',
-    summary: 'Responses for {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
+    summary: 'Responses for {{ $labels.collector }} of {{ $labels.account }} contained no valid list.',
     description:
-      '{{ $value | printf "%.0f" }} responses for {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes contained no complete, readable list. They were discarded; metrics show older data.',
+      '{{ $value | printf "%.0f" }} responses for {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes contained no complete, readable list. They were discarded; until a valid list is read, metrics show older data.',
     dashboard: 'agent',
   },
   {
@@ -147,9 +147,9 @@ export const readingAlerts: readonly AlertSpec[] = [
     labels: ['collector'],
     expr: `${unread(ownFamilies.rowsRejected)} > 0`,
     for: '5m',
-    summary: 'Rows of {{ $labels.collector }} in {{ $labels.account }} cannot be parsed completely.',
+    summary: 'Rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed completely.',
     description:
-      'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed completely in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries may not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
+      'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed completely in the last 15 minutes: {{ $value | printf "%.0f" }}. While reads contain such rows, metrics are incomplete, missing entries may not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
     dashboard: 'agent',
   },
 ];

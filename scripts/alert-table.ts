@@ -8,10 +8,14 @@ const HOUR_ONLY = 'They evaluate only the last hour and its last 5 or 15 minutes
 
 const NOT_PAUSED = 'Messages on paused keys do not count.';
 
+const UNTIL_READ = 'Ends at the next complete read; the shipped alert evaluates 15 minutes.';
+
 /** Differences between the conditions or durations of built-in alerts and those of the shipped alerts with the same name. */
 export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryBlind: 'If no collector can read, one alert without the label `collector` fires instead of three.',
   DeliveryCollectorStale: 'Also fires if only a filter fails.',
+  DeliveryListsMissing: UNTIL_READ,
+  DeliveryRowsRejected: UNTIL_READ,
   DeliveryErrorBudgetFastBurn: HOUR_ONLY,
   DeliveryErrorBudgetSlowBurn: HOUR_ONLY,
   DeliveryOnTimeBudgetFastBurn: `${HOUR_ONLY} ${NOT_PAUSED}`,

@@ -16,6 +16,7 @@ import { serviceErrorIn } from '../../upstream/errors.ts';
 import type { CheckedAccount, CheckedRound } from './account.ts';
 import {
   type AccountCheck,
+  type CheckedCollector,
   type CheckInput,
   checksOf,
   covers,
@@ -24,6 +25,7 @@ import {
   type Finding,
   type Findings,
   msOf,
+  PARTS,
   seenFor,
   UNKNOWN,
   type Unknown,
@@ -48,7 +50,7 @@ function pulses(view: CheckedAccount): CheckedRound[] {
   );
 }
 
-const isStale = ({ state }: CheckedRound) => state === 'stale' || state === 'withdrawn';
+const isStale = ({ state }: Pick<CheckedRound, 'state'>) => state === 'stale' || state === 'withdrawn';
 
 /** Returns the start of the newest complete round; undefined if none has completed since the agent started. */
 function newestOf(rounds: readonly CheckedRound[]): number | undefined {
@@ -154,19 +156,43 @@ function risen<L extends string>({ changes }: CheckInput, family: Family<L>, cou
   });
 }
 
-/** Returns a finding for each collector whose counter rose by at least `fewest` in the last 15 minutes. */
-function risenFor(
+/** Whether the round’s last response contained no usable list. */
+const isWithoutList = ({ failure }: CheckedRound) => failure?.reason === 'invalid_response';
+
+interface RowsOrLists {
+  /** Number counted in the last 15 minutes, and the description of that window. */
+  readonly by: number;
+  readonly lately: string;
+  readonly collector: string;
+}
+
+/**
+ * Checks each collector for a fault of its last reads, which `nowText` describes. After complete reads, a fault of the last 15
+ * minutes is `info` and described in the past tense. `fewest`: number of faults from which it is reported.
+ */
+function inReads(
   input: CheckInput,
-  family: Family<'collector'>,
-  counter: KeptCounter<'collector'>,
-  fewest: number,
-  textOf: (by: number, collector: string, duration: string) => string,
+  [family, counter, fewest]: readonly [Family<'collector'>, KeptCounter<'collector'>, number],
+  nowText: (found: RowsOrLists) => string | undefined,
+  pastText: (found: RowsOrLists) => string,
 ): Findings {
   return risen(input, family, counter, 'collector').flatMap(({ value: subject, by, overSeconds, isCovered }) => {
-    if (by >= fewest) return { subject, text: textOf(by, subject, durationText(overSeconds)) };
-    return isCovered ? [] : { subject, isUnknown: true as const };
+    const found = { by, lately: durationText(overSeconds), collector: subject };
+    const text = nowText(found);
+    if (text !== undefined) return { subject, text };
+    if (by >= fewest && isComplete(ofCollector(input.view, subject)))
+      return { subject, severity: 'info' as const, text: pastText(found) };
+    return by < fewest && isCovered ? [] : { subject, isUnknown: true as const };
   });
 }
+
+/** Whether the last reads of all rounds were complete. */
+const isComplete = (rounds: readonly CheckedRound[]) =>
+  rounds.some(({ state }) => state === 'ok') &&
+  rounds.every(({ state }) => !isStale({ state }) && state !== 'failing' && state !== 'partial');
+
+/** Returns the state of a collector's data. `collector`: a value of a label, which only collectors with lists have. */
+const dataOf = (view: CheckedAccount, collector: string) => view[PARTS[collector as CheckedCollector]].data;
 
 /** Reasons for the failure of a filter that are often temporary. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
@@ -223,6 +249,9 @@ export const READING: readonly AccountCheck[] = [
           const { collector, round, dataAt, failure } = each;
           const of = { subject: `${collector} ${round}`, labels: { collector, round } };
           if (!isStale(each)) return isUnread(each) ? { ...of, isUnknown: true } : [];
+          // Another check reports that gauges are not current either.
+          if (deciding(view).some(other => other.collector === collector && isStale(other)))
+            return { ...of, isUnknown: true };
           const since = msOf(dataAt);
           const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
           const why = failure ? `: ${failure.message}` : '';
@@ -266,11 +295,21 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('rows_unreadable', 'DeliveryRowsRejected', {
-    when: 'rows of a list could not be read completely in the last 15 minutes',
+    when: 'rows of a list, or values in them, could not be read at its last read; `info` for the next 15 minutes',
     check: input =>
-      risenFor(input, ownFamilies.rowsRejected, input.meter.rowsRejected, 1, (by, collector, duration) => {
-        return `${plural(by, 'row')} of ${collector} could not be read completely in ${duration}: the shown data is incomplete.`;
-      }),
+      inReads(
+        input,
+        [ownFamilies.rowsRejected, input.meter.rowsRejected, 1],
+        ({ collector }) => {
+          if (dataOf(input.view, collector) !== 'partial') return undefined;
+          const partial = ofCollector(input.view, collector).filter(({ state }) => state === 'partial');
+          const time = newestOf(partial);
+          const at = time === undefined ? '' : ` at ${clockTime(time, input.now)}`;
+          return `Some rows of ${collector} could not be read completely${at}: the shown data is incomplete.`;
+        },
+        ({ collector, lately }) =>
+          `Some rows of ${collector} could not be read completely in ${lately}; the last read was complete.`,
+      ),
   }),
   checksOf('dlq')('filter_failing', 'DeliveryCollectorStale', {
     when: 'a filter is rejected by the service or contradicted by its rows; temporary errors count after 1.5 times `dlq.rescanEvery`',
@@ -287,10 +326,20 @@ export const READING: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('lists_missing', 'DeliveryListsMissing', {
-    when: 'at least three responses in the last 15 minutes contained no usable list',
+    when: 'at least three responses in the last 15 minutes contained no usable list, and the last one did not; `info` for the next 15 minutes',
     check: input =>
-      risenFor(input, ownFamilies.listsMissing, input.meter.listsMissing, LISTS_MISSING, (by, collector, duration) => {
-        return `${plural(by, 'response')} for ${collector} in ${duration} contained no usable list; older data is shown.`;
-      }),
+      inReads(
+        input,
+        [ownFamilies.listsMissing, input.meter.listsMissing, LISTS_MISSING],
+        ({ by, lately, collector }) => {
+          const rounds = ofCollector(input.view, collector);
+          if (by < LISTS_MISSING || !rounds.some(isWithoutList)) return undefined;
+          const data = dataOf(input.view, collector);
+          const shown = data === 'withdrawn' || data === 'not_read' ? 'no data is shown' : 'older data is shown';
+          return `${plural(by, 'response')} for ${collector} in ${lately} contained no usable list; ${shown}.`;
+        },
+        ({ by, lately, collector }) =>
+          `${plural(by, 'response')} for ${collector} in ${lately} contained no usable list; later ones did.`,
+      ),
   }),
 ];

@@ -90,7 +90,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [MISSING]: rising(1), 'delivery_lists_missing_total{collector="events"}': flat(0) },
     at: 8,
     description:
-      '8 responses for dlq of a in the last 15 minutes contained no complete, readable list. They were discarded; metrics show older data.',
+      '8 responses for dlq of a in the last 15 minutes contained no complete, readable list. They were discarded; until a valid list is read, metrics show older data.',
     below: { 'two responses': { [MISSING]: rising(1, 2) } },
     idle: { [MISSING]: flat(0) },
   },
@@ -100,7 +100,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
     at: 6,
     description:
-      'Rows of dlq in a that could not be parsed completely in the last 15 minutes: 24. Its metrics are incomplete: missing entries may not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
+      'Rows of dlq in a that could not be parsed completely in the last 15 minutes: 24. While reads contain such rows, metrics are incomplete, missing entries may not count as removed, firing alerts keep firing, and auto-cancel is suspended.',
     below: { 'no recent increase': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
     exempt: { 'low traffic': 'one is enough' },

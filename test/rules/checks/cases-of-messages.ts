@@ -1,6 +1,14 @@
 import { seriesName } from '../../../src/history/series-name.ts';
 import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './check-scene.ts';
+import { ago, type Case, failing, finished, MINUTE, outcomes, rounds, type Scene } from './check-scene.ts';
+
+/** Twelve unreadable rows of the DLQ and three unusable lists of events in the last 15 minutes. */
+const UNREADABLE: Scene = {
+  count({ rowsRejected, listsMissing }) {
+    rowsRejected.inc({ collector: 'dlq' }, 12);
+    listsMissing.inc({ collector: 'events' }, 3);
+  },
+};
 
 /** Cases about polling an account and about its messages. */
 export const MESSAGES: readonly Case[] = [
@@ -190,20 +198,64 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'unreadable rows and lists',
+    'unreadable rows and lists at the last read',
     {
-      count({ rowsRejected, listsMissing }) {
-        rowsRejected.inc({ collector: 'dlq' }, 12);
-        listsMissing.inc({ collector: 'events' }, 3);
-      },
-      courses: {
-        [seriesName('delivery_rows_rejected_total', { collector: 'dlq' })]: () => 0,
-        [seriesName('delivery_lists_missing_total', { collector: 'events' })]: () => 0,
+      ...UNREADABLE,
+      change(view) {
+        rounds(view, round => Object.assign(round, { state: 'partial' }), 'dlq');
+        rounds(view, failing('failing', 'invalid_response', 'GET /v2/events: no list'), 'events');
+        Object.assign(view.deadLetters, { data: 'partial' });
       },
     },
     [
-      'warning rows_unreadable (dlq) 0 min: 12 rows of dlq could not be read completely in 15 min: the shown data is incomplete.',
+      'warning rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely at 11:59:50 UTC: the shown data is incomplete.',
       'warning lists_missing (events) 0 min: 3 responses for events in 15 min contained no usable list; older data is shown.',
+    ],
+  ],
+  [
+    'an unreadable list whose data is withdrawn',
+    {
+      ...UNREADABLE,
+      change(view) {
+        rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/events: no list'), 'events');
+        Object.assign(view.events, { data: 'withdrawn' });
+      },
+    },
+    [
+      'critical data_withdrawn (events) 4 min: Events were last read at 11:56:00 UTC and are no longer shown: GET /v2/events: no list.',
+      'warning lists_missing (events) 0 min: 3 responses for events in 15 min contained no usable list; no data is shown.',
+      'info rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely in 15 min; the last read was complete.',
+    ],
+  ],
+  [
+    'unreadable rows and lists, followed by complete reads',
+    UNREADABLE,
+    [
+      'info rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely in 15 min; the last read was complete.',
+      'info lists_missing (events) 0 min: 3 responses for events in 15 min contained no usable list; later ones did.',
+    ],
+  ],
+  [
+    'unreadable rows and lists, followed by failures of another kind',
+    {
+      ...UNREADABLE,
+      change(view) {
+        rounds(view, failing('failing', 'server', 'status 500'), 'dlq');
+        rounds(view, failing('failing', 'timeout', 'no response in time'), 'events');
+      },
+    },
+    [],
+  ],
+  [
+    'unreadable rows that were counted more than 15 minutes ago, but are still listed',
+    {
+      change(view) {
+        rounds(view, round => Object.assign(round, { state: 'partial' }), 'dlq');
+        Object.assign(view.deadLetters, { data: 'partial' });
+      },
+    },
+    [
+      'warning rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely at 11:59:50 UTC: the shown data is incomplete.',
     ],
   ],
   [

@@ -30,6 +30,7 @@ export interface Scene {
   }) => number | undefined;
 }
 
+const COLLECTORS = ['flow_control', 'dlq', 'events'];
 const DAY = 86_400_000;
 const OBJECTIVES = { dlqMaxAge: DAY, window: 30 * DAY };
 
@@ -48,7 +49,7 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
   const view = calmAccount();
   const before = calmAccount();
   change?.(view);
-  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] });
+  const meter = createAccountMeter({ requests: [], bytes: [], collectors: COLLECTORS });
   count?.(meter);
   const usual = new Map<string, number>([
     ['delivery_dlq_messages', before.deadLetters.messages ?? 0],
@@ -60,6 +61,11 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
     ),
     ...Object.entries(before.events.total).map(
       ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
+    ),
+    ...COLLECTORS.flatMap(collector =>
+      ['delivery_rows_rejected_total', 'delivery_lists_missing_total'].map(
+        name => [seriesName(name, { collector }), 0] as const,
+      ),
     ),
     [missedStarts, 0],
     [seriesName('delivery_schedule_late_total', { schedule: 'reports' }), 0],
