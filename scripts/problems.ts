@@ -29,7 +29,7 @@ export const problemsReference = () =>
     'The status page and `problems` of the [API](api.md) list the problems of each account and of the agent. Problems need neither configured alerts nor Prometheus. Each problem is one sentence with its numbers:',
     [
       '```',
-      'The service has returned 503 for 2 min; no data is shown, because the last data is from 10:09:55 UTC.',
+      'The service returns 503: nothing has been read for 2 min; no data is shown, because the last data is from 10:09:55 UTC.',
       '57 of the 149 requests in 1 min got 429 (38 %).',
       '15 of the 486 messages that ended in 5 min failed: 3.1 % (the objective allows 1 %).',
       '75 dead letters entered in 18 min; the queue grew by 51 to 776 in 10 min; largest kind in the queue: status 489 from app.example.com/api/onboarding (166 of 776).',

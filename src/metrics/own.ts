@@ -42,7 +42,7 @@ export const ownFamilies = {
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
-    'Whether the last response rejected the account’s token with 401 (1) or not (0). A rejected token is retried every five minutes.',
+    'Whether the last response rejected the account’s token with 401 (1) or not (0). A rejected token is retried every minute.',
   ),
   clockSkew: gauge(
     'delivery_service_clock_skew_seconds',

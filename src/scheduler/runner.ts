@@ -238,7 +238,8 @@ export async function createRunner<Facts, Memory, Walk>({
         span.fail(reason);
         const message = error instanceof Error ? error.message : String(error);
         const next = retry?.({ ...state.nextFailure(round), reason, readFor: readUntil - start });
-        const retryAt = next && clock.now() + next.delay;
+        // The client retries a rejected token at its own interval, and fails earlier attempts.
+        const retryAt = next && reason !== 'unauthorized' ? clock.now() + next.delay : undefined;
         state.failed(round, { durationSeconds: seconds(), complete, reason, message, retry: next, retryAt });
         const stack = reason === 'bug' && error instanceof Error ? { stack: error.stack } : {};
         roundLog.failed(round, { reason, error: message, ...stack }, state.freshness()[round]?.age ?? 0);

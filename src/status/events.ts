@@ -90,7 +90,8 @@ export function eventsView(
     total: committed ? recordOf(EVENT_STATES, state => total(tally => tally.events[state])) : {},
     since: isoTime(committed?.since),
     finished,
-    lastHour: committed ? lastHour(committed, finished, recent, withQuantiles) : null,
+    // Counters of a log that cannot be read say nothing about the last hour.
+    lastHour: committed && now ? lastHour(committed, finished, recent, withQuantiles) : null,
     objectives: { delivered, onTime, onTimeWithinSeconds: onTimeWithin / 1000 },
     overdue: committed?.log.overdue ?? 0,
     inFlight: orNull(gauges?.inFlight),

@@ -2,6 +2,7 @@ import { CHECK_SEVERITIES } from '../model/check-kind.ts';
 import { builtinAlert } from '../rules/checks/alerts.ts';
 import { REPLICA_CHECKS, type UnheldAccount } from '../rules/checks/replicas.ts';
 import { type CheckResult, runChecks } from '../rules/checks/run.ts';
+import { clockTime } from '../rules/checks/words.ts';
 import type { Problem } from './api/parts.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { isoTime } from './values.ts';
@@ -13,7 +14,8 @@ export function problemsOf(
 ): Problem[] {
   const problems = results.flatMap(({ check: { kind, severity: usual, alert }, findings }) => {
     const runbook = builtinAlert(alert).hasNoRunbook ? null : alert;
-    return findings.map(({ subject = null, text, severity = usual, since: known }): Problem => {
+    return findings.map(({ subject = null, text: found, severity = usual, since: known, retryAt = 0 }): Problem => {
+      const text = retryAt > now ? `${found.slice(0, -1)}; retried at ${clockTime(retryAt, now)}.` : found;
       const since = isoTime(Math.min(known ?? firstSeen({ kind, subject }) ?? now, now));
       return { account, kind, severity, subject, since, text, runbook };
     });

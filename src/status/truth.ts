@@ -55,14 +55,14 @@ function dataOf(status: CollectorStatus): DataState {
 }
 
 /**
- * Returns the time of a collector's data. Any of the collector's rounds can refresh the data, but a stale round makes all
- * data as old as its own.
+ * Returns the time of a collector's data. Any of the collector's rounds can refresh the data, but stale rounds make all data as
+ * old as theirs.
  */
 function currentAt(rounds: readonly RoundStatus[]): number | undefined {
   const missed = rounds.filter(({ stale }) => stale).flatMap(({ dataAt }) => dataAt ?? []);
   const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);
   if (times.length === 0) return undefined;
-  return missed.length > 0 ? Math.min(...missed) : Math.max(...times);
+  return Math.max(...(missed.length > 0 ? missed : times));
 }
 
 export function dataStatusOf({ collectors }: Pick<AccountStatus, 'collectors'>, collector: string): DataStatus {

@@ -57,7 +57,7 @@ export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
 }
 
 /** Interval at which a rejected token is retried (ms), because the service may accept it again. */
-export const RECHECK_AFTER = 300_000;
+export const RECHECK_AFTER = 60_000;
 
 /** Maximum wait for a token reset in progress, and the polling interval (ms). */
 const MAX_RESET_TIME = 60_000;
@@ -91,7 +91,7 @@ export const withBearer =
           if (clock.monotonic() - refused.at < RECHECK_AFTER) {
             const { serviceError } = refused;
             const why = serviceError === undefined ? '' : `: ${statusText(401, serviceError)}`;
-            const message = `the service rejects the token; it is retried every 5 minutes${why}`;
+            const message = `the service rejects the token; it is retried every minute${why}`;
             throw new UpstreamError('unauthorized', message, { serviceError });
           }
           // Set before the response arrives, so that only one of the waiting requests retries the token.

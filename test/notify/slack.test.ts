@@ -24,6 +24,13 @@ function textsOf(body: ReturnType<typeof slackBody>): Text[] {
 }
 
 describe('messages', () => {
+  it('a resolved alert shows its last text as a past report', () => {
+    const resolved = notice({ status: 'resolved', annotations: { summary: 'It grows.' }, endsAt: START + 60_000 });
+    const texts = textsOf(slackBody([resolved], group, '')).map(({ text }) => text);
+    expect(texts).toContain('Last report: It grows.');
+    expect(texts).not.toContain('It grows.');
+  });
+
   it('a message has a summary line and, for each alert, its colour, summary, labels and links', () => {
     const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x?a=1&b=2' };
     const resolved = notice({ status: 'resolved', labels: { alertname: 'DlqGrowing' }, endsAt: START + 60_000 });

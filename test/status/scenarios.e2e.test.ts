@@ -89,11 +89,11 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     problems: {
       'warning service_unavailable': [
         11,
-        /^The service has returned 503 for (\d+ s|\d+ min( \d+ s)?) \(service unavailable\); the shown data is from 10:09:\d\d UTC(; retried at 10:1\d:\d\d UTC)?\.$/,
+        /^The service returns 503 \(service unavailable\): nothing has been read for (\d+ s|\d+ min( \d+ s)?); the shown data is from 10:09:\d\d UTC(; retried at 10:1\d:\d\d UTC)?\.$/,
       ],
       'critical service_unavailable': [
         13,
-        /^The service has returned 503 for \d min( \d+ s)? \(service unavailable\); the shown data is from 10:09:\d\d UTC(; retried at 10:1\d:\d\d UTC)?\.$/,
+        /^The service returns 503 \(service unavailable\): nothing has been read for \d min( \d+ s)?; the shown data is from 10:09:\d\d UTC(; retried at 10:1\d:\d\d UTC)?\.$/,
       ],
     },
   },

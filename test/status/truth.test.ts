@@ -30,6 +30,12 @@ it.each([
   ['is fresh if only one round has run', [round('new', undefined), round('full', 300)], 'fresh', 300],
   ['is stale if walks fail', [round('new', 900), round('full', 300, { stale: true })], 'stale', 300],
   ['is stale if reads for new entries fail', [round('new', 300, { stale: true }), round('full', 900)], 'stale', 300],
+  [
+    'is as old as the newest read if all rounds fail',
+    [round('new', 900, { stale: true }), round('full', 300, { stale: true })],
+    'stale',
+    900,
+  ],
   ['is not_read before the first round', [round('new', undefined), round('full', undefined)], 'not_read', undefined],
 ])('the data of dead letters %s', (_, rounds, data, at) => {
   expect(truth('dlq', rounds)).toEqual({ enabled: true, data, at, failedFilters: [] });

@@ -244,7 +244,7 @@ describe('client', () => {
     const { reader } = createTestClient(service.url);
     await expect(allKeys(reader, signal())).rejects.toThrow('GET /v2/flowControl: status 401: token expired');
     await expect(allKeys(reader, signal())).rejects.toMatchObject({
-      message: 'the service rejects the token; it is retried every 5 minutes: status 401: token expired',
+      message: 'the service rejects the token; it is retried every minute: status 401: token expired',
       serviceError: 'token expired',
     });
     expect(service.requests).toHaveLength(1);

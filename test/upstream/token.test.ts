@@ -19,7 +19,7 @@ describe('rejected tokens', () => {
     });
   }
 
-  it('a rejected token is retried with a single request every five minutes until the service accepts it', async () => {
+  it('a rejected token is retried with a single request every minute until the service accepts it', async () => {
     let good = 'another';
     const service = await serveRejecting(() => good);
     const clock = createManualClock();

@@ -45,7 +45,8 @@ function retryText(iso: string | null, now: string): string {
 }
 
 function unknownText({ collector, data, dataAt, failure, retryAt }: Unknown, now: string): string {
-  const last = dataAt === null ? '' : `, last complete read ${timeText(dataAt, now)}`;
+  const complete = data === 'partial' ? '' : 'complete ';
+  const last = dataAt === null ? '' : `, last ${complete}read ${timeText(dataAt, now)}`;
   const why = failure === null ? '' : `: ${failure}`;
   return `${collector === null ? 'Its data' : collectorTitle(collector)} ${DATA[data]}${last}${why}${retryText(retryAt, now)}`;
 }
@@ -64,8 +65,8 @@ function headline({ verdict, accounts, agent }: Report): string {
 
 function sizeText({ deadLetters, dataAt }: AccountReport, now: string): string[] {
   const size = deadLetters === null ? [] : [plural(deadLetters, 'dead letter')];
-  const read = dataAt === null ? [] : [`read ${timeText(dataAt, now)}`];
-  return size.length + read.length === 0 ? [] : [[...size, ...read].join(', ')];
+  const read = dataAt === null ? [] : [`shown data from ${timeText(dataAt, now)} or later`];
+  return size.length + read.length === 0 ? [] : [[...size, ...read].join('; ')];
 }
 
 const sinceText = ({ since }: Problem, now: string) => (since === null ? '' : `, since ${timeText(since, now)}`);

@@ -45,7 +45,8 @@ function toAttachment(notice: Notice, externalUrl: string) {
   const { status, labels, annotations, startsAt, endsAt } = notice;
   const title = `${status === 'firing' ? 'FIRING' : 'RESOLVED'} ${labels.alertname ?? ''} since ${timeText(startsAt)}`;
   const until = endsAt === undefined ? '' : ` until ${timeText(endsAt)}`;
-  const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
+  const texts = [annotations.summary, annotations.description].filter(Boolean).join(' ');
+  const text = status === 'resolved' && texts !== '' ? `Last report: ${texts}` : texts;
   const links = linksOf(annotations, externalUrl).flatMap(linkText);
   const section = { type: 'section', text: plain(`${title}${until}`, MAX_TITLE) };
   const summary = text === '' ? [] : [{ type: 'section', text: plain(text, MAX_SUMMARY) }];

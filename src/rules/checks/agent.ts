@@ -1,6 +1,7 @@
 import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import { type Check, defineCheck, UNKNOWN } from './check.ts';
+import { OUTAGES } from './reading.ts';
 import { count, plural } from './words.ts';
 
 export interface AgentInput {
@@ -21,8 +22,10 @@ const unstored = ({ collectors }: AccountStatus) =>
     rounds.flatMap(({ complete, success, failure }) => (complete === true && success === false ? (failure ?? []) : [])),
   );
 
+/** Whether no collector can read the account because of an outage. Other failures, such as a rejected token, are its own. */
 const isBlind = ({ collectors }: AccountStatus) =>
   collectors.some(({ rounds }) => rounds.some(({ stale }) => stale)) &&
+  collectors.some(({ rounds }) => rounds.some(({ failure }) => failure && OUTAGES.has(failure.reason))) &&
   collectors.every(
     ({ collector, rounds }) =>
       collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),

@@ -34,6 +34,8 @@ export interface Finding {
   /** Default: the severity of the check. An alert ignores findings of lower severity than its own. */
   readonly severity?: CheckSeverity;
   readonly text: string;
+  /** Start of the next attempt (ms since the Unix epoch). Alerts omit it, because they are read later. */
+  readonly retryAt?: number | undefined;
 }
 
 /**

@@ -44,7 +44,10 @@ const deciding = (view: CheckedAccount) => polled(view).filter(round => !isAuxil
 
 /** Returns each collector's most frequent round among those that gauges depend on: it detects an outage first. */
 function pulses(view: CheckedAccount): CheckedRound[] {
-  const active = deciding(view).filter(({ state }) => state !== 'waiting');
+  // A round that was not attempted waits for another one.
+  const active = deciding(view).filter(
+    ({ state, dataAt, failure }) => state !== 'waiting' && (dataAt !== null || failure !== null),
+  );
   return [...Map.groupBy(active, ({ collector }) => collector).values()].map(rounds =>
     rounds.reduce((a, b) => (b.everySeconds < a.everySeconds ? b : a)),
   );
@@ -78,24 +81,25 @@ function shownDataText({ view, now }: CheckInput): string {
     : `the shown data is from ${clockTime(time, now)}`;
 }
 
-/** Returns when the first of these rounds is attempted again; an empty text if none waits for its next attempt. */
-function retryText(rounds: readonly CheckedRound[], now: number): string {
+/** Returns when the first of these rounds is attempted again; undefined if none waits for its next attempt. */
+function retryOf(rounds: readonly CheckedRound[]): number | undefined {
   const times = rounds.flatMap(({ retryAt }) => msOf(retryAt) ?? []);
-  const next = Math.min(...times.filter(time => time > now));
-  return Number.isFinite(next) ? `; retried at ${clockTime(next, now)}` : '';
+  return times.length === 0 ? undefined : Math.min(...times);
 }
 
 const serviceError = ({ failure }: CheckedRound) => serviceErrorIn(failure?.message ?? '');
 
-const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
+/** Reasons for the failure of a round that show an outage of the service or of the network. */
+export const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
 
-function outageText(round: CheckedRound, lasts: string): string {
+/** Describes the latest failure. Earlier ones of the same outage may have had another reason. */
+function outageText(round: CheckedRound): string {
   const { reason, message = '' } = round.failure ?? {};
-  if (reason === 'timeout') return `The service has not responded in time${lasts}`;
-  if (reason === 'network') return `The service has been unreachable${lasts} (${message.split(': ').at(-1)})`;
+  if (reason === 'timeout') return 'The service does not respond in time';
+  if (reason === 'network') return `The service is unreachable (${message.split(': ').at(-1)})`;
   const status = /status (5\d\d)/.exec(message)?.[1] ?? 'errors';
   const why = serviceError(round);
-  return `The service has returned ${status}${lasts}${why === undefined ? '' : ` (${why})`}`;
+  return `The service returns ${status}${why === undefined ? '' : ` (${why})`}`;
 }
 
 /**
@@ -140,29 +144,39 @@ function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', sta
       since === undefined ? 'have not been read since the agent started' : `were last read at ${clockTime(since, now)}`;
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
-    const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
+    const age = since === undefined ? seenFor(input, kind, collector) : now - since;
     const reason = why === undefined ? '' : `: ${why}`;
-    const text = `${collectorTitle(collector)} ${read}${gone}${reason}${retryText(rounds, now)}.`;
-    return { subject: collector, since, severity: age < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
+    const text = `${collectorTitle(collector)} ${read}${gone}${reason}.`;
+    const severity = age < BLIND_FOR * 1000 ? 'warning' : 'critical';
+    return { subject: collector, since, severity, text, retryAt: retryOf(rounds) };
   });
   return [...found, ...unread(view)];
 }
 
-/** Returns a counter's increase in the last 15 minutes for each value of a label. `isCovered`: the history covers that time. */
+/**
+ * Returns a counter's increase in the last 15 minutes for each value of a label, without what an earlier process counted: its last
+ * counts are unknown. `isCovered`: the history covers that time; `isAll`: this process counted nothing before.
+ */
 function risen<L extends string>({ changes }: CheckInput, family: Family<L>, counter: KeptCounter<L>, label: L) {
   return [...counter.totalsBy(label)].map(([value, total]) => {
     const rise = changes.rise(seriesName(family.name, { [label]: value }), total, QUARTER);
-    return { value, by: rise?.by ?? 0, overSeconds: rise?.overSeconds ?? 0, isCovered: covers(rise, QUARTER) };
+    const { by = 0, overSeconds = 0 } = rise ?? {};
+    return { value, by: Math.min(by, total), overSeconds, isCovered: covers(rise, QUARTER), isAll: by >= total };
   });
 }
+
+/** Describes responses without a usable list. */
+const withoutList = ({ by, isAll, duration, collector }: RowsOrLists) =>
+  `${isAll ? 'At least ' : ''}${plural(by, 'response')} for ${collector} in ${duration} contained no usable list`;
 
 /** Whether the round’s last response contained no usable list. */
 const isWithoutList = ({ failure }: CheckedRound) => failure?.reason === 'invalid_response';
 
 interface RowsOrLists {
-  /** Number counted in the last 15 minutes, and the description of that window. */
+  /** Number counted in the window `duration`. `isAll`: an earlier process may have counted more. */
   readonly by: number;
-  readonly lately: string;
+  readonly isAll: boolean;
+  readonly duration: string;
   readonly collector: string;
 }
 
@@ -176,8 +190,8 @@ function inReads(
   nowText: (found: RowsOrLists) => string | undefined,
   pastText: (found: RowsOrLists) => string,
 ): Findings {
-  return risen(input, family, counter, 'collector').flatMap(({ value: subject, by, overSeconds, isCovered }) => {
-    const found = { by, lately: durationText(overSeconds), collector: subject };
+  return risen(input, family, counter, 'collector').flatMap(({ value: subject, by, overSeconds, isCovered, isAll }) => {
+    const found = { by, isAll, duration: durationText(overSeconds), collector: subject };
     const text = nowText(found);
     if (text !== undefined) return { subject, text };
     if (by >= fewest && isComplete(ofCollector(input.view, subject)))
@@ -222,8 +236,11 @@ export const READING: readonly AccountCheck[] = [
       }
       const since = lastRead(view);
       const lasts = since === undefined ? seenFor(input, 'service_unavailable', null) : now - since;
-      const text = `${outageText(failed, lasts < 1000 ? '' : ` for ${durationText(lasts / 1000)}`)}; ${shownDataText(input)}${retryText(polled(view), now)}.`;
-      return { since, severity: lasts < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
+      const unread =
+        since === undefined || lasts < 1000 ? '' : `: nothing has been read for ${durationText(lasts / 1000)}`;
+      const text = `${outageText(failed)}${unread}; ${shownDataText(input)}.`;
+      const severity = lasts < BLIND_FOR * 1000 ? 'warning' : 'critical';
+      return { since, severity, text, retryAt: retryOf(polled(view)) };
     },
   }),
   defineCheck('data_withdrawn', 'DeliveryBlind', {
@@ -255,8 +272,8 @@ export const READING: readonly AccountCheck[] = [
           const since = msOf(dataAt);
           const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
           const why = failure ? `: ${failure.message}` : '';
-          const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}${retryText([each], now)}.`;
-          return { ...of, since, text };
+          const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}.`;
+          return { ...of, since, text, retryAt: retryOf([each]) };
         });
     },
   }),
@@ -269,7 +286,9 @@ export const READING: readonly AccountCheck[] = [
       if (!limited) return [];
       if (limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all)
         return limited.isCovered ? [] : UNKNOWN;
-      return `${count(limited.by)} of the ${count(all)} requests in ${durationText(limited.overSeconds)} got 429 (${share(limited.by / all)}).`;
+      const isAll = outcomes.every(each => each.isAll);
+      const lately = isAll ? 'since the agent started' : `in ${durationText(limited.overSeconds)}`;
+      return `${count(limited.by)} of the ${count(all)} requests ${lately} got 429 (${share(limited.by / all)}).`;
     },
   }),
   defineCheck('budget_low', 'DeliveryRequestBudgetLow', {
@@ -287,9 +306,7 @@ export const READING: readonly AccountCheck[] = [
     check({ view: { clockSkewSeconds: skew } }) {
       if (skew === null) return UNKNOWN;
       if (Math.abs(skew) <= CLOCK_SKEW) return [];
-      const seconds = Math.ceil(Math.abs(skew));
-      const size = seconds < 600 ? `${seconds} s` : durationText(seconds);
-      const difference = `${size} ${skew > 0 ? 'ahead of' : 'behind'}`;
+      const difference = `${durationText(Math.abs(skew))} ${skew > 0 ? 'ahead of' : 'behind'}`;
       const isUsed = Math.abs(skew) <= MAX_CLOCK_CORRECTION / 1000;
       return `The service’s clock is ${difference} the agent’s: its data is evaluated by the ${isUsed ? 'service’s clock' : 'agent’s clock, because the difference exceeds a day'}.`;
     },
@@ -307,8 +324,8 @@ export const READING: readonly AccountCheck[] = [
           const at = time === undefined ? '' : ` at ${clockTime(time, input.now)}`;
           return `Some rows of ${collector} could not be read completely${at}: the shown data is incomplete.`;
         },
-        ({ collector, lately }) =>
-          `Some rows of ${collector} could not be read completely in ${lately}; the last read was complete.`,
+        ({ collector, duration }) =>
+          `Some rows of ${collector} could not be read completely in ${duration}; the last read was complete.`,
       ),
   }),
   checksOf('dlq')('filter_failing', 'DeliveryCollectorStale', {
@@ -320,7 +337,7 @@ export const READING: readonly AccountCheck[] = [
         const isYoung = since !== undefined && now - since < 1500 * everySeconds(view, 'dlq', 'full');
         if (isYoung && PASSING.has(failure.reason)) return [];
         const known =
-          messages === null ? 'unknown' : since === undefined ? 'outdated' : `from ${clockTime(since, now)}`;
+          messages === null ? 'unknown' : since === undefined ? 'outdated' : `from before ${clockTime(since, now)}`;
         const shown = failure.contradicted ? 'its data is not shown' : `its size is ${known}`;
         return { subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` };
       }),
@@ -331,15 +348,15 @@ export const READING: readonly AccountCheck[] = [
       inReads(
         input,
         [ownFamilies.listsMissing, input.meter.listsMissing, LISTS_MISSING],
-        ({ by, lately, collector }) => {
+        found => {
+          const { by, collector } = found;
           const rounds = ofCollector(input.view, collector);
           if (by < LISTS_MISSING || !rounds.some(isWithoutList)) return undefined;
           const data = dataOf(input.view, collector);
           const shown = data === 'withdrawn' || data === 'not_read' ? 'no data is shown' : 'older data is shown';
-          return `${plural(by, 'response')} for ${collector} in ${lately} contained no usable list; ${shown}.`;
+          return `${withoutList(found)}; ${shown}.`;
         },
-        ({ by, lately, collector }) =>
-          `${plural(by, 'response')} for ${collector} in ${lately} contained no usable list; later ones did.`,
+        found => `${withoutList(found)}; the last read was complete.`,
       ),
   }),
 ];

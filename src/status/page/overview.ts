@@ -54,7 +54,8 @@ export function verdictOf(view: Overview): string {
   const places = isWhole ? named.size : byState.critical + byState.warning;
   const critical = problems.filter(({ severity }) => severity === 'critical').length;
   const most = !isWhole && critical === problems.length ? 'at least ' : '';
-  const where = total === 1 || places === 0 ? '' : ` in ${plural(places, 'account')}`;
+  const agent = isWhole && problems.some(({ account }) => account === null) ? ' and the agent' : '';
+  const where = total === 1 || places === 0 ? '' : ` in ${plural(places, 'account')}${agent}`;
   return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
 }
 

@@ -127,6 +127,11 @@ export function unlistedAlerts(alerts: readonly AlertView[], problems: readonly 
   });
 }
 
+/** Whether the text of a listed alert may no longer hold: no listed problem explains a built-in alert. */
+const isPast = ({ labels, state }: AlertView) =>
+  state === 'resolved' || BUILTIN_ALERTS.some(name => name === labels.alertname);
+
+/** Lists alerts that no listed problem explains. */
 export function alertList(alerts: readonly AlertView[], context: PageContext, withAccount = true): Html {
   const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
@@ -137,12 +142,13 @@ export function alertList(alerts: readonly AlertView[], context: PageContext, wi
     const of = Object.entries(others).map(
       ([name, value]) => html`<span class="mono soft">${name}=${named(value)}</span>`,
     );
+    const text = annotations.summary ?? annotations.description;
     const [word, time] = state === 'resolved' ? ['ended', endsAt] : ['began', startsAt];
     const when = time && html`${word} ${ago(time, context.now)}`;
     return html`<li class="item ${look}" data-key="${JSON.stringify(Object.entries(labels))}">
 ${stateMark(look, state)}
 <p class="item-head">${named(alertname)}${account !== undefined && withAccount ? accountLink(account, context) : ''}${of}${silence(alert)}</p>
-<p class="item-text">${annotations.summary ?? annotations.description}</p>
+<p class="item-text">${isPast(alert) && text !== undefined && 'Last report: '}${text}</p>
 ${more(when || '', link)}
 </li>
 `;

@@ -39,21 +39,21 @@ export const MESSAGES: readonly Case[] = [
     'a service that responds with 503 and an explanation',
     { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503: maintenance: until 12:30')) },
     [
-      'critical service_unavailable 4 min: The service has returned 503 for 4 min (maintenance: until 12:30); the shown data is from 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service returns 503 (maintenance: until 12:30): nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
     'a service that responds with 503',
     { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503')) },
     [
-      'critical service_unavailable 4 min: The service has returned 503 for 4 min; the shown data is from 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service returns 503: nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
     'a service whose clock is ahead',
     { change: view => Object.assign(view, { clockSkewSeconds: 90.4, serviceNow: ago(-1.5) }) },
     [
-      'warning clock_skew 0 min: The service’s clock is 91 s ahead of the agent’s: its data is evaluated by the service’s clock.',
+      'warning clock_skew 0 min: The service’s clock is 1 min 30 s ahead of the agent’s: its data is evaluated by the service’s clock.',
     ],
   ],
   [
@@ -68,7 +68,7 @@ export const MESSAGES: readonly Case[] = [
     'an unreachable service with withdrawn data',
     { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
     [
-      'critical service_unavailable 4 min: The service has been unreachable for 4 min (ECONNREFUSED); no data is shown, because the last data is from 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service is unreachable (ECONNREFUSED): nothing has been read for 4 min; no data is shown, because the last data is from 11:56:00 UTC.',
     ],
   ],
   [
@@ -82,7 +82,54 @@ export const MESSAGES: readonly Case[] = [
       firstSeen: () => NOON - 3 * MINUTE,
     },
     [
-      'critical service_unavailable 3 min: The service has not responded in time for 3 min; nothing has been read since the agent started.',
+      'critical service_unavailable 3 min: The service does not respond in time; nothing has been read since the agent started.',
+    ],
+  ],
+  [
+    'an outage after a restart, before the first walk, for which the reads for new entries wait',
+    {
+      change: view =>
+        rounds(view, round => {
+          failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
+          round.dataAt = null;
+          if (round.round === 'new') Object.assign(round, { consecutiveFailures: 0, failure: null });
+        }),
+    },
+    ['warning service_unavailable 0 min: The service returns 503; nothing has been read since the agent started.'],
+  ],
+  [
+    'a collector that has failed since the agent started a minute ago',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
+            round.dataAt = null;
+          },
+          'dlq',
+        ),
+      firstSeen: () => NOON - MINUTE,
+    },
+    [
+      'warning data_stale (dlq) 1 min: Dead letters have not been read since the agent started: GET /v2/dlq: status 503.',
+    ],
+  ],
+  [
+    'a stale collector with a planned retry',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
+            round.retryAt = ago(round.round === 'new' ? -0.5 : -1);
+          },
+          'dlq',
+        ),
+    },
+    [
+      'critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 503; retried at 12:00:30 UTC.',
     ],
   ],
   ['one failed attempt', { change: view => rounds(view, failing('failing', 'server', 'GET /v2/dlq: status 503')) }, []],
@@ -121,7 +168,7 @@ export const MESSAGES: readonly Case[] = [
         }),
     },
     [
-      'critical service_unavailable 4 min: The service has not responded in time for 4 min; the shown data is from 11:56:00 UTC.',
+      'critical service_unavailable 4 min: The service does not respond in time: nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
@@ -209,7 +256,7 @@ export const MESSAGES: readonly Case[] = [
     },
     [
       'warning rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely at 11:59:50 UTC: the shown data is incomplete.',
-      'warning lists_missing (events) 0 min: 3 responses for events in 15 min contained no usable list; older data is shown.',
+      'warning lists_missing (events) 0 min: At least 3 responses for events in 15 min contained no usable list; older data is shown.',
     ],
   ],
   [
@@ -223,7 +270,7 @@ export const MESSAGES: readonly Case[] = [
     },
     [
       'critical data_withdrawn (events) 4 min: Events were last read at 11:56:00 UTC and are no longer shown: GET /v2/events: no list.',
-      'warning lists_missing (events) 0 min: 3 responses for events in 15 min contained no usable list; no data is shown.',
+      'warning lists_missing (events) 0 min: At least 3 responses for events in 15 min contained no usable list; no data is shown.',
       'info rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely in 15 min; the last read was complete.',
     ],
   ],
@@ -232,7 +279,7 @@ export const MESSAGES: readonly Case[] = [
     UNREADABLE,
     [
       'info rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely in 15 min; the last read was complete.',
-      'info lists_missing (events) 0 min: 3 responses for events in 15 min contained no usable list; later ones did.',
+      'info lists_missing (events) 0 min: At least 3 responses for events in 15 min contained no usable list; the last read was complete.',
     ],
   ],
   [

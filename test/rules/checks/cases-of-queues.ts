@@ -30,7 +30,7 @@ export const QUEUES: readonly Case[] = [
       },
     },
     [
-      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is from 11:45:00 UTC.',
+      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is from before 11:45:00 UTC.',
       'warning filter_failing (jobs) 7 min: The filter jobs fails: the service ignores the parameter label: 27 of 30 rows do not match; its data is not shown.',
       'warning filter_failing (errors) 7 min: The filter errors fails: GET /v2/dlq: status 400: invalid responseStatus; its size is unknown.',
     ],

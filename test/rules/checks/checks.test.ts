@@ -146,6 +146,18 @@ describe('agent problems', () => {
     ).toEqual([]);
   });
 
+  it.each([
+    ['unauthorized', []],
+    ['invalid_response', []],
+    ['server', [expect.stringContaining('4 of the 5 accounts can’t be read')]],
+    ['network', [expect.stringContaining('4 of the 5 accounts can’t be read')]],
+  ])('the agent reports an outage only if accounts can’t be read because of one: %s', (reason, problems) => {
+    const failure = { reason, message: 'status' };
+    const dark = { stale: true, success: false, complete: false, consecutiveFailures: 3, failure };
+    const statuses = [status({}), ...['b', 'c', 'd', 'e'].map(() => status(dark))];
+    expect(agent({ statuses })).toEqual(problems);
+  });
+
   it('the agent reports failures of the store, notifications and reload', () => {
     const failed = {
       success: false,
@@ -161,7 +173,6 @@ describe('agent problems', () => {
       }),
     ).toMatchInlineSnapshot(`
       [
-        " | critical | service_unavailable |  | 2026-03-14T12:00:00.000Z | 3 of the 4 accounts can’t be read: the service or the network path to it is down.",
         " | critical | store_failing |  | 2026-03-14T12:00:00.000Z | 1 round can’t store new data, so counters are frozen: dw.db can’t be written.",
         " | critical | notifications_failing | ops | 2026-03-14T12:00:00.000Z | 3 notifications to ops failed in the last 15 minutes, and none was delivered.",
         " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The new configuration was rejected, and the previous one stays active: accounts: required (and 1 more error).",
