@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { Pool, type PoolClient, type QueryConfig } from 'pg';
+import { Client, type ClientConfig, Pool, type PoolClient, type QueryConfig } from 'pg';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import type { Env, SecretSetting } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
@@ -69,6 +69,14 @@ function timed(text: string, values: readonly unknown[], timeout: number): Query
   return config;
 }
 
+/** Ignores PGOPTIONS and PGREPLICATION, which pg would send to the server. */
+class UrlClient extends Client {
+  constructor(config?: ClientConfig) {
+    super(config);
+    Object.assign(Object(this).connectionParameters, { options: '', replication: '' });
+  }
+}
+
 /** Creates a database that connects on first use. Throws StoreError if the URL cannot be read or parsed. */
 export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: PostgresDeps) {
   const { env, clock = systemClock, timeouts = TIMEOUTS } = deps;
@@ -88,7 +96,10 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     ...address,
     // The password file may have changed.
     password: () => parseAddress(readUrl(url, env)).password ?? '',
+    // Overrides PGSSLNEGOTIATION.
+    sslnegotiation: 'postgres',
     application_name: 'delivery-watch',
+    Client: UrlClient,
     // Plus one for the transaction that creates the schema.
     max: CONNECTIONS.read + CONNECTIONS.write + CONNECTIONS.lease + 1,
     connectionTimeoutMillis: timeouts.connect,

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { attachStore, openStore } from '../../src/store/open.ts';
 import { runCli } from '../support/cli.ts';
@@ -82,6 +82,22 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
     expect(await refusal(`${url}?sslmode=verify-full&sslrootcert=/nowhere.pem`)).toMatch(/can't be read: ENOENT/);
     const [row] = await postgres().query('SHOW ssl');
     expect(row).toEqual({ ssl: 'on' });
+  });
+
+  it('only the URL determines the connection: variables of libpq have no effect', async () => {
+    const url = await postgres().createDatabase();
+    onTestFinished(() => void vi.unstubAllEnvs());
+    vi.stubEnv('PGOPTIONS', '-c default_transaction_read_only=on');
+    vi.stubEnv('PGREPLICATION', 'database');
+    vi.stubEnv('PGSSLNEGOTIATION', 'direct');
+    vi.stubEnv('PGSSLMODE', 'no-verify');
+    vi.stubEnv('PGAPPNAME', 'canary');
+    vi.stubEnv('PGPASSWORD', CANARY);
+    vi.stubEnv('PGUSER', 'postgres');
+    expect(await refusal(url)).toBe('none');
+    expect(await refusal(`${url}?sslmode=verify-full`)).toMatch(/could not be verified/);
+    expect(await refusal(url.replace(`:${CANARY}`, ''))).toMatch(/password/);
+    expect(await refusal(url.replace(`postgres:${CANARY}@`, ''))).toMatch(/password/);
   });
 
   it('the URL is read from the environment or from a file', async () => {
