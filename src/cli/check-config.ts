@@ -1,9 +1,9 @@
 import { Command } from 'commander';
+import { environmentErrors, environmentWarnings } from '../agent/environment.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { plural } from '../kit/text.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { printWarnings } from './option-values.ts';
-import { environmentErrors } from './otlp-environment.ts';
 
 const NOT_CHECKED = '; not checked: environment variables, secrets, certificates';
 
@@ -18,6 +18,8 @@ export function checkConfigCommand(): Command {
         const { config, warnings } = loadConfig(file, secrets ? process.env : undefined);
         printWarnings(warnings);
         await warnOfBlindAlerts(config);
+        const overridden = secrets ? environmentWarnings(config, process.env) : [];
+        for (const warning of overridden) process.stderr.write(`warning: ${warning}\n`);
         const errors = secrets ? environmentErrors(config, process.env) : [];
         if (errors.length > 0) command.error(errors.join('\n'));
         const names = config.accounts.map(({ name }) => name);

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { startAgent } from '../agent/agent.ts';
+import { environmentErrors } from '../agent/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
-import { environmentErrors } from './otlp-environment.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** Interval between checks of the configuration's files (ms). */

@@ -104,6 +104,7 @@ export async function openListener(
     requestTimeout: bounds.requestWithin,
     connectionsCheckingInterval: CHECK_EVERY,
     keepAliveTimeout: bounds.keepAliveFor,
+    insecureHTTPParser: false,
   };
   const first = tls?.access.current()?.tls;
   const server = first

@@ -80,10 +80,7 @@ async function getJson({ url, key, isLocal }: Peer, target: string, signal: Abor
   const { status, text } = await withDeadline(WITHIN, signal, async deadline => {
     const options = { agent: false, signal: deadline, headers: { authorization: key.sign(target) } };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      get(new URL(target, base), { ...options, ...(isLocal && { rejectUnauthorized: false }) }, resolve).on(
-        'error',
-        reject,
-      );
+      get(new URL(target, base), { ...options, rejectUnauthorized: !isLocal }, resolve).on('error', reject);
     });
     return { status: response.statusCode, text: await read(response) };
   });

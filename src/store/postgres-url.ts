@@ -59,7 +59,7 @@ function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {
     cert: read('sslcert'),
     key: read('sslkey'),
     // Like libpq: `require` checks the certificate only if a root certificate is set.
-    ...(mode === 'require' && ca === undefined ? { rejectUnauthorized: false } : {}),
+    rejectUnauthorized: mode !== 'require' || ca !== undefined,
     ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
   };
 }

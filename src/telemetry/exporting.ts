@@ -2,7 +2,7 @@ import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
-import type { TracingOptions } from './options.ts';
+import { otlpVariable, type TracingOptions } from './options.ts';
 import { otlpReceiver, type TracesProtocol, tracesProtocol } from './protocol.ts';
 
 /** Timeout of one export (ms). */
@@ -15,13 +15,13 @@ const PROTOCOLS = {
 } satisfies Record<TracesProtocol, unknown>;
 
 /**
- * Creates an exporter. The exporter itself reads OpenTelemetry's environment variables, except those for the address. Rejects
- * with an Error if a variable has an unsupported value.
+ * Creates an exporter. The exporter itself reads OpenTelemetry's environment variables, except those for address, headers and
+ * certificates. Rejects with an Error if a variable has an unsupported value.
  */
 export async function createOtlpExporter(options: Pick<TracingOptions, 'endpoint' | 'headers'>, env: Env) {
   const load = PROTOCOLS[tracesProtocol(env)];
   const receiver = otlpReceiver(options, env);
-  const hasTimeout = Boolean(env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT || env.OTEL_EXPORTER_OTLP_TIMEOUT);
+  const hasTimeout = otlpVariable(env, 'TIMEOUT').name !== undefined;
   const OTLPTraceExporter = await load();
   return new OTLPTraceExporter({ ...receiver, ...(hasTimeout ? {} : { timeoutMillis: TIMEOUT_MS }) });
 }

@@ -7,6 +7,7 @@ import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import type { LifecycleExport } from './lifecycle.ts';
 import type { TracingOptions } from './options.ts';
+import { isDisabled, tracingOverrides } from './protocol.ts';
 import type { CountedQueue } from './trace-queue.ts';
 import { disableTracing, type ProcessTracer } from './tracing.ts';
 
@@ -51,8 +52,7 @@ const flush = (work: Promise<void>) =>
     () => undefined,
   );
 
-export const isTraced = ({ tracing }: TracesSettings, env: Env) =>
-  tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
+export const isTraced = ({ tracing }: TracesSettings, env: Env) => tracing.enabled && !isDisabled(env);
 
 export const hasLifecycles = (config: TracesSettings, env: Env) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
@@ -88,6 +88,7 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
   const isOn = isTraced(config, env);
   const id = identityOf([isOn, config.tracing]);
   if (before?.id === id) return before;
+  for (const message of tracingOverrides(config.tracing, env)) log.warn({}, message);
   const tracesMessages = hasLifecycles(config, env);
   const makeQueue = tracesMessages && (await import('./trace-queue.ts')).createTraceQueue;
   const sdk = isOn

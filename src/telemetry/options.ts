@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { httpUrl } from '../kit/http-url.ts';
 import { type Env, Secret } from '../kit/secret.ts';
+import { bareAddress } from '../kit/text.ts';
 
 export const logOptions = z.strictObject({
   level: z
@@ -40,6 +41,12 @@ const headers = z
     'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
   );
 
+/** Returns an error with the right value if a base URL ends in the path of a signal, to which the exporter would add its own. */
+export function doubledPath(base: string): string | undefined {
+  const [, right, path] = /^(.*?)(\/v1\/(?:traces|metrics|logs))\/*$/i.exec(base) ?? [];
+  return right && `must not end in ${path}, because /v1/traces is added to it; write ${bareAddress(right)}`;
+}
+
 const ratio = z.number().min(0).max(1);
 
 export const tracingOptions = z.strictObject({
@@ -48,6 +55,7 @@ export const tracingOptions = z.strictObject({
     .default(false)
     .describe('Whether a trace of each sampled round is exported: see docs/tracing.md.'),
   endpoint: httpUrl
+    .refine(url => doubledPath(url) === undefined, { error: ({ input }) => doubledPath(String(input)) })
     .default('http://localhost:4318')
     .describe('OTLP/HTTP endpoint, without `/v1/traces`. `OTEL_*` environment variables override this section.'),
   headers,
@@ -67,13 +75,22 @@ export const tracingOptions = z.strictObject({
 
 export type TracingOptions = z.output<typeof tracingOptions>;
 
+/** Returns the first variable that is set, and its value. OpenTelemetry treats blank variables as unset. */
+export function variableIn(env: Env, ...names: string[]) {
+  const found = names.map(name => ({ name, value: env[name]?.trim() ?? '' })).find(({ value }) => value !== '');
+  return found ?? { name: undefined, value: undefined };
+}
+
+/** Returns the exporter's variable for traces, or the one for all signals. */
+export const otlpVariable = (env: Env, key: string) =>
+  variableIn(env, `OTEL_EXPORTER_OTLP_TRACES_${key}`, `OTEL_EXPORTER_OTLP_${key}`);
+
 /** Returns the URL for traces. `variable`: the environment variable that overrides the configured address, if any. */
 export function otlpAddress(endpoint: string, env: Env) {
   const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/traces`;
-  const [general, own] = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
-  const url = env[own] || urlBelow(env[general] || endpoint);
-  const isConfigured = url === urlBelow(endpoint);
-  return { url, variable: isConfigured ? undefined : env[own] ? own : general };
+  const { name, value = endpoint } = otlpVariable(env, 'ENDPOINT');
+  const url = name === 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' ? value : urlBelow(value);
+  return { url, variable: url === urlBelow(endpoint) ? undefined : name };
 }
 
 /** Returns why a header cannot be sent, or undefined. */

@@ -20,8 +20,8 @@ import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import { version } from '../kit/version.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
-import type { TracingOptions } from './options.ts';
-import { isOtlp } from './protocol.ts';
+import { type TracingOptions, variableIn } from './options.ts';
+import { isOtlp, pairsIn } from './protocol.ts';
 import { disableTracing } from './tracing.ts';
 
 /** Import this file only if tracing is enabled: loading it takes about 0.3 s and 60 MB. */
@@ -78,13 +78,18 @@ export async function prepareSdk(deps: TracingDeps) {
   const exporter = isOtlp(env) ? watchExporter(await createOtlpExporter(options, env), 'agent', deps) : undefined;
   const sdk = new NodeSDK({
     resource: defaultResource().merge(
-      resourceFromAttributes({ 'service.name': 'delivery-watch', 'service.version': version }),
+      resourceFromAttributes({
+        'service.name': 'delivery-watch',
+        'service.version': version,
+        // `envDetector` drops all attributes if one has an unescaped `%` or `=`.
+        ...pairsIn(env.OTEL_RESOURCE_ATTRIBUTES),
+      }),
     ),
     // Omit the process detector: it would export arguments and paths.
-    ...(env.OTEL_NODE_RESOURCE_DETECTORS
+    ...(variableIn(env, 'OTEL_NODE_RESOURCE_DETECTORS').name
       ? {}
       : { resourceDetectors: [hostDetector, serviceInstanceIdDetector, envDetector] }),
-    ...(env.OTEL_TRACES_SAMPLER
+    ...(variableIn(env, 'OTEL_TRACES_SAMPLER').name
       ? {}
       : { sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(options.sampleRatio) }) }),
     ...(exporter ? { spanProcessors: [createProcessor(exporter, deps)] } : {}),

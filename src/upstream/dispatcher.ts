@@ -18,7 +18,8 @@ export interface DispatcherOptions {
 const KEEP_ALIVE = 30_000;
 
 export function createDispatcher({ connectTimeout, proxy, noProxy = [], ca }: DispatcherOptions): Dispatcher {
-  const trust = ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] };
+  // Without `rejectUnauthorized`, NODE_TLS_REJECT_UNAUTHORIZED could turn verification off.
+  const trust = { rejectUnauthorized: true, ...(ca !== undefined && { ca: [...getCACertificates('default'), ca] }) };
   const connect = { timeout: connectTimeout, ...trust };
   if (!proxy) return new Agent({ connect, keepAliveTimeout: KEEP_ALIVE });
   return new EnvHttpProxyAgent({

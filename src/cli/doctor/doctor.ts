@@ -1,5 +1,6 @@
 import pLimit from 'p-limit';
 import { Agent } from 'undici';
+import { environmentErrors, environmentWarnings } from '../../agent/environment.ts';
 import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
 import { replicaUrlOf } from '../../config/replica-url.ts';
 import { createSecretValues } from '../../config/secrets.ts';
@@ -7,7 +8,6 @@ import { withClosing } from '../../kit/closing.ts';
 import { plural, someOf } from '../../kit/text.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { createDispatchers } from '../../upstream/dispatcher.ts';
-import { environmentErrors } from '../otlp-environment.ts';
 import { type CheckLine, type Checklist, createChecklist, type DoctorDeps, fail, ok, skip, warn } from './checklist.ts';
 import { checkPermissions, checkStopFile } from './files.ts';
 import { checkPort } from './ports.ts';
@@ -49,6 +49,9 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
   for (const each of warnings) await list.check('configuration', () => warn(formatError(each), 'see docs/config.md'));
   for (const error of environmentErrors(config, deps.env)) {
     await list.check('environment', () => fail(error, 'an agent would not start: change the variable'));
+  }
+  for (const warning of environmentWarnings(config, deps.env)) {
+    await list.check('environment', () => warn(warning, 'change the variable, or keep it if that is intended'));
   }
   for (const found of checkPermissions(file, config)) await list.check('permissions', () => found);
   await storeLines(list, config.store, deps.env);

@@ -178,6 +178,13 @@ it('doctor connects to receivers without sending anything', async () => {
   expect(refused.all).toContain(
     'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json → an agent would not start: change the variable',
   );
+  const weakened = await diagnose(file, {
+    env: { ...env, NODE_TLS_REJECT_UNAUTHORIZED: '0', OTEL_SDK_DISABLED: 'true' },
+  });
+  expect(weakened.of('environment')).toEqual([
+    expect.stringMatching(/^warn environment: NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect: .* → change the variable/),
+    expect.stringMatching(/^warn environment: OTEL_SDK_DISABLED overrides tracing.enabled: no traces are exported →/),
+  ]);
   const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${hook.url}/in` } });
   expect(moved.all.at(-1)).toBe(`ok tracing: ${hook.url}`);
   expect(moved.all.filter(line => line.startsWith('warn configuration'))).toEqual([

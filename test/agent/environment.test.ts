@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import { environmentErrors, environmentWarnings } from '../../src/agent/environment.ts';
+import { type formatError, parseConfig } from '../../src/config/load.ts';
+import { pairsIn } from '../../src/telemetry/protocol.ts';
+
+function configOf(sections: object) {
+  const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'of-no-use' }];
+  return parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', {}).config;
+}
+
+const faults = (sections: object, env: Record<string, string>) => environmentErrors(configOf(sections), env);
+const warnings = (sections: object, env: Record<string, string>) => environmentWarnings(configOf(sections), env);
+
+const GRPC = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
+const tracing = { enabled: true };
+
+describe('environment errors', () => {
+  it('unsupported values of OpenTelemetry variables are reported if traces are exported', () => {
+    expect(faults({ tracing }, GRPC)).toEqual([
+      'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
+    ]);
+    expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' })).toHaveLength(1);
+    const [secret] = faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'secret-canary' });
+    expect(secret).toBe(
+      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https address, because traces are sent to it',
+    );
+    expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })).toEqual([
+      'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https address, because traces are sent to it',
+    ]);
+  });
+
+  it('variables are ignored if traces are not exported, and accepted if their values are supported', () => {
+    expect(faults({}, GRPC)).toEqual([]);
+    expect(faults({ tracing }, {})).toEqual([]);
+    expect(faults({ tracing }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);
+    expect(faults({ tracing }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
+    // OTEL_TRACES_EXPORTER disables only the agent's own spans, not message traces.
+    expect(
+      faults({ tracing: { ...tracing, lifecycle: tracing } }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' }),
+    ).toHaveLength(1);
+  });
+
+  it.each(['', ' ', '\t'])('the blank value %j is the same as an unset variable', blank => {
+    const names = ['EXPORTER_OTLP_ENDPOINT', 'EXPORTER_OTLP_TRACES_ENDPOINT', 'EXPORTER_OTLP_PROTOCOL', 'SDK_DISABLED'];
+    const more = ['TRACES_EXPORTER', 'TRACES_SAMPLER', 'PROPAGATORS', 'EXPORTER_OTLP_CERTIFICATE'];
+    const env = Object.fromEntries([...names, ...more].map(name => [`OTEL_${name}`, blank]));
+    const traced = { tracing: { ...tracing, propagate: true } };
+    expect(faults(traced, env)).toEqual([]);
+    expect(warnings(traced, env)).toEqual([]);
+    expect(faults(traced, { ...env, ...GRPC })).toHaveLength(1);
+  });
+
+  it.each([
+    ['http://c:4318/v1/traces', '/v1/traces', 'http://c:4318'],
+    ['http://c:4318/v1/traces/', '/v1/traces', 'http://c:4318'],
+    ['https://u:canary@c/otlp/V1/Traces', '/V1/Traces', 'https://c/otlp'],
+    ['http://c:4318/v1/metrics', '/v1/metrics', 'http://c:4318'],
+  ])('OTEL_EXPORTER_OTLP_ENDPOINT=%s is refused with the right value', (value, path, right) => {
+    expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: value })).toEqual([
+      expect.stringMatching(
+        new RegExp(`^OTEL_EXPORTER_OTLP_ENDPOINT must not end in ${path}, because .*; write ${right}/?$`),
+      ),
+    ]);
+    expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://c:4318/v1/traces' })).toEqual([]);
+  });
+
+  it('tracing.endpoint with the path of a signal is refused with the right value', () => {
+    const load = (endpoint: string) => {
+      try {
+        configOf({ tracing: { endpoint } });
+        return [];
+      } catch (error) {
+        return (error as { errors: Parameters<typeof formatError>[0][] }).errors.map(({ message }) => message);
+      }
+    };
+    expect(load('http://c:4318/v1/traces')).toEqual([
+      'must not end in /v1/traces, because /v1/traces is added to it; write http://c:4318/',
+    ]);
+    expect(load('http://c:4318/v1/logs/')).toHaveLength(1);
+    for (const right of ['http://c:4318', 'http://c/otlp/', 'http://c/v1', 'http://c/v1/traces/eu']) {
+      expect(load(right)).toEqual([]);
+    }
+  });
+
+  it.each(['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY', 'TRACES_CERTIFICATE'])(
+    'OTEL_EXPORTER_OTLP_%s must name a file that can be read',
+    name => {
+      const variable = `OTEL_EXPORTER_OTLP_${name}`;
+      expect(faults({ tracing }, { [variable]: '/nowhere.pem' })).toEqual([
+        `${variable} is /nowhere.pem, which can't be read: ENOENT`,
+      ]);
+      expect(faults({ tracing }, { [variable]: '/' })).toEqual([`${variable} is /, which can't be read: EISDIR`]);
+    },
+  );
+});
+
+describe('environment warnings', () => {
+  it('variables that override a setting are named, with the setting and without credentials', () => {
+    const all = { ...tracing, propagate: true };
+    expect(
+      warnings(
+        { tracing: all },
+        {
+          OTEL_TRACES_EXPORTER: 'otlp,console',
+          OTEL_EXPORTER_OTLP_ENDPOINT: 'https://u:canary@other.example/x?key=canary',
+          OTEL_TRACES_SAMPLER: 'always_on',
+          OTEL_PROPAGATORS: 'none',
+          OTEL_SERVICE_NAME: 'watcher',
+        },
+      ),
+    ).toEqual([
+      'OTEL_EXPORTER_OTLP_ENDPOINT overrides tracing.endpoint: traces are sent to https://other.example/x?…',
+      'OTEL_TRACES_EXPORTER is otlp,console, which overrides tracing.endpoint for traces of the agent',
+      'OTEL_TRACES_SAMPLER is always_on, which overrides tracing.sampleRatio',
+      'OTEL_PROPAGATORS is none, which overrides tracing.propagate',
+    ]);
+    expect(warnings({ tracing }, { OTEL_SDK_DISABLED: ' TRUE ', OTEL_TRACES_SAMPLER: 'always_on' })).toEqual([
+      'OTEL_SDK_DISABLED overrides tracing.enabled: no traces are exported',
+    ]);
+    expect(warnings({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318/' })).toEqual([]);
+    expect(warnings({ tracing }, { OTEL_TRACES_EXPORTER: ' otlp ' })).toEqual([]);
+    expect(warnings({}, { OTEL_SDK_DISABLED: 'true', OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
+  });
+
+  it('variables that seem to turn off verification, or weaken connections, are named', () => {
+    expect(warnings({}, { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect: certificates are always verified; remove it, and name a private CA in upstream.caFile or NODE_EXTRA_CA_CERTS',
+    ]);
+    const options = '--max-old-space-size=100 --tls-min-v1.0 --tls_cipher_list=ALL --insecure-http-parser';
+    expect(warnings({}, { NODE_OPTIONS: options })).toEqual(
+      ['--tls-min-v1.0', '--tls_cipher_list', '--insecure-http-parser'].map(
+        option => `NODE_OPTIONS contains ${option}, which may weaken connections; remove it`,
+      ),
+    );
+    const harmless = { NODE_TLS_REJECT_UNAUTHORIZED: '1', NODE_OPTIONS: '--tls-min-v1.3', NODE_EXTRA_CA_CERTS: '/x' };
+    expect(warnings({}, harmless)).toEqual([]);
+  });
+
+  it('variables of libpq are named if the store is in PostgreSQL', () => {
+    const env = { PGOPTIONS: '-c x=y', PGSSLMODE: 'verify-full', PGPASSWORD: 'canary', PGDATA: '/d', PGHOST: '' };
+    const store = { kind: 'postgres', url: 'postgres://u:p@localhost/d' };
+    expect(warnings({ store }, env)).toEqual(
+      ['PGOPTIONS', 'PGSSLMODE', 'PGPASSWORD'].map(name => `${name} has no effect on the store: only store.url counts`),
+    );
+    expect(warnings({}, env)).toEqual([]);
+  });
+});
+
+it.each([
+  ['a=1,b=2', { a: '1', b: '2' }],
+  [' a = 1 , b=2 ', { a: '1', b: '2' }],
+  ['team=a=b,share=50%', { team: 'a=b', share: '50%' }],
+  ['x=%2C%3D%25,y=%zz', { x: ',=%', y: '%zz' }],
+  ['q=a&b+c,ü=%C3%BC', { q: 'a&b+c', ü: 'ü' }],
+  ['', {}],
+  [undefined, {}],
+])('the resource attributes %j are read as %j', (text, expected) => expect(pairsIn(text)).toEqual(expected));
