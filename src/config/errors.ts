@@ -47,11 +47,6 @@ export function valueAt(value: unknown, path: Path): unknown {
   );
 }
 
-export function readErrorText(error: unknown): string {
-  const { code = 'error' } = error as NodeJS.ErrnoException;
-  return code === 'ENOENT' ? 'does not exist' : `can't be read: ${code}`;
-}
-
 /** An invalid configuration. The message has one line per error: `FILE:line:column: path: what is allowed`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { systemClock } from '../kit/clock.ts';
@@ -12,7 +12,6 @@ import {
   type LocatedError,
   type Path,
   type Reporter,
-  readErrorText,
   sortedErrors,
   valueAt,
 } from './errors.ts';
@@ -22,6 +21,7 @@ import { checkSchedules } from './schedules.ts';
 import { Config, ConfigInput } from './schema.ts';
 import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
 import { checkAutoCancel, checkSettings } from './settings.ts';
+import { readText } from './text-file.ts';
 import { readWebConfig } from './web-config.ts';
 import { readYaml, type YamlFile } from './yaml-file.ts';
 
@@ -36,15 +36,6 @@ export interface LoadedConfig {
   readonly warnings: readonly LocatedError[];
   /** Returns the place of a setting. Undefined if the configuration has no file. */
   readonly place?: (path: Path) => FileLocation;
-}
-
-/** Reads a text file. Throws ConfigError if the file cannot be read. */
-export function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new ConfigError([{ file, line: 1, column: 1, path: '', message: readErrorText(error) }]);
-  }
 }
 
 /** Reads and checks a configuration file. Throws ConfigError with all errors. Without `env`, secrets and certificates are not read. */

@@ -1,38 +1,33 @@
-import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
-import { type Env, Secret, type SecretSetting, secret, secretError } from '../kit/secret.ts';
+import { type Env, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
-import { urlError, urlWarning } from '../store/options.ts';
+import { tlsFiles, urlError, urlWarning } from '../store/options.ts';
 import { headerError, otlpAddress } from '../telemetry/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
 import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
+import { readBytes, readText, tryRead } from './text-file.ts';
+import { certificatesIn, keyError } from './web-tls.ts';
 
 type Account = Config['accounts'][number];
 
-/** Maximum size of a secret's file (bytes). Guards against endless devices such as /dev/zero. */
+/** Maximum size of a secret's file (bytes). */
 const MAX_FILE_BYTES = 65_536;
 
-function isReadable(file: string): boolean {
-  try {
-    accessSync(file, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
+/** Returns the secret in a file, or why there is none. */
+function secretIn(file: string, what = 'secret'): { readonly content: Secret } | { readonly wrong: string } {
+  const found = tryRead(() => readText(file, MAX_FILE_BYTES));
+  if ('wrong' in found) return found;
+  const literal = toToken(found.content);
+  return literal ? { content: literal } : { wrong: `has no ${what}: visible ASCII characters, without spaces` };
 }
 
-/** Returns the secret in a file; undefined if the file contains no valid secret. */
 function inFile(file: string): Secret | undefined {
-  try {
-    const isSmall = statSync(file).size <= MAX_FILE_BYTES;
-    const parsed = isSmall ? secret.safeParse(readFileSync(file, 'utf8')).data : undefined;
-    return parsed && 'literal' in parsed ? parsed.literal : undefined;
-  } catch {
-    return undefined;
-  }
+  const found = secretIn(file);
+  return 'content' in found ? found.content : undefined;
 }
 
 function realPath(file: string): string {
@@ -118,10 +113,8 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
 /** Returns why a secret cannot be read, or undefined. */
 function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string | undefined {
   if ('file' in setting) {
-    if (!isReadable(setting.file)) return `${setting.file} can't be read`;
-    return inFile(setting.file)
-      ? undefined
-      : `${setting.file} has no ${what}: visible ASCII characters, without spaces`;
+    const found = secretIn(setting.file, what);
+    return 'wrong' in found ? `${setting.file} ${found.wrong}` : undefined;
   }
   const wrong = secretError(setting, env);
   if (wrong || !isAddress || !('env' in setting)) return wrong;
@@ -129,11 +122,21 @@ function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string |
   return notAddress && `the environment variable ${setting.env} ${notAddress}`;
 }
 
+const hasCertificates = (pem: string) =>
+  certificatesIn(pem) ? undefined : 'must have certificates in PEM, which begin with -----BEGIN CERTIFICATE-----';
+
+/** Returns why a PEM file cannot be used, or undefined. `check`: returns an error text for unusable content. */
+function pemError(file: string, check: (pem: string) => string | undefined): string | undefined {
+  const found = tryRead(() => readBytes(file).toString('latin1'));
+  return 'wrong' in found ? found.wrong : check(found.content);
+}
+
 function checkProxies(config: Config, env: Env, report: Reporter): void {
   for (const { path, proxy, caFile } of proxiesOf(config)) {
     const wrong = proxy && proxyError(proxy, env);
     if (wrong) report.error([...path, 'proxy'], wrong);
-    if (caFile !== null && !isReadable(caFile)) report.error([...path, 'caFile'], `${caFile} can't be read`);
+    const wrongFile = caFile === null ? undefined : pemError(caFile, hasCertificates);
+    if (wrongFile) report.error([...path, 'caFile'], `${caFile} ${wrongFile}`);
   }
 }
 
@@ -146,8 +149,13 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Repor
   if (wrong && !('literal' in url)) {
     report.error(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
   }
-  const warning = wrong ? undefined : urlWarning(text);
+  if (wrong) return;
+  const warning = urlWarning(text);
   if (warning) report.warn(path, warning);
+  for (const [name, file] of tlsFiles(text)) {
+    const wrongFile = pemError(file, name === 'sslkey' ? keyError : hasCertificates);
+    if (wrongFile) report.error(path, `the file of ${name} ${wrongFile}`);
+  }
 }
 
 function checkReplicaUrls({ server }: Config, env: Env, report: Reporter): void {

@@ -1,12 +1,12 @@
-import { readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { ConfigError, type LocatedError, type Path, readErrorText, toErrors, valueAt } from './errors.ts';
+import { ConfigError, type LocatedError, type Path, toErrors, valueAt } from './errors.ts';
 import { createAllowedKeys } from './json-schema.ts';
+import { readBytes, readText } from './text-file.ts';
 import { readTls } from './web-tls.ts';
 import { readYaml } from './yaml-file.ts';
 
@@ -49,23 +49,6 @@ const webConfigFile = z.strictObject({
 /** Maximum file size (bytes). Guards against endless devices such as /dev/zero. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
-function createFiles() {
-  const stamps = new Map<string, string>();
-  return {
-    stamps,
-    read(path: string): string {
-      // Record the stamp before reading, to detect changes during and after the read.
-      stamps.set(path, fileStamp(path));
-      try {
-        if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path, 'utf8');
-      } catch (error) {
-        throw new Error(readErrorText(error));
-      }
-      throw new Error(`can't be read: it has more than ${MAX_FILE_BYTES} bytes`);
-    },
-  };
-}
-
 function checkUsers(
   users: Readonly<Record<string, string>>,
   hasTls: boolean,
@@ -88,16 +71,13 @@ export function readWebConfig(
   file: string,
   now = systemClock.now(),
 ): { config: WebConfig; warnings: readonly LocatedError[] } {
-  const files = createFiles();
-  let content: string;
-  try {
-    content = files.read(file);
-  } catch (error) {
-    throw new ConfigError([
-      { file, line: 1, column: 1, path: '', message: error instanceof Error ? error.message : '' },
-    ]);
-  }
-  const yaml = readYaml(content, file);
+  /** `fileStamp` of each file. Recorded before reading, to detect changes during and after the read. */
+  const stamps = new Map<string, string>();
+  const read = <T>(path: string, readFile: (path: string, maxBytes: number) => T): T => {
+    stamps.set(path, fileStamp(path));
+    return readFile(path, MAX_FILE_BYTES);
+  };
+  const yaml = readYaml(read(file, readText), file);
   const { data, error } = webConfigFile.safeParse(yaml.content ?? {});
   const errors = [...yaml.errors];
   const allowed = createAllowedKeys(webConfigFile);
@@ -119,7 +99,7 @@ export function readWebConfig(
   const tls =
     tlsSection &&
     readTls(tlsSection, {
-      read: name => files.read(resolveName(name)),
+      read: name => read(resolveName(name), readBytes).toString('latin1'),
       now,
       error: into(errors),
       warn: into(warnings),
@@ -130,7 +110,7 @@ export function readWebConfig(
     config: {
       tls,
       users: new Map(Object.entries(users).map(([user, hash]) => [user, new Secret(hash)])),
-      stamps: files.stamps,
+      stamps,
     },
     warnings,
   };

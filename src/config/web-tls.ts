@@ -3,6 +3,7 @@ import { createSecureContext } from 'node:tls';
 import { contextOf, type WebTls } from '../http/options.ts';
 import { Secret } from '../kit/secret.ts';
 import type { Path } from './errors.ts';
+import { tryRead } from './text-file.ts';
 
 const PROTOCOLS = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;
 
@@ -28,18 +29,16 @@ const at = (...keys: string[]) => ['tls_server_config', ...keys];
 /** Reads the file that a key names; undefined if the key is not set or the file is unreadable, which is reported. */
 function pemOf(section: TlsSection, key: `${string}_file` & keyof TlsSection, deps: TlsDeps): string | undefined {
   const { [key]: path } = section;
-  try {
-    return path === undefined ? undefined : deps.read(path);
-  } catch (failure) {
-    deps.error(at(key), failure instanceof Error ? failure.message : '');
-    return undefined;
-  }
+  const found = path === undefined ? undefined : tryRead(() => deps.read(path));
+  if (!found || 'content' in found) return found?.content;
+  deps.error(at(key), found.wrong);
+  return undefined;
 }
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+const CERTIFICATE = /-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----[\s\S]+?-----END \1CERTIFICATE-----/g;
 
 /** Returns all certificates of a PEM text; undefined if any is damaged or none is found. */
-function certificatesIn(pem: string): X509Certificate[] | undefined {
+export function certificatesIn(pem: string): X509Certificate[] | undefined {
   try {
     const found = [...pem.matchAll(CERTIFICATE)].map(([each]) => new X509Certificate(each));
     return found.length > 0 ? found : undefined;
@@ -56,6 +55,11 @@ function keyIn(pem: string): KeyObject | string {
     const isEncrypted = (error as NodeJS.ErrnoException).code === 'ERR_MISSING_PASSPHRASE' || /ENCRYPTED/.test(pem);
     return isEncrypted ? 'must be a private key without a passphrase' : 'must have a private key in PEM';
   }
+}
+
+export function keyError(pem: string): string | undefined {
+  const key = keyIn(pem);
+  return typeof key === 'string' ? key : undefined;
 }
 
 function checkDates({ validFromDate, validToDate }: X509Certificate, path: Path, { now, warn }: TlsDeps): void {

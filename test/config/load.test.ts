@@ -131,7 +131,7 @@ describe('valid configurations', () => {
   it('rejects a configuration if a token file is missing or contains no token', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { file: /nonexistent/token } }\n';
     expect(faultText(() => parseConfig(text, 'x.yaml', {}))).toBe(
-      "x.yaml:2:52: accounts[0].token: /nonexistent/token can't be read",
+      'x.yaml:2:52: accounts[0].token: /nonexistent/token does not exist',
     );
     const folder = temporary();
     const load = (content: string) => {

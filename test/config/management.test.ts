@@ -18,7 +18,7 @@ it('the management login is optional, and a missing password causes only a warni
     'x.yaml:3:85: accounts[0].management.password: the environment variable PASSWORD is not set: rotate-token will need it',
   ]);
   expect(warningsOf(management.replace('{ env: PASSWORD }', '{ file: /nonexistent/password }'))).toEqual([
-    "x.yaml:3:85: accounts[0].management.password: /nonexistent/password can't be read: rotate-token will need it",
+    'x.yaml:3:85: accounts[0].management.password: /nonexistent/password does not exist: rotate-token will need it',
   ]);
 });
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/load.ts';
 import { storeOptions } from '../../src/store/options.ts';
 
+const CA = 'test/support/certificates/authority.pem';
 const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
@@ -48,6 +49,10 @@ describe('store options', () => {
       'must have an sslmode of disable, require, verify-ca, verify-full',
     ],
     [{ kind: 'postgres', url: 'postgres://u:canary@h/d?sslmode=verify-ca' }, 'needs sslrootcert for sslmode=verify-ca'],
+    [
+      { kind: 'postgres', url: 'postgres://u:canary@h/d?sslmode=require&sslrootcert=system' },
+      'needs sslmode=verify-full for sslrootcert=system',
+    ],
     [{ url: 'postgres://u:canary@h/d' }, 'must be postgres if store.url is set'],
     [{ schema: 'Mine' }, 'must be up to 63 of a-z, 0-9 and _, and begin with no digit'],
     [{ schema: 'pg_mine' }, 'must not begin with pg_'],
@@ -77,8 +82,9 @@ it.each([
   ['postgres://db.example/d?sslmode=require', UNPROVEN],
   ['postgres://127.db.example/d', PLAIN],
   ['postgres://localhost/d?host=db.example&sslmode=require', UNPROVEN],
-  ['postgres://db.example/d?sslmode=require&sslrootcert=/ca.pem', undefined],
-  ['postgres://db.example/d?sslmode=verify-ca&sslrootcert=/ca.pem', undefined],
+  [`postgres://db.example/d?sslmode=require&sslrootcert=${CA}`, undefined],
+  [`postgres://db.example/d?sslmode=verify-ca&sslrootcert=${CA}`, undefined],
+  ['postgres://db.example/d?sslrootcert=system', undefined],
   ['postgres://db.example/d?sslmode=verify-full', undefined],
   ['postgres://localhost/d', undefined],
   ['postgres://127.0.0.1/d?sslmode=require', undefined],
