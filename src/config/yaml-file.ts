@@ -1,5 +1,5 @@
 import {
-  type Document,
+  Document,
   isCollection,
   isMap,
   isNode,
@@ -9,7 +9,6 @@ import {
   type Node,
   parseDocument,
   Scalar,
-  stringify,
   visit,
 } from 'yaml';
 import { type FileLocation, formatPath, type LocatedError, type Path } from './errors.ts';
@@ -28,9 +27,22 @@ export interface YamlFile {
   isSure(path: Path): boolean;
 }
 
-/** Formats a value as YAML without folding long lines. */
+/** Matches line breaks and invalid characters of YAML 1.1, which must be escaped. */
+const ESCAPED = /[\x7f-\x9f\u{2028}\u{2029}\u{feff}]/gu;
+/** Matches text that parsers of YAML 1.1 reject or change unless it is in double quotes. */
+const QUOTED = new RegExp(`^=$|^\\s+$|\\t|${ESCAPED.source}`, 'u');
+
+/** Formats a value as YAML that YAML 1.1 and 1.2 read equally, without folding long lines. */
 export function writeYaml(value: object): string {
-  return stringify(value, { lineWidth: 0 });
+  const document = new Document(value, { compat: 'yaml-1.1', aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar(_key, node) {
+      if (typeof node.value === 'string' && QUOTED.test(node.value)) node.type = 'QUOTE_DOUBLE';
+    },
+  });
+  return document
+    .toString({ lineWidth: 0 })
+    .replace(ESCAPED, each => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 interface YamlError {
