@@ -11,7 +11,6 @@ import { version } from '../kit/version.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import type { Served } from '../status/served.ts';
 import { startHttpServer } from '../status/server.ts';
-import { connectionWarnings } from './environment.ts';
 import { openBase, type PartsDeps } from './parts.ts';
 import { writeAgentUrl } from './peer-key.ts';
 import { createReloading, type Reloading } from './reload.ts';
@@ -34,7 +33,6 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
   try {
     const base = await openBase(loaded, deps, closing);
     for (const { message, ...place } of loaded.warnings) base.log.warn(place, withPath(place.path, message));
-    for (const message of connectionWarnings(loaded.config, deps.env)) base.log.warn({}, message);
     const supervisor = await Supervisor.open(loaded, base);
     closing.add('accounts', () => supervisor.close());
     const serving = await createServing(supervisor, base);

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import { startAgent } from '../agent/agent.ts';
-import { environmentErrors } from '../agent/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { untilStopped } from './until-stopped.ts';
@@ -12,8 +11,7 @@ const WATCH_EVERY = 5000;
 const LINGER = 1000;
 
 export function serveCommand(): Command {
-  const command = new Command('serve');
-  return command
+  return new Command('serve')
     .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
     .requiredOption('--config <file>', 'configuration file; required')
     .action(async ({ config: file }: { config: string }) => {
@@ -26,8 +24,6 @@ export function serveCommand(): Command {
         else isRequested = true;
       });
       const loaded = loadConfig(file, process.env);
-      const errors = environmentErrors(loaded.config, process.env);
-      if (errors.length > 0) command.error(errors.join('\n'));
       const agent = await startAgent(loaded, {
         env: process.env,
         clock: systemClock,

@@ -4,9 +4,9 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
 import { type Env, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
-import { tlsFiles, urlError, urlWarning } from '../store/options.ts';
-import { headerError, otlpAddress } from '../telemetry/options.ts';
+import { urlError, urlWarning } from '../store/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
+import { checkEnvironment } from './environment.ts';
 import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 import { readBytes, readText, tryRead } from './text-file.ts';
@@ -140,6 +140,9 @@ function checkProxies(config: Config, env: Env, report: Reporter): void {
   }
 }
 
+/** Parameters of the store's URL that name files. */
+const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
+
 function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Reporter): void {
   if (kind !== 'postgres' || url === null) return;
   const path = ['store', 'url'];
@@ -152,7 +155,8 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Repor
   if (wrong) return;
   const warning = urlWarning(text);
   if (warning) report.warn(path, warning);
-  for (const [name, file] of tlsFiles(text)) {
+  for (const [name, file] of new URL(text).searchParams) {
+    if (!TLS_FILES.includes(name) || file === 'system') continue;
     const wrongFile = pemError(file, name === 'sslkey' ? keyError : hasCertificates);
     if (wrongFile) report.error(path, `the file of ${name} ${wrongFile}`);
   }
@@ -170,20 +174,6 @@ function checkReplicaUrls({ server }: Config, env: Env, report: Reporter): void 
 
 /** Names of headers that contain credentials. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
-
-/** Checks the headers of traces. Warns if they are not sent because the address comes from the environment. */
-function checkTracing({ tracing: { enabled, endpoint, headers } }: Config, env: Env, report: Reporter): void {
-  if (!enabled || Object.keys(headers).length === 0) return;
-  const { variable } = otlpAddress(endpoint, env);
-  if (variable !== undefined) {
-    const own = variable.replace('ENDPOINT', 'HEADERS');
-    report.warn(['tracing', 'headers'], `are not sent: ${variable} names another address; set ${own} for it`);
-  }
-  for (const [name, value] of Object.entries(headers)) {
-    const wrong = headerError(value, env);
-    if (wrong) report.error(['tracing', 'headers', name], wrong);
-  }
-}
 
 /** Checks the sources of secrets. Without `env`, reads neither variables nor files. */
 export function checkSecrets(config: Config, env: Env | undefined, report: Reporter): void {
@@ -203,7 +193,7 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   checkProxies(config, env, report);
   checkStoreUrl(config, env, report);
   checkReplicaUrls(config, env, report);
-  checkTracing(config, env, report);
+  checkEnvironment(config, env, report);
 }
 
 /** Normalizes an address for comparison. */

@@ -4,8 +4,8 @@ import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { ConfigError, type LocatedError, type Path, toErrors, valueAt } from './errors.ts';
-import { createAllowedKeys } from './json-schema.ts';
+import { ConfigError, type LocatedError, type Path } from './errors.ts';
+import { parseContent } from './parse.ts';
 import { readBytes, readText } from './text-file.ts';
 import { readTls } from './web-tls.ts';
 import { readYaml } from './yaml-file.ts';
@@ -78,19 +78,15 @@ export function readWebConfig(
     return readFile(path, MAX_FILE_BYTES);
   };
   const yaml = readYaml(read(file, readText), file);
-  const { data, error } = webConfigFile.safeParse(yaml.content ?? {});
-  const errors = [...yaml.errors];
-  const allowed = createAllowedKeys(webConfigFile);
-  for (const issue of error?.issues ?? []) {
-    const isUnsure = !yaml.isSure(issue.path) || (yaml.isBroken && valueAt(yaml.content, issue.path) === undefined);
-    if (issue.code !== 'unrecognized_keys' && isUnsure) continue;
-    errors.push(...toErrors(issue, yaml.locate, allowed, path => valueAt(yaml.content, path)));
-  }
+  if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
   // A truncated file must not disable authentication.
-  if ((yaml.content ?? null) === null && errors.length === 0) {
-    errors.push({ ...yaml.locate([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
+  if ((yaml.content ?? null) === null) {
+    const message = 'is empty: must have tls_server_config, basic_auth_users, or both';
+    throw new ConfigError([{ ...yaml.locate([]), message }]);
   }
-  if (errors.length > 0 || !data) throw new ConfigError(errors);
+  const { data, errors: faults } = parseContent(webConfigFile, yaml.content, { ...yaml, written: () => undefined });
+  if (!data) throw new ConfigError(faults);
+  const errors: LocatedError[] = [];
   const warnings: LocatedError[] = [];
   const into = (list: LocatedError[]) => (path: Path, message: string) =>
     void list.push({ ...yaml.locate(path), message });

@@ -3,7 +3,7 @@ import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { secret } from '../kit/secret.ts';
 import { urlError } from './postgres-url.ts';
 
-export { tlsFiles, urlError, urlWarning } from './postgres-url.ts';
+export { urlError, urlWarning } from './postgres-url.ts';
 
 const MEGABYTES = { error: 'must be a whole number from 1 to 100000' };
 

@@ -1,11 +1,7 @@
 import { StoreError, type StoreReason } from './errors.ts';
 
-const LOST_STATEMENTS = 'prepared statements are lost: set pool_mode = session or max_prepared_statements in PgBouncer';
-
 /** SQLSTATE codes (postgresql.org/docs/current/errcodes-appendix.html). The texts replace PostgreSQL's messages, which name the user. */
 const REASON_BY_SQLSTATE: Readonly<Record<string, readonly [StoreReason, string]>> = {
-  '26000': ['refused', LOST_STATEMENTS],
-  '42P05': ['refused', LOST_STATEMENTS],
   '25006': ['standby', 'read-only transaction'],
   '28000': ['refused', 'pg_hba.conf rejects this user'],
   '28P01': ['refused', 'password authentication failed'],
@@ -40,12 +36,13 @@ const REASON_BY_CLASS: Readonly<Record<string, StoreReason>> = {
 /** Codes of certificate errors from OpenSSL and Node.js. */
 const TLS = /CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|EPROTO|HOSTNAME_MISMATCH/;
 
-/** SQLSTATE of all errors that PgBouncer itself reports. */
-const PGBOUNCER = '08P01';
+/** SQLSTATE of PgBouncer's own errors, and of prepared statements that it has lost. */
+const PGBOUNCER = ['08P01', '26000', '42P05'];
 
 /** Reasons by message, for errors of PgBouncer, and of pg without a code (pg 8, lib/client.js, lib/connection.js; pg-pool). */
 const REASON_BY_MESSAGE: readonly (readonly [RegExp, StoreReason, string])[] = [
   [/startup parameter/, 'refused', 'set ignore_startup_parameters = application_name in PgBouncer'],
+  [/prepared statement/, 'refused', 'set pool_mode = session or max_prepared_statements in PgBouncer'],
   [/statement pooling/, 'refused', 'set pool_mode = transaction or session in PgBouncer'],
   [/no such (?:database|user)/, 'refused', 'PgBouncer has no such database or user'],
   [/SSL required/, 'untrusted', 'PgBouncer requires TLS: set sslmode=verify-full in store.url'],
@@ -65,12 +62,10 @@ const codeOf = (error: Error): string | undefined => {
 
 function explain(error: Error): readonly [StoreReason, string] | undefined {
   const code = codeOf(error);
-  const byMessage =
-    code === undefined || code === PGBOUNCER
-      ? REASON_BY_MESSAGE.find(([pattern]) => pattern.test(error.message))
-      : undefined;
-  if (byMessage) return [byMessage[1], byMessage[2]];
-  if (code === undefined) return undefined;
+  if (code === undefined || PGBOUNCER.includes(code)) {
+    const known = REASON_BY_MESSAGE.find(([pattern]) => pattern.test(error.message));
+    if (known || code === undefined) return known && [known[1], known[2]];
+  }
   if (!/^[0-9A-Z]{5}$/.test(code) || code === 'EPIPE') {
     if (TLS.test(code)) return ['untrusted', code];
     return 'syscall' in error || error instanceof AggregateError ? ['away', code] : undefined;

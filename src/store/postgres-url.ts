@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { type ConnectionOptions, getCACertificates } from 'node:tls';
 import type { Env, SecretSetting } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
@@ -26,7 +25,7 @@ export function urlError(text: string): string | undefined {
   if (unknown !== undefined) return `has a parameter that is not one of ${PARAMETERS.join(', ')}`;
   const mode = url.searchParams.get('sslmode');
   if (mode !== null && !MODES.includes(mode)) return `must have an sslmode of ${MODES.join(', ')}`;
-  if (mode !== null && mode !== 'verify-full' && url.searchParams.get('sslrootcert') === SYSTEM)
+  if (url.searchParams.get('sslrootcert') === SYSTEM && mode !== 'verify-full')
     return 'needs sslmode=verify-full for sslrootcert=system';
   if (mode === 'verify-ca' && !url.searchParams.has('sslrootcert')) return 'needs sslrootcert for sslmode=verify-ca';
   try {
@@ -39,23 +38,11 @@ export function urlError(text: string): string | undefined {
   return undefined;
 }
 
-/** Like libpq, verifies the server by default if it is to use the authorities of the system. */
-const modeOf = (parameters: URLSearchParams): string =>
-  parameters.get('sslmode') ?? (parameters.get('sslrootcert') === SYSTEM ? 'verify-full' : 'disable');
-
-/** Returns the files that a valid URL names, by parameter. */
-export function tlsFiles(text: string): Map<string, string> {
-  const { searchParams } = new URL(text);
-  if (modeOf(searchParams) === 'disable') return new Map();
-  const names = ['sslrootcert', 'sslcert', 'sslkey'].map(name => [name, searchParams.get(name) ?? ''] as const);
-  return new Map(names.filter(([name, file]) => file !== '' && (name !== 'sslrootcert' || file !== SYSTEM)));
-}
-
 /** Returns a warning if a connection to another host is unencrypted or accepts any certificate; otherwise undefined. */
 export function urlWarning(text: string): string | undefined {
   const { hostname, searchParams } = new URL(text);
   const host = searchParams.get('host') ?? hostname;
-  const mode = modeOf(searchParams);
+  const mode = searchParams.get('sslmode') ?? 'disable';
   if (host.startsWith('/') || /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host)) return undefined;
   const others = 'the stored data can be intercepted; use sslmode=verify-full';
   if (mode === 'disable') return `connects to another host without TLS: ${others}`;
@@ -63,30 +50,24 @@ export function urlWarning(text: string): string | undefined {
   return isUnproven ? `accepts any certificate of another host: ${others}, or name sslrootcert` : undefined;
 }
 
-function tlsOf(text: string): false | ConnectionOptions {
-  const { searchParams } = new URL(text);
-  const mode = modeOf(searchParams);
+function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {
+  const mode = parameters.get('sslmode') ?? 'disable';
   if (mode === 'disable') return false;
-  const files = new Map([...tlsFiles(text)].map(([name, file]) => [name, readPem(name, file)]));
-  const isSystem = searchParams.get('sslrootcert') === SYSTEM;
-  const ca = isSystem ? [...getCACertificates('default'), ...getCACertificates('system')] : files.get('sslrootcert');
+  const read = (name: string) => {
+    const file = parameters.get(name);
+    if (name === 'sslrootcert' && file === SYSTEM)
+      return [...getCACertificates('default'), ...getCACertificates('system')];
+    return file === null ? undefined : readFileSync(file, 'utf8');
+  };
+  const ca = read('sslrootcert');
   return {
     ca,
-    cert: files.get('sslcert'),
-    key: files.get('sslkey'),
+    cert: read('sslcert'),
+    key: read('sslkey'),
     // Like libpq: `require` checks the certificate only if a root certificate is set.
     rejectUnauthorized: mode !== 'require' || ca !== undefined,
     ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
   };
-}
-
-function readPem(name: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new StoreError('untrusted', 'PostgreSQL', `the file of ${name} can't be read: ${code}`);
-  }
 }
 
 export function readUrl(setting: SecretSetting, env: Env): string {
@@ -104,27 +85,29 @@ export function readUrl(setting: SecretSetting, env: Env): string {
   }
 }
 
-/** Returns the operating system's name of this user, the default of libpq. Otherwise, pg would use PGUSER. */
-function systemUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    throw new StoreError('refused', 'PostgreSQL', 'store.url must name a user, because this process has no user name');
-  }
-}
-
 /** Parses a URL and reads the files that it names. Throws StoreError if the URL is invalid or a file cannot be read. */
 export function parseAddress(text: string) {
   const fault = urlError(text);
   if (fault !== undefined) throw new StoreError('refused', 'PostgreSQL', `store.url ${fault}`);
   const { hostname, port, username, password, pathname, searchParams } = new URL(text);
   const decoded = (part: string) => (part === '' ? undefined : decodeURIComponent(part));
-  return {
-    host: searchParams.get('host') ?? hostname.replace(/^\[(.+)\]$/, '$1'),
-    port: Number(port || DEFAULT_PORT),
-    database: decodeURIComponent(pathname.slice(1)),
-    user: decoded(username) ?? systemUser(),
-    password: decoded(password),
-    ssl: tlsOf(text),
-  };
+  try {
+    return {
+      host: searchParams.get('host') ?? hostname.replace(/^\[(.+)\]$/, '$1'),
+      port: Number(port || DEFAULT_PORT),
+      database: decodeURIComponent(pathname.slice(1)),
+      // Otherwise, pg would prefer PGUSER.
+      user: decoded(username) ?? process.env.USER,
+      password: decoded(password),
+      ssl: tlsOf(searchParams),
+    };
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === undefined) throw error;
+    throw new StoreError(
+      'untrusted',
+      'PostgreSQL',
+      `the file of sslrootcert, sslcert or sslkey can't be read: ${code}`,
+    );
+  }
 }

@@ -2,8 +2,7 @@ import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
-import { otlpVariable, type TracingOptions } from './options.ts';
-import { otlpReceiver, type TracesProtocol, tracesProtocol } from './protocol.ts';
+import { otlpReceiver, otlpVariable, type TracesProtocol, type TracingOptions, tracesProtocol } from './options.ts';
 
 /** Timeout of one export (ms). */
 const TIMEOUT_MS = 5000;

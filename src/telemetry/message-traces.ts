@@ -6,8 +6,7 @@ import type { Env } from '../kit/secret.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import type { LifecycleExport } from './lifecycle.ts';
-import type { TracingOptions } from './options.ts';
-import { isDisabled, tracingOverrides } from './protocol.ts';
+import { isDisabled, type TracingOptions } from './options.ts';
 import type { CountedQueue } from './trace-queue.ts';
 import { disableTracing, type ProcessTracer } from './tracing.ts';
 
@@ -52,7 +51,7 @@ const flush = (work: Promise<void>) =>
     () => undefined,
   );
 
-export const isTraced = ({ tracing }: TracesSettings, env: Env) => tracing.enabled && !isDisabled(env);
+const isTraced = ({ tracing }: TracesSettings, env: Env) => tracing.enabled && !isDisabled(env);
 
 export const hasLifecycles = (config: TracesSettings, env: Env) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
@@ -88,7 +87,6 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
   const isOn = isTraced(config, env);
   const id = identityOf([isOn, config.tracing]);
   if (before?.id === id) return before;
-  for (const message of tracingOverrides(config.tracing, env)) log.warn({}, message);
   const tracesMessages = hasLifecycles(config, env);
   const makeQueue = tracesMessages && (await import('./trace-queue.ts')).createTraceQueue;
   const sdk = isOn

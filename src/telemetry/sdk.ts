@@ -20,8 +20,7 @@ import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import { version } from '../kit/version.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
-import { type TracingOptions, variableIn } from './options.ts';
-import { isOtlp, pairsIn } from './protocol.ts';
+import { isOtlp, pairsIn, type TracingOptions, variableIn } from './options.ts';
 import { disableTracing } from './tracing.ts';
 
 /** Import this file only if tracing is enabled: loading it takes about 0.3 s and 60 MB. */

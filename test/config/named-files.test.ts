@@ -162,9 +162,9 @@ describe('certificates', () => {
   });
 
   it('sslrootcert=system is no file, and requires verify-full', () => {
-    for (const rest of ['sslrootcert=system', 'sslmode=verify-full&sslrootcert=system']) {
-      expect(storeFaults(rest)).toBe('');
+    expect(storeFaults('sslmode=verify-full&sslrootcert=system')).toBe('');
+    for (const rest of ['', 'sslmode=disable&', 'sslmode=verify-ca&']) {
+      expect(storeFaults(`${rest}sslrootcert=system`)).toContain('needs sslmode=verify-full for sslrootcert=system');
     }
-    expect(storeFaults('sslmode=verify-ca&sslrootcert=system')).toContain('needs sslmode=verify-full');
   });
 });

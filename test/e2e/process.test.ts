@@ -317,7 +317,8 @@ describe('command usage', () => {
     });
     const file = configFile({ accounts: [account('http://127.0.0.1:1')], tracing: { enabled: true } });
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
-    const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json\n';
+    const message = 'tracing: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json\n';
+    const stderr = expect.stringMatching(new RegExp(`^${file}:\\d+:\\d+: ${message}$`));
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
     // Exit code 2 keeps systemd from restarting the agent, which would not help.
     expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });

@@ -84,7 +84,7 @@ it.each([
   ['postgres://localhost/d?host=db.example&sslmode=require', UNPROVEN],
   [`postgres://db.example/d?sslmode=require&sslrootcert=${CA}`, undefined],
   [`postgres://db.example/d?sslmode=verify-ca&sslrootcert=${CA}`, undefined],
-  ['postgres://db.example/d?sslrootcert=system', undefined],
+  ['postgres://db.example/d?sslmode=verify-full&sslrootcert=system', undefined],
   ['postgres://db.example/d?sslmode=verify-full', undefined],
   ['postgres://localhost/d', undefined],
   ['postgres://127.0.0.1/d?sslmode=require', undefined],

@@ -1,6 +1,5 @@
 import pLimit from 'p-limit';
 import { Agent } from 'undici';
-import { environmentErrors, environmentWarnings } from '../../agent/environment.ts';
 import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
 import { replicaUrlOf } from '../../config/replica-url.ts';
 import { createSecretValues } from '../../config/secrets.ts';
@@ -47,12 +46,6 @@ async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: 
   const names = config.accounts.map(({ name }) => name);
   await list.check('configuration', () => ok(`${file}, ${plural(names.length, 'account')}: ${someOf(names)}`));
   for (const each of warnings) await list.check('configuration', () => warn(formatError(each), 'see docs/config.md'));
-  for (const error of environmentErrors(config, deps.env)) {
-    await list.check('environment', () => fail(error, 'an agent would not start: change the variable'));
-  }
-  for (const warning of environmentWarnings(config, deps.env)) {
-    await list.check('environment', () => warn(warning, 'change the variable, or keep it if that is intended'));
-  }
   for (const found of checkPermissions(file, config)) await list.check('permissions', () => found);
   await storeLines(list, config.store, deps.env);
   await list.check('stop file', () => checkStopFile(config));

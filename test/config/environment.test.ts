@@ -1,15 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { environmentErrors, environmentWarnings } from '../../src/agent/environment.ts';
-import { type formatError, parseConfig } from '../../src/config/load.ts';
-import { pairsIn } from '../../src/telemetry/protocol.ts';
+import { ConfigError, formatError, parseConfig } from '../../src/config/load.ts';
+import { pairsIn } from '../../src/telemetry/options.ts';
 
-function configOf(sections: object) {
-  const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'of-no-use' }];
-  return parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', {}).config;
+/** Returns errors and warnings of a configuration, without places. */
+function check(sections: object, env: Record<string, string>): { errors: string[]; warnings: string[] } {
+  const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'T' } }];
+  const text = (found: ConfigError['errors']) => found.map(each => formatError(each).replace(/^x\.yaml:\d+:\d+: /, ''));
+  try {
+    const { warnings } = parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', { T: 'x', ...env });
+    return { errors: [], warnings: text(warnings) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { errors: text(error.errors), warnings: text(error.warnings) };
+  }
 }
 
-const faults = (sections: object, env: Record<string, string>) => environmentErrors(configOf(sections), env);
-const warnings = (sections: object, env: Record<string, string>) => environmentWarnings(configOf(sections), env);
+const faults = (sections: object, env: Record<string, string>) => check(sections, env).errors;
+const warnings = (sections: object, env: Record<string, string>) => check(sections, env).warnings;
 
 const GRPC = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
 const tracing = { enabled: true };
@@ -17,15 +24,15 @@ const tracing = { enabled: true };
 describe('environment errors', () => {
   it('unsupported values of OpenTelemetry variables are reported if traces are exported', () => {
     expect(faults({ tracing }, GRPC)).toEqual([
-      'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
+      'tracing: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
     ]);
     expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' })).toHaveLength(1);
     const [secret] = faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'secret-canary' });
     expect(secret).toBe(
-      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https address, because traces are sent to it',
+      'tracing: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https address, because traces are sent to it',
     );
     expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })).toEqual([
-      'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https address, because traces are sent to it',
+      'tracing: OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https address, because traces are sent to it',
     ]);
   });
 
@@ -58,23 +65,16 @@ describe('environment errors', () => {
   ])('OTEL_EXPORTER_OTLP_ENDPOINT=%s is refused with the right value', (value, path, right) => {
     expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: value })).toEqual([
       expect.stringMatching(
-        new RegExp(`^OTEL_EXPORTER_OTLP_ENDPOINT must not end in ${path}, because .*; write ${right}/?$`),
+        new RegExp(`^tracing: OTEL_EXPORTER_OTLP_ENDPOINT must not end in ${path}, because .*; write ${right}/?$`),
       ),
     ]);
     expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://c:4318/v1/traces' })).toEqual([]);
   });
 
   it('tracing.endpoint with the path of a signal is refused with the right value', () => {
-    const load = (endpoint: string) => {
-      try {
-        configOf({ tracing: { endpoint } });
-        return [];
-      } catch (error) {
-        return (error as { errors: Parameters<typeof formatError>[0][] }).errors.map(({ message }) => message);
-      }
-    };
+    const load = (endpoint: string) => faults({ tracing: { endpoint } }, {});
     expect(load('http://c:4318/v1/traces')).toEqual([
-      'must not end in /v1/traces, because /v1/traces is added to it; write http://c:4318/',
+      'tracing.endpoint: must not end in /v1/traces, because /v1/traces is added to it; write http://c:4318/',
     ]);
     expect(load('http://c:4318/v1/logs/')).toHaveLength(1);
     for (const right of ['http://c:4318', 'http://c/otlp/', 'http://c/v1', 'http://c/v1/traces/eu']) {
@@ -87,9 +87,11 @@ describe('environment errors', () => {
     name => {
       const variable = `OTEL_EXPORTER_OTLP_${name}`;
       expect(faults({ tracing }, { [variable]: '/nowhere.pem' })).toEqual([
-        `${variable} is /nowhere.pem, which can't be read: ENOENT`,
+        `tracing: ${variable} is /nowhere.pem, which can't be read: ENOENT`,
       ]);
-      expect(faults({ tracing }, { [variable]: '/' })).toEqual([`${variable} is /, which can't be read: EISDIR`]);
+      expect(faults({ tracing }, { [variable]: '/' })).toEqual([
+        `tracing: ${variable} is /, which can't be read: EISDIR`,
+      ]);
     },
   );
 });
@@ -109,13 +111,13 @@ describe('environment warnings', () => {
         },
       ),
     ).toEqual([
-      'OTEL_EXPORTER_OTLP_ENDPOINT overrides tracing.endpoint: traces are sent to https://other.example/x?…',
-      'OTEL_TRACES_EXPORTER is otlp,console, which overrides tracing.endpoint for traces of the agent',
-      'OTEL_TRACES_SAMPLER is always_on, which overrides tracing.sampleRatio',
-      'OTEL_PROPAGATORS is none, which overrides tracing.propagate',
+      'tracing.endpoint: is overridden by OTEL_TRACES_EXPORTER, which is otlp,console',
+      'tracing.sampleRatio: is overridden by OTEL_TRACES_SAMPLER, which is always_on',
+      'tracing.endpoint: is overridden by OTEL_EXPORTER_OTLP_ENDPOINT: traces are sent to https://other.example/x?…',
+      'tracing.propagate: is overridden by OTEL_PROPAGATORS, which is none',
     ]);
-    expect(warnings({ tracing }, { OTEL_SDK_DISABLED: ' TRUE ', OTEL_TRACES_SAMPLER: 'always_on' })).toEqual([
-      'OTEL_SDK_DISABLED overrides tracing.enabled: no traces are exported',
+    expect(warnings({ tracing }, { OTEL_SDK_DISABLED: ' TRUE ' })).toEqual([
+      'tracing.enabled: is overridden by OTEL_SDK_DISABLED: no traces are exported',
     ]);
     expect(warnings({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318/' })).toEqual([]);
     expect(warnings({ tracing }, { OTEL_TRACES_EXPORTER: ' otlp ' })).toEqual([]);
@@ -137,10 +139,17 @@ describe('environment warnings', () => {
   });
 
   it('variables of libpq are named if the store is in PostgreSQL', () => {
-    const env = { PGOPTIONS: '-c x=y', PGSSLMODE: 'verify-full', PGPASSWORD: 'canary', PGDATA: '/d', PGHOST: '' };
-    const store = { kind: 'postgres', url: 'postgres://u:p@localhost/d' };
+    const env = {
+      PGOPTIONS: '-c x=y',
+      PGSSLMODE: 'verify-full',
+      PGPASSWORD: 'canary',
+      PGDATA: '/d',
+      PGHOST: '',
+      URL: 'postgres://u:p@localhost/d',
+    };
+    const store = { kind: 'postgres', url: { env: 'URL' } };
     expect(warnings({ store }, env)).toEqual(
-      ['PGOPTIONS', 'PGSSLMODE', 'PGPASSWORD'].map(name => `${name} has no effect on the store: only store.url counts`),
+      ['PGOPTIONS', 'PGSSLMODE', 'PGPASSWORD'].map(name => `store.url: is used without ${name}: only the URL counts`),
     );
     expect(warnings({}, env)).toEqual([]);
   });

@@ -1,0 +1,74 @@
+import type { Env } from '../kit/secret.ts';
+import { bareAddress } from '../kit/text.ts';
+import {
+  headerError,
+  isDisabled,
+  isOtlp,
+  otlpAddress,
+  otlpReceiver,
+  tracesProtocol,
+  variableIn,
+} from '../telemetry/options.ts';
+import type { Reporter } from './errors.ts';
+import type { Config } from './schema.ts';
+
+/** Options of Node.js that weaken TLS or the HTTP parser. Node.js also accepts underscores. */
+const WEAKENING = /--(?:tls[-_](?:min[-_]v1\.[01]|max[-_]v1\.2|cipher[-_]list|keylog)|insecure[-_]http[-_]parser)/g;
+
+/** Variables of libpq that describe a connection. */
+const OF_LIBPQ = /^PG(?:HOST|PORT|USER|PASSWORD|PASSFILE|DATABASE|OPTIONS|SERVICE|SSL[A-Z]+)$/;
+
+/** Warns of variables that concern all connections, or seem to. */
+function checkConnections({ store }: Config, env: Env, report: Reporter): void {
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED?.trim() === '0') {
+    const remedy = 'remove it, and name a private CA in upstream.caFile or NODE_EXTRA_CA_CERTS';
+    report.warn([], `NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect: certificates are always verified; ${remedy}`);
+  }
+  for (const option of env.NODE_OPTIONS?.match(WEAKENING) ?? []) {
+    report.warn([], `NODE_OPTIONS contains ${option}, which may weaken connections; remove it`);
+  }
+  for (const name of store.kind === 'postgres' ? Object.keys(env) : []) {
+    if (OF_LIBPQ.test(name) && env[name]) report.warn(['store', 'url'], `is used without ${name}: only the URL counts`);
+  }
+}
+
+/** Checks OpenTelemetry's variables, and warns of those that override a setting. */
+function checkTracing({ tracing }: Config, env: Env, report: Reporter): void {
+  const { enabled, endpoint, headers, propagate, lifecycle } = tracing;
+  if (!enabled) return;
+  if (isDisabled(env))
+    report.warn(['tracing', 'enabled'], 'is overridden by OTEL_SDK_DISABLED: no traces are exported');
+  else if (lifecycle.enabled || isOtlp(env)) {
+    try {
+      tracesProtocol(env);
+      otlpReceiver(tracing, env);
+    } catch (error) {
+      report.error(['tracing'], error instanceof Error ? error.message : String(error));
+    }
+  }
+  const warn = (name: string, key: string) => {
+    const { value } = variableIn(env, name);
+    if (value !== undefined) report.warn(['tracing', key], `is overridden by ${name}, which is ${value}`);
+  };
+  if (!isOtlp(env)) warn('OTEL_TRACES_EXPORTER', 'endpoint');
+  warn('OTEL_TRACES_SAMPLER', 'sampleRatio');
+  if (propagate) warn('OTEL_PROPAGATORS', 'propagate');
+  const { url, variable } = otlpAddress(endpoint, env);
+  if (variable !== undefined) {
+    report.warn(['tracing', 'endpoint'], `is overridden by ${variable}: traces are sent to ${bareAddress(url)}`);
+  }
+  if (variable !== undefined && Object.keys(headers).length > 0) {
+    const own = variable.replace('ENDPOINT', 'HEADERS');
+    report.warn(['tracing', 'headers'], `are not sent: ${variable} names another address; set ${own} for it`);
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    const wrong = headerError(value, env);
+    if (wrong) report.error(['tracing', 'headers', name], wrong);
+  }
+}
+
+/** Checks variables of the environment that no setting names. */
+export function checkEnvironment(config: Config, env: Env, report: Reporter): void {
+  checkConnections(config, env, report);
+  checkTracing(config, env, report);
+}
