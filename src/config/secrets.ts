@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
+import { isLoopback } from '../kit/http-url.ts';
 import { type Env, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
@@ -233,12 +234,6 @@ export function checkTwins(config: Config, env: Env | undefined, report: Reporte
       );
     } else report.warn(path, `${same}: everything is read and counted twice`);
   }
-}
-
-/** Whether traffic to a host stays on this machine. */
-function isLoopback(hostname: string): boolean {
-  if (/^(.+\.)?localhost\.?$/.test(hostname) || hostname === '[::1]') return true;
-  return /^127(\.\d+){3}$/.test(hostname);
 }
 
 function isPlain(address: string): boolean {

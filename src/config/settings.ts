@@ -2,6 +2,7 @@ import { actingRules, minimumSpan } from '../auto-cancel/options.ts';
 import { enabledRounds } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { isLoopback } from '../kit/http-url.ts';
 import { maxForReading } from '../upstream/options.ts';
 import { alertNames } from './alerts.ts';
 import { checkNames, type Path, type Reporter } from './errors.ts';
@@ -227,7 +228,13 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, re
 
 /** Reports settings that contradict each other, and warns of combinations that are probably mistakes. */
 export function checkSettings(config: Config, now: number, report: Reporter): void {
-  const { listen, probesListen, replicaUrl } = config.server;
+  const { listen, public: isPublic, webConfigFile, probesListen, replicaUrl } = config.server;
+  if (!isPublic && webConfigFile === null && !isLoopback(new URL(`http://${listen}`).hostname)) {
+    report.warn(
+      ['server', 'listen'],
+      `is ${listen}, without authentication: every host that reaches it can read ids and addresses; listen on 127.0.0.1, set webConfigFile, or set public: true`,
+    );
+  }
   if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {
     report.warn(
       ['server', 'listen'],

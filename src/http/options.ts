@@ -57,6 +57,12 @@ export const serverOptions = z.strictObject({
   listen: ListenAddress.default('0.0.0.0:10922').describe(
     '`host:port` for all routes; write an IPv6 host in brackets.',
   ),
+  public: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether every host that reaches the port may read it. `true` turns off the warning about a port without authentication.',
+    ),
   probesListen: ListenAddress.nullable()
     .default(null)
     .describe(

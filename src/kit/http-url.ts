@@ -7,3 +7,9 @@ export const httpUrl = z.string().refine(
   },
   { error: 'must be an http or https address without user, query or fragment' },
 );
+
+/** Whether traffic to a host stays on this machine. */
+export function isLoopback(hostname: string): boolean {
+  if (/^(.+\.)?localhost\.?$/.test(hostname) || hostname === '[::1]') return true;
+  return /^127(\.\d+){3}$/.test(hostname);
+}

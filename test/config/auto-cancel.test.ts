@@ -3,12 +3,13 @@ import { formatError, parseConfig } from '../../src/config/load.ts';
 
 const ENV = { TOKEN: 'token-canary', ACTION_TOKEN: 'action-canary' };
 const ACCOUNT = 'accounts: [{ name: production, baseUrl: "http://127.0.0.1:1", token: { env: TOKEN } }]\n';
+const PUBLIC = 'server: { public: true }\n';
 const load = (autoCancel: string, accounts = ACCOUNT) =>
-  parseConfig(`${accounts}autoCancel:\n${autoCancel}`, 'x.yaml', ENV);
+  parseConfig(`${accounts}autoCancel:\n${autoCancel}\n${PUBLIC}`, 'x.yaml', ENV);
 const HOUR = 3_600_000;
 
 it('auto-cancel is off and has no rules by default', () => {
-  const { config, warnings } = parseConfig(ACCOUNT, 'x.yaml', ENV);
+  const { config, warnings } = parseConfig(ACCOUNT + PUBLIC, 'x.yaml', ENV);
   expect(config.autoCancel).toEqual({
     mode: 'off',
     stopFile: './data/STOP',
@@ -162,6 +163,6 @@ it('reads the action token only if auto-cancel may act, and shows it neither in 
 });
 
 it('reads no secrets if no environment is passed', () => {
-  expect(parseConfig(ACCOUNT, 'x.yaml').warnings).toEqual([]);
+  expect(parseConfig(ACCOUNT + PUBLIC, 'x.yaml').warnings).toEqual([]);
   expect(() => parseConfig(ACCOUNT, 'x.yaml', {})).toThrow('the environment variable TOKEN is not set');
 });

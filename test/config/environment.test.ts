@@ -7,7 +7,10 @@ function check(sections: object, env: Record<string, string>): { errors: string[
   const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'T' } }];
   const text = (found: ConfigError['errors']) => found.map(each => formatError(each).replace(/^x\.yaml:\d+:\d+: /, ''));
   try {
-    const { warnings } = parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', { T: 'x', ...env });
+    const { warnings } = parseConfig(JSON.stringify({ accounts, server: { public: true }, ...sections }), 'x.yaml', {
+      T: 'x',
+      ...env,
+    });
     return { errors: [], warnings: text(warnings) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -47,6 +47,8 @@ alerts: { notifiers: [{ name: n, webhook: { url: 8675309, secret: 8675309 } }] }
     expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe('nowhere.yaml:1:1: does not exist'));
 });
 
+const PUBLIC = 'server: { public: true }\n';
+
 describe('doubtful configurations', () => {
   it.each(globSync('test/config/doubtful/*.yaml').sort())('accepts %s with warnings', path => {
     const { warnings } = loadConfig(path, ENV, Date.UTC(2026, 0, 1));
@@ -72,7 +74,7 @@ describe('doubtful configurations', () => {
     ['autoCancel: { mode: off, rules: [] }', []],
   ])('warns about exactly the settings that have no effect: %s', (text, expected) => {
     const account = 'accounts: [{ name: a, baseUrl: "https://a.example.com", token: { env: TOKEN } }]';
-    const { warnings } = parseConfig(`${account}\n${text}\n`, 'x.yaml', ENV);
+    const { warnings } = parseConfig(`${account}\n${text}\n${PUBLIC}`, 'x.yaml', ENV);
     expect(warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual(expected);
   });
 });
@@ -82,9 +84,10 @@ describe('valid configurations', () => {
 
   it('a valid configuration needs only accounts with name, baseUrl and token', () => {
     const { config, warnings } = parseConfig(minimal, 'x.yaml', ENV);
-    expect(warnings).toEqual([]);
+    expect(warnings.map(({ path }) => path)).toEqual(['server.listen']);
     expect(config.server).toEqual({
       listen: '0.0.0.0:10922',
+      public: false,
       probesListen: null,
       externalUrl: null,
       replicaUrl: null,
@@ -121,7 +124,7 @@ describe('valid configurations', () => {
 
   it('warns about a token written in the file, with its position but not its value', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: token-canary }\n';
-    const loaded = parseConfig(text, 'x.yaml', {});
+    const loaded = parseConfig(text + PUBLIC, 'x.yaml', {});
     expect(loaded.warnings.map(warning => formatError(warning))).toEqual([
       'x.yaml:2:52: accounts[0].token: the token is written in this file; { env: NAME } or { file: PATH } keep it out',
     ]);
@@ -136,7 +139,7 @@ describe('valid configurations', () => {
     const folder = temporary();
     const load = (content: string) => {
       writeFileSync(join(folder, 'token'), content);
-      return parseConfig(text.replace('/nonexistent', folder), 'x.yaml', {});
+      return parseConfig(text.replace('/nonexistent', folder) + PUBLIC, 'x.yaml', {});
     };
     expect(load('token-canary\n').warnings).toEqual([]);
     for (const content of ['', ' \n', 'two words', '\u0000']) {
@@ -180,7 +183,7 @@ accounts:
       const folder = temporary();
       mkdirSync(join(folder, 'accounts.d'));
       for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, 'accounts.d', name), text);
-      const text = `${minimal}\naccountFiles: ['accounts.d/*.yaml', 'none-*.yaml']\n${more}`;
+      const text = `${minimal}\naccountFiles: ['accounts.d/*.yaml', 'none-*.yaml']\n${PUBLIC}${more}`;
       return { folder, load: () => parseConfig(text, join(folder, 'main.yaml'), ENV) };
     };
     const one = (name: string) => `- { name: ${name}, baseUrl: http://127.0.0.1:1/${name}, token: { env: TOKEN } }\n`;
@@ -220,7 +223,9 @@ accounts:
 
   describe('small budgets', () => {
     const warnings = (rest: string) =>
-      parseConfig(minimal.replace('token:', `${rest}, token:`), 'x.yaml', ENV).warnings.map(formatError);
+      parseConfig(`${minimal.replace('token:', `${rest}, token:`)}\n${PUBLIC}`, 'x.yaml', ENV).warnings.map(
+        formatError,
+      );
     const warning = (least: number, allowed: number) =>
       `x.yaml:1:90: accounts[0].budget.requestsPerDay: reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${allowed} for reading: rounds will wait, and data will be older than configured`;
     const leastOf = (rest: string) =>

@@ -3,7 +3,7 @@ import { formatError, parseConfig } from '../../src/config/load.ts';
 
 const load = (management: string, env: Readonly<Record<string, string>> = {}) =>
   parseConfig(
-    `accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { env: TOKEN },\n      management: ${management} }\n`,
+    `accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { env: TOKEN },\n      management: ${management} }\nserver: { public: true }\n`,
     'x.yaml',
     { TOKEN: 't', ...env },
   );

@@ -5,6 +5,7 @@ const warningsOf = (config: object) =>
   parseConfig(JSON.stringify(config, null, 2), 'x.yaml', { T: 'x' }).warnings.map(formatError);
 const account = (more: object) => ({
   accounts: [{ name: 'a', baseUrl: 'https://h.example', token: { env: 'T' }, ...more }],
+  server: { public: true },
 });
 
 describe('http to another host', () => {

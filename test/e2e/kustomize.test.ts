@@ -17,6 +17,7 @@ interface Manifest {
 }
 
 const CONFIG = `
+server: { public: true }
 accounts: [{ name: production, baseUrl: 'https://delivery.example.com', token: { file: token } }]
 alerts:
   enabled: true
@@ -101,6 +102,7 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     const config = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'delivery-watch');
     expect(parse(config?.data?.['config.yaml'] ?? '').server).toEqual({
       listen: '0.0.0.0:10922',
+      public: true,
       probesListen: '0.0.0.0:10923',
     });
     expect(lint(manifests)).toEqual([]);

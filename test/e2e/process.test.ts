@@ -308,14 +308,21 @@ describe('command usage', () => {
 
   it('check-config prints a summary and exits with 0, or prints every error and exits with 2', async () => {
     const good = await runCli(['check-config', 'config.example.yaml'], { DELIVERY_TOKEN: 'x' });
-    expect(good).toEqual({ code: 0, stdout: 'config.example.yaml is valid: 1 account (production)\n', stderr: '' });
+    expect(good).toEqual({
+      code: 0,
+      stdout: 'config.example.yaml is valid: 1 account (production)\n',
+      stderr: expect.stringMatching(
+        /^warning: config.example.yaml:\d+:\d+: server.listen: is 0.0.0.0:10922, without .*\n$/,
+      ),
+    });
     const bad = await runCli(['check-config', 'test/config/bad/unknown-key.yaml'], { TOKEN: 'x' });
     expect(bad).toMatchObject({
       code: 2,
       stdout: '',
       stderr: expect.stringContaining('unknown-key.yaml:2:11: server.lisen: unknown key'),
     });
-    const file = configFile({ accounts: [account('http://127.0.0.1:1')], tracing: { enabled: true } });
+    const server = { public: true };
+    const file = configFile({ server, accounts: [account('http://127.0.0.1:1')], tracing: { enabled: true } });
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
     const message = 'tracing: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json\n';
     const stderr = expect.stringMatching(new RegExp(`^${file}:\\d+:\\d+: ${message}$`));
