@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { httpUrl } from '../kit/http-url.ts';
@@ -34,6 +35,14 @@ export function proxyError(setting: ProxySetting, env: Env): string | undefined 
   return isProxy(text) ? undefined : `the environment variable ${setting.env} ${NO_PROXY_ADDRESS}`;
 }
 
+/** Whether undici can match the entry: it compares hosts with those of normalized URLs. */
+function isNoProxy(text: string): boolean {
+  if (/^\*(:\d+)?$/.test(text)) return true;
+  const address = isIPv6(text) ? `[${text}]` : text.replace(/^\*?\./, '');
+  const host = address.replace(/(?<=^[^:]+|\]):\d+$/, '').toLowerCase();
+  return !host.includes('*') && URL.parse(`http://${address}`)?.hostname === host;
+}
+
 export const upstreamOptions = z.strictObject({
   proxy: proxy
     .nullable()
@@ -42,9 +51,16 @@ export const upstreamOptions = z.strictObject({
       'HTTP proxy: `{ env: HTTPS_PROXY }` or a URL, with user and password if needed. HTTP_PROXY and HTTPS_PROXY are ignored unless named here.',
     ),
   noProxy: z
-    .array(z.string().min(1))
+    .array(
+      z.string().refine(text => text.split(/[,\s]+/).every(isNoProxy), {
+        error:
+          'must be a host, an address, .domain or *.domain, without scheme and range, with an optional :port; or *',
+      }),
+    )
     .default([])
-    .describe('Hosts to connect to directly: `host`, `.domain`, `host:port` or `*`.'),
+    .describe(
+      'Hosts to connect to directly: `host` or `.domain` with subdomains, `*.domain` for subdomains alone, or an address, each with an optional `:port`; or `*`.',
+    ),
   caFile: z
     .string()
     .min(1)

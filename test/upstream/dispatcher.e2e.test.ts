@@ -2,9 +2,11 @@ import { createServer, request as httpRequest } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config/load.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createDispatcher, type DispatcherOptions } from '../../src/upstream/dispatcher.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
+import { upstreamOptions } from '../../src/upstream/options.ts';
 import { createCertificate } from '../hostile/certificate.ts';
 import { afterThisTest, allKeys, createTestClient } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';
@@ -55,6 +57,67 @@ async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeou
 
 const ANSWER = { rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 };
 const KEYS = [{ flowControlKey: 'k', waitListSize: 3 }];
+
+describe('noProxy', () => {
+  const accepts = (entry: string) => upstreamOptions.safeParse({ noProxy: [entry] }).success;
+
+  it.each([
+    '10.0.0.0/8',
+    'fd00::/8',
+    'http://a.example',
+    'https://a.example:443/',
+    'a.*.example',
+    '*a.example',
+    'a.*',
+    '10.*',
+    '10.',
+    '.0.0.1',
+    '10.0.0',
+    '127.1',
+    '010.0.0.1',
+    '0:0::1',
+    'a.example/x',
+    'user@a.example',
+    'a.example:99999',
+    'a.example:http',
+    'bücher.example',
+    '<local>',
+    '.',
+    '',
+    ' ',
+  ])('the entry %j, which would match nothing, is refused', entry => expect(accepts(entry)).toBe(false));
+
+  it.each([
+    ['127.0.0.1', true],
+    ['127.0.0.1:PORT', true],
+    ['127.0.0.1:1', false],
+    ['*', true],
+    ['*:PORT', true],
+    ['a.example, 127.0.0.1', true],
+    ['localhost', false],
+    ['*.example.com', false],
+    ['.example.com', false],
+    ['A_b-c.Example.com.', false],
+    ['::1', false],
+    ['[::1]:443', false],
+    ['[2001:DB8::7]', false],
+  ])('the entry %s is accepted; a service at 127.0.0.1 is then read directly: %s', async (text, isDirect) => {
+    const service = await serve((_request, response) => json(response, KEYS));
+    const proxy = await startProxy();
+    const entry = text.replace('PORT', new URL(service.url).port);
+    expect(accepts(entry)).toBe(true);
+    await read(service.url, { proxy: new Secret(`http://127.0.0.1:${proxy.port}`), noProxy: [entry] });
+    expect(proxy.requests).toHaveLength(isDirect ? 0 : 1);
+  });
+
+  it('an entry that is refused is reported with its position and what is allowed', () => {
+    const upstream = { noProxy: ['a.example', '10.0.0.0/8'] };
+    const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'T' }, upstream }];
+    expect(() => parseConfig(JSON.stringify({ upstream, accounts }), 'x.yaml')).toThrow(
+      /^x\.yaml:1:37: upstream\.noProxy\[1\]: must be a host, an address, \.domain or \*\.domain, .*\n.*: accounts\[0\]\.upstream\.noProxy\[1\]: must be/,
+    );
+  });
+});
 
 describe('proxies', () => {
   it('a proxy receives all requests, with its user and password, except those to excluded hosts', async () => {
