@@ -6,6 +6,7 @@ import {
   fsyncSync,
   lstatSync,
   openSync,
+  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -18,6 +19,7 @@ import { createPrivateFile, createPrivateFolder } from '../kit/new-file.ts';
 import { StoreError, sqliteCode, withStoreErrors } from './errors.ts';
 import { lockForProcess } from './lock.ts';
 import { checkSchema, createSchema, requireSchema } from './schema.ts';
+import { checkWal } from './wal.ts';
 
 export interface Database {
   readonly file: string;
@@ -37,6 +39,9 @@ const BUSY_TIMEOUT_MS = 500;
  */
 const MAX_CHECKED_BYTES = 64 * 2 ** 20;
 
+/** See proc_pid_mountinfo(5). */
+const MOUNTS = '/proc/self/mountinfo';
+const FIRST_PAGE_BYTES = 4096;
 /** SQLite's minimum page size in bytes (sqlite.org/fileformat2.html). */
 const MIN_PAGE_BYTES = 512;
 
@@ -69,7 +74,13 @@ function identityOf(path: string): string {
   return `${stat?.dev}:${stat?.ino}`;
 }
 
-/** Rejects files that SQLite would mistake for an empty database or report with an unclear error. */
+/** Whether the file itself is mounted at this path. Reads Linux's list of mounts, in which special characters are octal. */
+function isMountPoint(file: string): boolean {
+  const name = file.replace(/[\s\\]/g, char => `\\${char.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  return existsSync(MOUNTS) && readFileSync(MOUNTS, 'utf8').includes(` ${name} `);
+}
+
+/** Rejects files that SQLite would damage, mistake for an empty database or report with an unclear error. */
 function assertUsable(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat?.size && sizeOf(`${file}-wal`)) {
@@ -82,9 +93,17 @@ function assertUsable(file: string): void {
     return;
   }
   if (!stat.isFile()) throw new StoreError('path', file, 'not a regular file');
-  accessSync(file, constants.R_OK | constants.W_OK);
+  if (stat.nlink > 1 || isMountPoint(file)) throw new StoreError('linked', file);
+  for (const path of [file, `${file}-wal`, `${file}-shm`]) {
+    if (sizeOf(path) !== undefined) withStoreErrors(path, () => accessSync(path, constants.R_OK | constants.W_OK));
+  }
+  // The agent needs a rollback journal only to create the first page.
+  if (stat.size > FIRST_PAGE_BYTES && sizeOf(`${file}-journal`)) {
+    throw new StoreError('leftover', file, `${basename(file)}-journal`);
+  }
   // SQLite would treat such a file as empty and overwrite it.
   if (stat.size > 0 && stat.size < MIN_PAGE_BYTES) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
+  checkWal(file);
 }
 
 /** Checks the file through a read-only connection, which leaves a bad file unchanged. */

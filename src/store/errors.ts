@@ -7,6 +7,14 @@ export const PROBLEMS = {
     'is damaged or not a database',
     'it was left unchanged; restore a backup, or move it away together with its -wal and -shm to start with an empty store',
   ],
+  leftover: [
+    'cannot be used with a file next to it that belongs to another store',
+    'nothing was changed; if a backup was restored, move the named file away',
+  ],
+  linked: [
+    'has more than one path, of which each has its own lock and -wal',
+    'remove the other hard links, and mount its folder instead of the file',
+  ],
   foreign: [
     'is a database of another program',
     'set store.path to a dedicated file, or store.schema to an unused name',

@@ -5,6 +5,7 @@ import { attachDatabase, type Database, openDatabase } from './database.ts';
 import { StoreError, toStoreError, withStoreErrors } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
+import { CHANGE_LINK, hasLink } from './wal.ts';
 
 /** Unlike LIKE, comparisons use code points and the primary key, and have no wildcards. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
@@ -46,6 +47,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   const get = db.prepare(GET);
   const byKey = db.prepare(BY_KEY);
   const remove = db.prepare(REMOVE);
+  const link = hasLink(db) ? db.prepare(CHANGE_LINK) : undefined;
   const accounts = new Set<string>();
   let closed = false;
 
@@ -72,6 +74,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
           await nextTurn();
         }
       }
+      link?.run();
       assertInPlace();
       db.exec('COMMIT');
       return written;

@@ -1,4 +1,5 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
@@ -33,12 +34,9 @@ it('counters continue after a backup is restored and after files are copied from
   // A clean shutdown leaves one complete file.
   expect(existsSync(`${agent.store}-wal`)).toBe(false);
 
-  const away = join(agent.folder, 'away');
-  mkdirSync(away);
-  for (const name of ['store.db', 'store.db-wal', 'store.db-shm']) {
-    if (existsSync(join(agent.folder, name))) renameSync(join(agent.folder, name), join(away, name));
-  }
-  copyFileSync(backup, agent.store);
+  const [, commands = ''] = /^## Restore$.*?```sh\n(.*?)```/ms.exec(readFileSync('docs/store.md', 'utf8')) ?? [];
+  execFileSync('sh', ['-e', '-c', commands.replaceAll('delivery-watch.db', 'store.db')], { cwd: agent.folder });
+  expect(readdirSync(join(agent.folder, 'replaced'))).toEqual(['store.db', 'store.db-lock']);
   await agent.start();
   expect(await total(agent)).toBeGreaterThanOrEqual(20);
   // Events since the backup are counted again from the log.
