@@ -40,6 +40,7 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
 /** Reasons why built-in alerts have no shipped counterpart. */
 export const NOT_SHIPPED: Reasons = {
   DeliveryClockSkew: 'Not shipped, because the agent already corrects ages and windows by the difference.',
+  DeliveryAutoCancelFailed: 'Not shipped, because no metric shows it.',
   DeliveryAutoCancelPaused: 'Not shipped, because a pause is an operator’s decision.',
 };
 

@@ -5,6 +5,7 @@ import type { Change } from '../model/change.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
 import type { StoredProblems } from '../status/problem-log.ts';
+import { readRow } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { DailyUsage } from '../upstream/budget.ts';
 import type { AccountList } from '../upstream/missing-lists.ts';
@@ -34,7 +35,7 @@ export async function openAccountRows(store: Store, account: string) {
   const names = Object.keys(KEYS) as (keyof StoredAccount)[];
   const values = names.map(name => {
     const text = stored.get(KEYS[name]);
-    return [name, text === undefined ? undefined : JSON.parse(text)];
+    return [name, text === undefined ? undefined : readRow(KEYS[name], text)];
   });
   return {
     before: Object.fromEntries(values) as StoredAccount,

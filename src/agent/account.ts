@@ -107,6 +107,7 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
     facts,
     sources: [...facts, createAccountSource({ settings: () => settings, client, status, plan })],
     service,
+    autoCancelFailure: undefined as Error | undefined,
     /** Applies changed settings that do not affect reading. */
     async use(next: AccountSettings): Promise<void> {
       if (next === settings) return;

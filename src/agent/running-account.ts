@@ -105,8 +105,7 @@ export class RunningAccount {
   }
 
   /**
-   * Applies all settings except those for polling. Stop auto-cancel first if its settings change. Rejects with StoreError, or
-   * with an Error if a journal is damaged.
+   * Applies all settings except those for polling. Stop auto-cancel first if its settings change. Rejects with StoreError.
    */
   async configure(prepared: Prepared): Promise<void> {
     const { base, alerting, autoCancel } = this.#deps;
@@ -115,7 +114,7 @@ export class RunningAccount {
     const { settings } = prepared.desired.get(this.name) ?? this.#desired;
     await account.use(settings);
     account.history.use(historyLimits(config.store.history, config.accounts.length));
-    let failure: unknown;
+    let failure: Error | undefined;
     if (!this.keepsAutoCancel(config)) {
       this.#lastAutoCancel = this.#autoCancel ?? this.#lastAutoCancel;
       this.#autoCancel = undefined;
@@ -128,9 +127,10 @@ export class RunningAccount {
         this.#isAutoCancelStopped = false;
         if (this.#isStarted) this.#autoCancel?.start();
       } catch (error) {
-        failure = error;
+        failure = error instanceof Error ? error : new Error(String(error));
       }
     }
+    account.autoCancelFailure = failure;
     this.describe(prepared);
     const numbers = this.#autoCancel?.own.numbers;
     const viewed = { ...base, settings, sources: this.#sources, autoCancel: numbers };
@@ -138,7 +138,7 @@ export class RunningAccount {
     const alerts = alerting.sourceOf(this.name);
     const sources = alerts ? [...this.#sources, alerts] : this.#sources;
     this.#sample = createSampling(account, { ...viewed, config, sources });
-    if (failure !== undefined) throw failure;
+    if (failure) throw failure;
     this.#configured = prepared;
   }
 

@@ -112,7 +112,7 @@ const RETRY_DELAY_MS = 30_000;
 /** Finds stuck failure callbacks of one account and cancels them if rules permit it. */
 export type AccountAutoCancel = Awaited<ReturnType<typeof createAutoCancel>>;
 
-/** Opens the journal, or takes over that of the stopped `before`. Rejects with StoreError, or an Error for a damaged line. */
+/** Opens the journal, or takes over that of the stopped `before`. Rejects with StoreError. */
 export async function createAutoCancel(
   deps: AutoCancelDeps,
   before?: { readonly journal: Journal; readonly decisions: DecisionLog; readonly lastRun: LastRun },

@@ -252,7 +252,7 @@ export class AutoCancelAccounts {
     await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
   }
 
-  /** Opens auto-cancel, or returns undefined if it is off. Rejects with StoreError, or with an Error for a damaged line. */
+  /** Opens auto-cancel, or returns undefined if it is off. Rejects with StoreError. */
   async open(account: ActingAccount, before: OpenAutoCancel | undefined): Promise<OpenAutoCancel | undefined> {
     const config = this.#config;
     const policy = policyFor(config, account.name);

@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import type { Change } from '../model/change.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { Posting } from '../notify/outbox.ts';
+import { readRow } from '../store/errors.ts';
 import { type Guard, isGuardFailed, type Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState, prune } from './journal-state.ts';
 
@@ -32,7 +33,7 @@ const keyOf = (number: number) => `${PREFIX}${String(number).padStart(12, '0')}`
 /** Number of trailing digits that identify a line within its block: 100 lines per block. */
 const BLOCK_DIGITS = 2;
 
-/** Returns the lines with this key prefix, oldest first. Throws an Error that names an invalid row. */
+/** Returns the lines with this key prefix, oldest first. Rejects with StoreError, which names an invalid row. */
 async function scanLines(
   store: Pick<Store, 'scan'>,
   account: string,
@@ -41,15 +42,15 @@ async function scanLines(
   const rows = await store.scan(account, prefix);
   return [...rows]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => {
-      const number = key.slice(PREFIX.length);
-      try {
+    .map(([key, value]) =>
+      readRow(`${key} of the account ${account}`, value, () => {
+        const number = key.slice(PREFIX.length);
         const entry = JSON.parse(value) as JournalEntry;
         if (/^\d{12}$/.test(number) && typeof entry.step === 'string' && Number.isFinite(entry.at))
           return [Number(number), entry];
-      } catch {}
-      throw new Error(`the journal of the account ${account} is damaged: ${key} is not a valid line`);
-    });
+        throw new Error('not a line');
+      }),
+    );
 }
 
 export async function readJournal(store: Pick<Store, 'scan'>, account: string): Promise<JournalEntry[]> {
@@ -76,7 +77,7 @@ async function foldAll(store: Pick<Store, 'scan' | 'sizes'>, account: string) {
   return { state, last };
 }
 
-/** Reads the state of a journal that another process may write. Rejects like `openJournal`. */
+/** Reads the state of a journal that another process may write. Rejects with StoreError. */
 export async function readJournalState(store: Pick<Store, 'scan' | 'sizes'>, account: string): Promise<JournalState> {
   return (await foldAll(store, account)).state;
 }
@@ -158,7 +159,7 @@ async function readRange(store: Pick<Store, 'scan'>, account: string, from: numb
   return found;
 }
 
-/** Opens the journal of an account. Rejects with StoreError, or with an Error for a damaged line. */
+/** Opens the journal of an account. Rejects with StoreError. */
 export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []) {
   let noticesOf = notices;
   const { state, last } = await foldAll(store, account);

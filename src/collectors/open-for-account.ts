@@ -13,6 +13,7 @@ import type { StalenessOptions } from '../scheduler/options.ts';
 import { createRetries } from '../scheduler/retry.ts';
 import { createRunner } from '../scheduler/runner.ts';
 import { accountRecordReader } from '../store/account-file.ts';
+import { readRows } from '../store/errors.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader, ReadRound, ServiceClock } from '../upstream/api.ts';
@@ -139,8 +140,10 @@ async function openCollector<Facts, Memory, Walk>(
   const inherited = last && (inherit?.(last) ?? last);
   const which = { account, collector: name, auxiliary, restored, inherited };
   const state = createCollectorState<Facts>(which, rounds, config.staleness, clock);
+  const restore = (rows: ReadonlyMap<string, string>) =>
+    readRows(`${name}/`, rows, some => collector.restore(some, inherited?.facts));
   const run = await createRunner({
-    observer: { ...withReader(collector, at), restore: rows => collector.restore(rows, inherited?.facts) },
+    observer: { ...withReader(collector, at), restore },
     state,
     store,
     clock,

@@ -2,6 +2,7 @@ import { isDeciding } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Holding } from '../replicas/holding.ts';
+import { readRow } from '../store/errors.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { createHeartbeat, type Health, type HeartbeatDeps } from './heartbeat.ts';
@@ -76,7 +77,8 @@ function createReports(
     const known = seen.get(name);
     const last = known?.text === text && known ? known : { text, since: now };
     seen.set(name, last);
-    if (now - last.since <= silence) return text === undefined ? UNREAD : (JSON.parse(text) as Report).fault;
+    if (now - last.since <= silence)
+      return text === undefined ? UNREAD : readRow<Report>(`${REPORT} of the account ${name}`, text).fault;
     const holder = holding.sharing()?.holders.get(name);
     return holder === undefined ? `no replica holds ${name}` : `the replica ${holder} does not report ${name}`;
   }

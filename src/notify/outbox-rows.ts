@@ -1,3 +1,4 @@
+import { readRow } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { Group } from './group.ts';
 import type { Due, LastNotification } from './groups.ts';
@@ -39,7 +40,7 @@ export const notificationKey = ({ notifier, member }: Pick<Receiver, 'notifier' 
 
 export function parseNotification(key: string, value: string) {
   const [notifier = '', member, id = ''] = key.slice(TOLD.length).split('/');
-  const { at } = JSON.parse(value) as Pick<LastNotification, 'at'>;
+  const { at } = readRow<Pick<LastNotification, 'at'>>(key, value);
   return { notifier, member: Number(member), id, at };
 }
 
@@ -48,7 +49,7 @@ const numberOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 export async function readStoredRows(store: Pick<Store, 'scan'>, account: string): Promise<StoredRows> {
   async function numbered<T>(prefix: string) {
     const rows = [...(await store.scan(account, prefix))].map(([key, value]) => {
-      return { key, number: numberOf(key), row: JSON.parse(value) as T };
+      return { key, number: numberOf(key), row: readRow<T>(key, value) };
     });
     return rows.sort((a, b) => a.number - b.number);
   }

@@ -3,6 +3,7 @@ import type { Notice } from '../notify/notice.ts';
 import type { Outbox, Posting } from '../notify/outbox.ts';
 import type { Ownership } from '../notify/ownership.ts';
 import type { Silences } from '../notify/silences.ts';
+import { readRow } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
 
@@ -44,7 +45,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   const opened = new Map<string, Alert>();
   const stored = new Map<string, string>();
   for (const [key, value] of await store.scan(account, PREFIX)) {
-    const alert = JSON.parse(value) as Alert;
+    const alert = readRow<Alert>(key, value);
     const silencedBy = alert.state.phase === 'firing' ? silences.reasonFor(alert.labels) : undefined;
     opened.set(key.slice(PREFIX.length), { ...alert, silencedBy });
     stored.set(key.slice(PREFIX.length), versionOf(alert));

@@ -85,6 +85,8 @@ export interface ShownSource {
   readonly history: Pick<AccountHistory, 'recent'>;
   readonly problems: Pick<ProblemLog, 'firstSeen'>;
   readonly serviceClock: Pick<ServiceTime, 'at' | 'skew'>;
+  /** Why auto-cancel could not be opened. */
+  readonly autoCancelFailure?: Error | undefined;
 }
 
 export interface Viewed {
@@ -138,8 +140,9 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
     schedules: schedules(facts.events ?? NOTHING),
     calls: callsView(account, budget.requestsPerDay),
   };
-  const { meter } = account;
-  const checked = checkAccount({ view, now, objectives, meter, autoCancel: autoCancel?.(), recent, firstSeen });
+  const { meter, autoCancelFailure } = account;
+  const acting = { autoCancel: autoCancel?.(), autoCancelFailure };
+  const checked = checkAccount({ view, now, objectives, meter, ...acting, recent, firstSeen });
   const problems = problemsOf(checked, account.name, { now, firstSeen });
   const read = collectors.map(({ name }) => dataOf(name)).filter(({ enabled }) => enabled);
   const data = read.map(({ data }) => data);

@@ -15,20 +15,13 @@ export interface ShownAccount extends ShownSource {
   readonly history: AccountHistory;
 }
 
-/** Adds advice if a row is damaged, which causes a SyntaxError or TypeError. Store errors contain their remedy. */
-function messageOf(error: unknown): string {
-  const damaged = error instanceof SyntaxError || error instanceof TypeError;
-  const advice = damaged ? '; a row of the account in the store is damaged: restore a backup of the store' : '';
-  return `${NOT_OPENED}: ${String(error)}${advice}`;
-}
-
 /** Returns a status in which every round has failed and is stale. `last`: the status of the account's last session, if any. */
 function failedStatus(
   { name, collect }: StatusSettings,
   error: unknown,
   last: AccountStatus | undefined,
 ): AccountStatus {
-  const failure = { reason: 'store', message: messageOf(error) };
+  const failure = { reason: 'store', message: `${NOT_OPENED}: ${String(error)}` };
   const dataAt = (collector: string, round: string) =>
     last?.collectors.find(each => each.collector === collector)?.rounds.find(each => each.round === round)?.dataAt;
   return {

@@ -4,6 +4,7 @@ import { replaceFile } from '../kit/durable-file.ts';
 import { createPrivateFolder } from '../kit/new-file.ts';
 import type { Env } from '../kit/secret.ts';
 import type { RecordedAccount } from '../model/account.ts';
+import { readRow } from './errors.ts';
 import { attachStore } from './open.ts';
 import type { StoreOptions } from './options.ts';
 import { NO_ACCOUNT, type Store } from './store.ts';
@@ -43,10 +44,10 @@ async function readAccountFile(file: string): Promise<unknown> {
   }
 }
 
-async function readRow(store: Pick<Store, 'scan'>, account: string): Promise<unknown> {
+async function readStored(store: Pick<Store, 'scan'>, account: string): Promise<unknown> {
   const key = rowKey(account);
   const text = (await store.scan(NO_ACCOUNT, key)).get(key);
-  return text === undefined ? undefined : JSON.parse(text);
+  return text === undefined ? undefined : readRow(key, text);
 }
 
 /** Opens the record for `rotate-token`: a file or, with PostgreSQL, a row that all replicas read. */
@@ -66,7 +67,7 @@ export function openAccountRecord(options: StoreOptions, account: string, env: E
   }
   return {
     path: 'the store',
-    read: () => withStore(store => readRow(store, account)),
+    read: () => withStore(store => readStored(store, account)),
     write: (record: RecordedAccount) =>
       withStore(store => store.commit(NO_ACCOUNT, [{ key: rowKey(account), value: JSON.stringify(record) }])),
   };
@@ -83,7 +84,7 @@ export function accountRecordReader(
   return async () => {
     const at = clock.monotonic();
     if (last && at - last.at < ROW_EVERY) return last.record;
-    last = { at, record: await readRow(store, account) };
+    last = { at, record: await readStored(store, account) };
     return last.record;
   };
 }

@@ -1,3 +1,5 @@
+import { printable } from '../kit/text.ts';
+
 /** Problem and remedy by reason. The set is closed, because reasons are log fields and labels. */
 export const PROBLEMS = {
   path: ["can't be opened", 'store.path must name a file in a folder that can be created and written'],
@@ -7,6 +9,7 @@ export const PROBLEMS = {
     'is damaged or not a database',
     'it was left unchanged; restore a backup, or move it away together with its -wal and -shm to start with an empty store',
   ],
+  row: ['is damaged', 'stop the agent and restore a backup of the store, as in docs/store.md'],
   leftover: [
     'cannot be used with a file next to it that belongs to another store',
     'nothing was changed; if a backup was restored, move the named file away',
@@ -49,7 +52,7 @@ export const PROBLEMS = {
 
 export type StoreReason = keyof typeof PROBLEMS;
 
-/** The message names the file or server and a remedy, but never a key, value, user or password. */
+/** The message names the file, server or damaged row, and a remedy, but never a value, user or password. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreReason;
@@ -122,6 +125,31 @@ export function toStoreError(error: unknown, path: string): unknown {
   const { code: name, syscall } = error as NodeJS.ErrnoException;
   if (name === undefined || syscall === undefined) return error;
   return new StoreError(REASON_BY_ERRNO[name] ?? 'path', path, `${name}, ${syscall}`, { cause: error });
+}
+
+/** Reads a row. Throws StoreError `row`, which names it, if `read` throws. */
+export function readRow<T>(key: string, value: string, read: (value: string) => T = JSON.parse): T {
+  try {
+    return read(value);
+  } catch (cause) {
+    throw cause instanceof StoreError ? cause : new StoreError('row', `the row ${printable(key)}`, '', { cause });
+  }
+}
+
+/** Reads rows together. If `read` throws, throws StoreError `row`, which names the first row that cannot be read alone. */
+export function readRows<T>(
+  prefix: string,
+  rows: ReadonlyMap<string, string>,
+  read: (rows: ReadonlyMap<string, string>) => T,
+): T {
+  return readRow(`${prefix}*`, '', () => {
+    try {
+      return read(rows);
+    } catch (cause) {
+      for (const [key, value] of rows) readRow(prefix + key, value, () => read(new Map([[key, value]])));
+      throw cause;
+    }
+  });
 }
 
 /** Runs `work` and converts its errors like `toStoreError`. */

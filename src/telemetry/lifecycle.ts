@@ -5,6 +5,7 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import type { LifecycleTrace } from '../model/lifecycle-trace.ts';
+import { readRow } from '../store/errors.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import { lifecycleSpans } from './lifecycle-spans.ts';
 import type { TracingOptions } from './options.ts';
@@ -72,7 +73,7 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
 
   async function exportOf(account: string, signal: AbortSignal): Promise<boolean> {
     const waiting: Waiting[] = [...(await outbox.read(account))]
-      .map(([key, text]) => ({ key, trace: JSON.parse(text) as LifecycleTrace }))
+      .map(([key, text]) => ({ key, trace: readRow<LifecycleTrace>(key, text) }))
       .sort((a, b) => lastTime(a.trace) - lastTime(b.trace));
     while (waiting.length > 0 && !signal.aborted) {
       const delivering = deliver(account, waiting.splice(0, BATCH));

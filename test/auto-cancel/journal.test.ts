@@ -150,7 +150,7 @@ describe('journals', () => {
     const store = createMemoryStore();
     await (await openJournal(store, 'production')).append(linesOf('paused, breaker_opened errors'));
     await store.commit('production', [{ key, value }]);
-    const damage = `the journal of the account production is damaged: ${key} is not a valid line`;
+    const damage = `the row ${key} of the account production is damaged: stop the agent and restore a backup of the store, as in docs/store.md`;
     await expect(openJournal(store, 'production')).rejects.toThrow(damage);
     await expect(readJournal(store, 'production')).rejects.toThrow(damage);
   });

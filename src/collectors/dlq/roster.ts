@@ -123,6 +123,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
 
   for (const [number, text] of stored) {
     const words = new Uint32Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer);
+    if (words.length % WIDTH !== 0) throw new RangeError('not a whole number of entries');
     open = number;
     for (let at = 0; at < words.length; at += WIDTH) {
       const [low = 0, high = 0, seconds = 0] = words.subarray(at, at + WIDTH);

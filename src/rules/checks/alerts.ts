@@ -133,6 +133,7 @@ const builtinAlerts = {
   DeliveryAutoCancelUnresolved: { kinds: ['cancel_unresolved'], severity: 'critical', for: 5 * MINUTE, label: 'rule' },
   DeliveryAutoCancelBreakerOpen: { kinds: ['breaker_open'], label: 'breaker' },
   DeliveryAutoCancelPaused: { kinds: ['auto_cancel_paused'], severity: 'info', hasNoRunbook: true },
+  DeliveryAutoCancelFailed: { kinds: ['auto_cancel_failed'], for: MINUTE, hasNoRunbook: true },
   DeliveryServiceUnavailable: {
     kinds: ['service_unavailable'],
     severity: 'critical',

@@ -25,4 +25,8 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     check: ({ autoCancel }) =>
       autoCancel?.isPaused ? 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' : [],
   }),
+  defineCheck('auto_cancel_failed', 'DeliveryAutoCancelFailed', {
+    when: 'auto-cancel could not be opened, for example because a line of its journal is damaged',
+    check: ({ autoCancelFailure }) => (autoCancelFailure ? `Auto-cancel is off: ${autoCancelFailure.message}` : []),
+  }),
 ];

@@ -18,6 +18,7 @@ export interface CheckInput {
   readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
   readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
   readonly autoCancel: AutoCancelNumbers | undefined;
+  readonly autoCancelFailure?: Error | undefined;
   readonly recent: AccountHistory['recent'];
   readonly changes: RecentChanges;
   /** Returns when a finding was first recorded; undefined for a new one. */

@@ -305,4 +305,9 @@ export const QUEUES: readonly Case[] = [
       'info auto_cancel_paused 0 min: Auto-cancel is paused: nothing is cancelled until an operator resumes it.',
     ],
   ],
+  [
+    'auto-cancel that could not be opened',
+    { autoCancelFailure: new Error('the row 1 is damaged') },
+    ['warning auto_cancel_failed 0 min: Auto-cancel is off: the row 1 is damaged'],
+  ],
 ];

@@ -22,6 +22,7 @@ export interface Scene {
   /** Values by series; unlisted series were constant for 90 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
   readonly autoCancel?: Partial<AutoCancelNumbers>;
+  readonly autoCancelFailure?: Error;
   /** Increments counters of the meter. */
   readonly count?: (meter: AccountMeter) => void;
   readonly firstSeen?: (finding: {
@@ -45,7 +46,14 @@ const IDLE: AutoCancelNumbers = {
 };
 
 /** Runs all checks of the account at noon. */
-export function check({ change, courses = {}, autoCancel, count, firstSeen = () => undefined }: Scene) {
+export function check({
+  change,
+  courses = {},
+  autoCancel,
+  autoCancelFailure,
+  count,
+  firstSeen = () => undefined,
+}: Scene) {
   const view = calmAccount();
   const before = calmAccount();
   change?.(view);
@@ -79,8 +87,8 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
       return value === undefined ? [] : [{ at: NOON - minutes * MINUTE, value }];
     });
   }
-  const numbers = { ...IDLE, ...autoCancel };
-  return checkAccount({ view, now: NOON, objectives: OBJECTIVES, meter, autoCancel: numbers, recent, firstSeen });
+  const acting = { autoCancel: { ...IDLE, ...autoCancel }, autoCancelFailure };
+  return checkAccount({ view, now: NOON, objectives: OBJECTIVES, meter, ...acting, recent, firstSeen });
 }
 
 export const problems = (scene: Scene): Problem[] =>
