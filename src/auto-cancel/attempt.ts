@@ -7,7 +7,7 @@ import { type Brake, SEND_WITHIN, SENDING_ENDED, sendingUntil } from './brake.ts
 import type { Contexts, Progress } from './context.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
 import type { Journal } from './journal.ts';
-import { endLine } from './journal-state.ts';
+import { endLine, isWithoutEffect } from './journal-state.ts';
 import { callbackStateOf, lookUpEvents, rereadEntry } from './look-up.ts';
 import { abortReason, changeSince, type FinalCheck, skipReason } from './stages.ts';
 
@@ -53,10 +53,11 @@ async function checkFinally(
 }
 
 /** Returns the outcome that a response proves; undefined if the callback must be read back. */
-function outcomeOf({ kind }: CancelResponse, isBlind: boolean): FinalOutcome | undefined {
+function outcomeOf(answer: CancelResponse, isBlind: boolean): FinalOutcome | undefined {
+  const { kind } = answer;
   if (kind === 'missing') return 'gone';
+  if (isWithoutEffect(answer)) return 'expired';
   if (kind === 'denied') return 'rejected';
-  if (kind === 'limited' || kind === 'not_sent') return 'expired';
   if (!isBlind) return undefined;
   if (kind === 'accepted') return 'accepted_unverified';
   return kind === 'refused' ? 'not_in_progress' : 'unknown_final';

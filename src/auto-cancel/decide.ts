@@ -165,7 +165,7 @@ export function createDecider(deps: DecideDeps) {
     }
     log.info({ account, action, rule: rule.name, answer: done.answer.kind }, 'the service responded to a cancel');
     if (done.outcome) decisions.ended(ref, done.outcome);
-    if (done.outcome === 'rejected') logOpened('errors', state.breakers.get('errors')?.reason);
+    if (done.answer.kind === 'denied') logOpened('errors', state.breakers.get('errors')?.reason);
     await checkCancelBreakers();
   }
 

@@ -192,9 +192,15 @@ function begin(id: string, target: JournalTarget, rule: string, closed: ClosedAc
   };
 }
 
-/** Returns the number of attempts that may have reached the service. */
+/** Whether a response proves that the cancel had no effect, and that another attempt may succeed, for example with a new token. */
+export function isWithoutEffect(response: CancelResponse): boolean {
+  if (response.kind === 'denied') return response.status === 401 || response.status === 403;
+  return response.kind === 'limited' || response.kind === 'not_sent';
+}
+
+/** Returns the number of attempts that may have had an effect or were refused for good. */
 export function attemptsThatCount({ attempts }: Action): number {
-  return attempts.filter(({ response }) => response?.kind !== 'limited' && response?.kind !== 'not_sent').length;
+  return attempts.filter(({ response }) => !response || !isWithoutEffect(response)).length;
 }
 
 /** Whether an action was started by this rule, mode and policy. */

@@ -10,7 +10,7 @@ export const ENDED: Readonly<Record<FinalOutcome, string>> = {
   gone: 'the service no longer lists the entry',
   rejected: 'the service refused the cancel',
   gave_up: 'it is still in progress after the last attempt',
-  expired: 'nothing was sent in time',
+  expired: 'no cancel took effect; a new evaluation may lead to another attempt',
   not_in_progress: 'the service reported that it was not in progress',
   accepted_unverified: 'the service accepted the cancel, and the result cannot be read back',
   unknown_final: 'it is unknown whether the service cancelled it',

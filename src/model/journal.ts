@@ -14,7 +14,7 @@ export const FINAL_OUTCOMES = [
   'rejected',
   /** Still in progress after the last attempt, or the service reports an invalid entry. */
   'gave_up',
-  /** No request was sent in time. */
+  /** No cancel took effect: none was sent in time, or the service rejected the token or the rate. */
   'expired',
   /** Blind cancel: the service reports that no callback was in progress. */
   'not_in_progress',

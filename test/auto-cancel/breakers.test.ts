@@ -214,7 +214,7 @@ describe('error breaker', () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.answers = ['401'];
     expect(await scene.walk('a b')).toBe(
-      'intent a jobs 1\nanswered a 1 denied\nended a rejected answer_denied\nopened errors (the service refused a cancel with 401)\nleft b breaker_errors',
+      'intent a jobs 1\nanswered a 1 denied\nended a expired answer_denied\nopened errors (the service refused a cancel with 401)\nleft b breaker_errors',
     );
     expect(
       scene.log.lines.filter(

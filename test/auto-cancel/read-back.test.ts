@@ -32,7 +32,11 @@ describe('conclusive responses to a cancel', () => {
     ['404', 'answered a 1 missing\nended a gone answer_missing'],
     [
       '401',
-      'answered a 1 denied\nended a rejected answer_denied\nopened errors (the service refused a cancel with 401)',
+      'answered a 1 denied\nended a expired answer_denied\nopened errors (the service refused a cancel with 401)',
+    ],
+    [
+      '405',
+      'answered a 1 denied\nended a rejected answer_denied\nopened errors (the service refused a cancel with 405)',
     ],
     ['429', 'answered a 1 limited\nended a expired answer_limited'],
     ['unsent', 'answered a 1 not_sent\nended a expired answer_not_sent'],
@@ -51,7 +55,20 @@ describe('conclusive responses to a cancel', () => {
     },
   );
 
-  it.each(['404', '401'])('a cancel with the response %s is final', async answer => {
+  it.each(['401', '403'])(
+    'a cancel with the response %s may be attempted again after a new evaluation, once the error breaker is reset',
+    async answer => {
+      const { scene } = await answered(answer);
+      expect(await scene.again()).toBe('left a breaker_errors');
+      await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'r' }]);
+      expect(await scene.wait(HOUR)).toBe('reset errors');
+      expect(scene.sent).toEqual(['a']);
+      expect(await scene.again()).toBe('intent a jobs 2\nanswered a 2 accepted');
+      expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
+    },
+  );
+
+  it.each(['404', '405'])('a cancel with the response %s is final', async answer => {
     const { scene } = await answered(answer);
     await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'r' }]);
     expect(await scene.again()).toBe('reset errors');
@@ -115,6 +132,21 @@ describe('open cancels', () => {
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', 'ended a gave_up still_in_progress']);
     expect(await scene.again()).toBe('');
     expect(scene.sent).toEqual(['a', 'a']);
+  });
+
+  it('an open cancel stays open if its second attempt was rejected with 401, and a third needs a new evaluation', async () => {
+    const { scene } = await answered('500');
+    await looks(scene, 0, 5, 15, 60);
+    scene.answers = ['401'];
+    const opened = 'opened errors (the service refused a cancel with 401)';
+    expect(await scene.again()).toBe(`intent a jobs 2\nanswered a 2 denied\n${opened}`);
+    await scene.journal().append([{ at: 0, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'r' }]);
+    expect(await looks(scene, 0, 5, 15, 60)).toEqual(['reset errors', '', '', '']);
+    scene.answers = ['500'];
+    expect(await scene.again()).toBe('intent a jobs 3\nanswered a 3 unknown');
+    expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', 'ended a gave_up still_in_progress']);
+    expect(await scene.again()).toBe('');
+    expect(scene.sent).toEqual(['a', 'a', 'a']);
   });
 
   it('an open cancel is not attempted a second time before its last read-back', async () => {
