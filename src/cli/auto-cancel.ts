@@ -11,7 +11,7 @@ import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
 import { type Peer, requestPeer } from '../http/peer.ts';
 import { systemClock } from '../kit/clock.ts';
 import { durationText } from '../kit/duration.ts';
-import { printable } from '../kit/text.ts';
+import { printable, printableJson } from '../kit/text.ts';
 import { BREAKERS } from '../model/journal.ts';
 import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
@@ -129,7 +129,7 @@ const explainCommand = () =>
           `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
         );
       }
-      print(json ? JSON.stringify(found, null, 2) : found.map(explanationText).join('\n\n'));
+      print(json ? printableJson(found, 2) : found.map(explanationText).join('\n\n'));
     });
 
 const journalCommand = () =>
@@ -140,7 +140,7 @@ const journalCommand = () =>
       const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
       const settings = loadStoreSettings(config, true);
       const lines = await withStore(settings, store => readJournals(store, settings.accounts, from));
-      if (json) for (const line of lines) print(JSON.stringify(line));
+      if (json) for (const line of lines) print(printableJson(line));
       else if (lines.length === 0) print('the journal is empty');
       else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
     });
@@ -162,7 +162,7 @@ const pendingCommand = () =>
         expiresAt: iso(each.expiresAt),
         approve: approval(each, config),
       }));
-      if (json) print(JSON.stringify(objects, null, 2));
+      if (json) print(printableJson(objects, 2));
       else print(all.length === 0 ? 'no action waits for approval' : pendingText(all, config));
     });
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { endWithin } from '../kit/clock.ts';
-import { printable, someOf } from '../kit/text.ts';
+import { printable, printableJson, someOf } from '../kit/text.ts';
 import type { CheckLine } from './doctor/checklist.ts';
 import { examine } from './doctor/doctor.ts';
 import { realDeps } from './read-alone.ts';
@@ -27,7 +27,7 @@ export function doctorCommand(): Command {
     .action(async ({ config: file, json }: { config: string; json?: boolean }) => {
       const { lines, isConfigValid } = await examine(file, { ...realDeps, signal: stopSignal() });
       endWithin(LINGER);
-      process.stdout.write(`${json ? JSON.stringify({ checks: lines }, null, 2) : toText(lines)}\n`);
+      process.stdout.write(`${json ? printableJson({ checks: lines }, 2) : toText(lines)}\n`);
       const failed = lines.filter(({ status }) => status === 'fail');
       if (failed.length === 0) return;
       const message = printable(`failed: ${someOf([...new Set(failed.map(nameOf))])}`);

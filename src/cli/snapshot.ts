@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import type { PartsDeps } from '../agent/parts.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { withClosing } from '../kit/closing.ts';
-import { printable } from '../kit/text.ts';
+import { escapedJson, printable, printableJson } from '../kit/text.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
@@ -142,13 +142,11 @@ export function snapshotCommand(): Command {
         onProgress: progress => showProgress(progressLine(progress)),
       });
       showProgress('');
-      if (prometheus) process.stdout.write(snapshot.text);
-      else if (json)
-        process.stdout.write(
-          `${JSON.stringify({ accounts: snapshot.accounts, samples: snapshot.samples, groups: snapshot.groups }, null, 2)}\n`,
-        );
+      const { text, accounts, samples, groups } = snapshot;
+      if (prometheus) process.stdout.write(process.stdout.isTTY ? escapedJson(text) : text);
+      else if (json) process.stdout.write(`${printableJson({ accounts, samples, groups }, 2)}\n`);
       else process.stdout.write(`${toText(snapshot)}\n`);
-      const failed = snapshot.accounts.filter(({ up }) => !up).map(({ account }) => account);
+      const failed = accounts.filter(({ up }) => !up).map(({ account }) => account);
       if (failed.length > 0) throw new Error(`not complete: ${failed.join(', ')}`);
     });
 }

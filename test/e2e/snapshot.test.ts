@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
@@ -35,6 +37,47 @@ describe('snapshot output', () => {
   }
   const run = (accounts: object[], ...options: string[]) =>
     runCli(['snapshot', '--config', configFile({ accounts }), ...options], { DELIVERY_TOKEN: 'x' });
+
+  it('snapshot prints no control or formatting characters of the service on a terminal, and valid JSON', async () => {
+    const key = 'a\u001b]0;x\u0007\u0085\u009b2J\u202e\u2066\u200b\u2028';
+    const { url } = await serve((request, response) =>
+      json(
+        response,
+        request.url?.startsWith('/v2/flowControl')
+          ? [{ flowControlKey: key, waitListSize: 3 }]
+          : { messages: [], events: [] },
+      ),
+    );
+    const unsafe = /(?![\r\n])[\p{Cc}\p{Cf}\p{Zl}]/u;
+    const printed = await run([account(url)], '--json');
+    expect(printed.stdout).not.toMatch(unsafe);
+    expect(JSON.stringify(JSON.parse(printed.stdout).samples)).toContain(JSON.stringify(key));
+    const main = join(import.meta.dirname, '../../src/main.ts');
+    const command = [
+      process.execPath,
+      main,
+      'snapshot',
+      '--prometheus',
+      '--config',
+      configFile({ accounts: [account(url)] }),
+    ];
+    const { stdout: terminal } = await promisify(execFile)(
+      'script',
+      ['-qec', `${command.join(' ')} 2>/dev/null`, '/dev/null'],
+      {
+        encoding: 'utf8',
+        env: { ...process.env, DELIVERY_TOKEN: 'x' },
+      },
+    );
+    expect(terminal).toContain('flow_control_key="a\\u001b]0;x\\u0007\\u0085\\u009b2J\\u202e\\u2066\\u200b\\u2028"');
+    expect(terminal).not.toMatch(unsafe);
+    const { stdout } = await run([account(url)], '--prometheus');
+    expect(
+      parseExposition(stdout, 'text')
+        .flatMap(({ samples }) => samples)
+        .map(({ labels }) => labels.flow_control_key),
+    ).toContain(key);
+  });
 
   it('snapshot prints one complete collection as a table, JSON or Prometheus text, and exits with 0', async () => {
     const { healthy } = await services();

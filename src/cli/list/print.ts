@@ -79,7 +79,7 @@ function cellOf(column: Column, { json }: PrintedRow): string {
     return String(value ?? '')
       .slice(0, 19)
       .replace('T', ' ');
-  if (column.head === 'url') return String(value ?? '').replace(/^https?:\/\//, '');
+  if (column.head === 'url') return printable(String(value ?? '').replace(/^https?:\/\//, ''));
   return printable(Array.isArray(value) ? value.join(', ') : String(value ?? ''));
 }
 
