@@ -76,7 +76,7 @@ export interface JournalState {
   /** Pruned action that sent a cancel, by episode; '' if there are several. Never dropped. */
   readonly senders: Map<string, string>;
   /** Uses of the last day and, for a year, the latest plan and cancel of each URL, in journal order. */
-  readonly uses: LimitUse[];
+  uses: LimitUse[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>;
   /** Outcome of the last blind cancel of each id. */
   readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
@@ -166,10 +166,9 @@ export function prune(state: JournalState, now: number): void {
   const latest = new Map<string, number>();
   const nameOf = ({ url, isPlan }: LimitUse) => `${isPlan} ${url}`;
   for (const use of state.uses) latest.set(nameOf(use), Math.max(use.at, latest.get(nameOf(use)) ?? use.at));
-  const kept = state.uses.filter(
+  state.uses = state.uses.filter(
     use => use.at > now - DAY || (use.at > now - MAX_SPAN && use.at === latest.get(nameOf(use))),
   );
-  if (kept.length < state.uses.length) state.uses.splice(0, state.uses.length, ...kept);
 }
 
 /** Returns the URL that identifies an action in per-URL limits. */

@@ -84,7 +84,7 @@ async function printList<Row>(
       if (quality.isOldestFirst) report(`${account}: the service ignores the order: the oldest rows are first`);
     } else {
       const newest = await readNewest(list, reader, { limit, signal, onPage });
-      found.push(...newest.rows.map(toPrinted));
+      for (const row of newest.rows) found.push(toPrinted(row));
       hasMore ||= newest.hasMore;
       quality = newest;
     }

@@ -52,7 +52,7 @@ function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: Dlq
   const times = events
     .filter(event => event.at <= at && [messageId, callbackMessageId].includes(event.messageId))
     .map(event => event.at);
-  return times.length === 0 ? ('none' as const) : Math.max(...times);
+  return times.length === 0 ? ('none' as const) : times.reduce((newest, time) => Math.max(newest, time));
 }
 
 export type RuleCheck = ReturnType<typeof toCheck>;

@@ -7,7 +7,7 @@ export function toTable(
   right: readonly string[] = [],
 ): string {
   const lines = [head, ...rows].map(line => line.map(printable));
-  const widths = head.map((_, column) => Math.max(...lines.map(line => line[column]?.length ?? 0)));
+  const widths = head.map((_, column) => lines.reduce((most, line) => Math.max(most, line[column]?.length ?? 0), 0));
   return lines
     .map(line =>
       line

@@ -81,7 +81,7 @@ export async function readNewest<Row>(
   for (let pages = 1; ; pages += 1) {
     const page = await reading.next();
     if (page) {
-      rows.push(...page.rows);
+      rows = rows.concat(page.rows);
       total += page.rows.length;
       onPage?.(page.rows.length);
     }

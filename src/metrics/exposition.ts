@@ -110,9 +110,9 @@ function join(families: readonly Family[], sources: readonly RenderedSource[], f
   const lines = new Map<string, string[]>();
   for (const source of sources) {
     for (const [name, fragment] of source.fragments()) {
-      const known = lines.get(name);
-      if (known) known.push(...fragment[format]);
-      else lines.set(name, [...fragment[format]]);
+      const known = lines.get(name) ?? [];
+      lines.set(name, known);
+      for (const line of fragment[format]) known.push(line);
     }
   }
   const texts = families.flatMap(family => {

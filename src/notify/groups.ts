@@ -75,6 +75,9 @@ function firingByGroup(firing: readonly Notice[], grouping: Grouping) {
   );
 }
 
+const newestStart = (notices: readonly Notice[]) =>
+  notices.reduce((newest, { startsAt }) => Math.max(newest, startsAt), 0);
+
 export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWaiting }: GroupsDeps) {
   const gathering = new Map<string, Gathering<W>>();
   const lastNotifications = new Map<string, LastNotification>();
@@ -99,7 +102,7 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
   const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
   /** Returns whether an unchanged group must be repeated. Without a last notification, the start of the newest alert counts. */
   const isOld = (id: string, notices: readonly Notice[], now: number) =>
-    isLongBefore(lastNotifications.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
+    isLongBefore(lastNotifications.get(id)?.at ?? newestStart(notices), now);
 
   return {
     /** Adds a change. If too many are waiting, removes and returns the oldest one, which the caller must drop. */

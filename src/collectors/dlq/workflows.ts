@@ -38,7 +38,7 @@ export async function readWorkflows(
   { callbacks }: Walk,
   { all, walksUntilWorkflows }: DlqMemory,
 ): Promise<WorkflowRead> {
-  const rows: DlqEntry[] = [];
+  let rows: readonly DlqEntry[] = [];
   let isPartial = false;
   if (walksUntilWorkflows > 0) return { rows, isPartial, isLast: true };
   const isNew = ({ id, callbackState }: DlqEntry) =>
@@ -53,7 +53,7 @@ export async function readWorkflows(
     if (page.done) return { rows, isPartial, isLast: true };
     reading.hasBegun = true;
     const { rows: listed, isLast } = page.value;
-    rows.push(...listed);
+    rows = [...rows, ...listed];
     isPartial ||= page.value.rejected > 0 || page.value.incomplete > 0;
     reading.isWorthwhile ||= listed.every(({ workflowRunId }) => workflowRunId !== undefined) && listed.some(isNew);
     // An empty page may be followed by others.
