@@ -16,7 +16,9 @@ import type { JournalState } from './journal-state.ts';
 import { actionsLeft, ruleActionsLeft } from './limits.ts';
 import { createEventLookUps } from './look-up.ts';
 import { createNotices } from './notices.ts';
+import { observePlans } from './observe.ts';
 import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
+import { sumOfPlans } from './plans.ts';
 import { createSettling } from './settle.ts';
 import { staleReason } from './stages.ts';
 
@@ -35,6 +37,7 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
     workflowUrl: workflowUrl && bareAddress(workflowUrl),
     responseStatus,
     episode,
+    callbackMessageId: entry.callbackMessageId,
   };
 }
 
@@ -68,14 +71,12 @@ function journalNumbers(
   time: Contexts['time'],
 ): Omit<AutoCancelNumbers, 'candidates' | 'skips' | 'isPaused'> {
   const { rules } = options;
-  const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number }>();
-  for (const rule of rules) {
+  const none = rules.flatMap(rule => {
     const [name, mode] = [rule.name, modeOf(rule, options.mode, time.latest())];
-    for (const outcome of FINAL_OUTCOMES) {
-      actions.set(`${name}\0${mode}\0${outcome}`, { rule: name, mode, outcome, count: 0 });
-    }
-  }
-  for (const [key, each] of state.outcomes) actions.set(key, each);
+    return FINAL_OUTCOMES.map(
+      outcome => [`${name}\0${mode}\0${outcome}`, { rule: name, mode, outcome, count: 0 }] as const,
+    );
+  });
   const unresolved = new Map<string, number>();
   for (const { isOpen, rule, attempts } of state.actions.values()) {
     const at = attempts.at(-1)?.at;
@@ -83,7 +84,8 @@ function journalNumbers(
   }
   const now = time.elapsed();
   return {
-    actions: [...actions.values()],
+    actions: [...new Map([...none, ...state.outcomes]).values()],
+    plans: new Map([...rules.map(({ name }) => [name, sumOfPlans([])] as const), ...state.plans.rules]),
     breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)] as const)),
     unresolved,
     budget: [
@@ -145,6 +147,7 @@ export async function createAutoCancel(
     const { facts } = deps.walk();
     if (facts === undefined || facts.at === decidedAt) return;
     await tracer.span('evaluate auto-cancel rules', { account }, () => decider.decide(facts, signal));
+    await observePlans(facts, own, contexts.time, signal);
     // Set this last, so that an interrupted decision is repeated.
     decidedAt = facts.at;
   }
@@ -158,9 +161,9 @@ export async function createAutoCancel(
     lastRun,
     /** Sends further notices to the notifiers of the current rules. Call it before the first run. */
     activateNotices: () => journal.notify(notices),
-    /** Whether a rule applies to the account or the journal contains an action. */
+    /** Whether a rule applies to the account or the journal contains an action or a plan under observation. */
     get isUsed(): boolean {
-      return options.rules.length > 0 || state.actions.size > 0;
+      return options.rules.length > 0 || state.actions.size > 0 || state.plans.open.size > 0;
     },
     /** Reads sent cancels back, and decides once per complete walk. Rejects with StoreError and UpstreamError. */
     async run(signal: AbortSignal): Promise<void> {

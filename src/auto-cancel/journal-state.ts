@@ -7,6 +7,7 @@ import type {
   JournalTarget,
   Requester,
 } from '../model/journal.ts';
+import { foldPlan, noPlans, type Plans } from './plans.ts';
 
 /** An intent and its response, if any. Times in ms since the Unix epoch. */
 export interface CancelAttempt {
@@ -89,6 +90,7 @@ export interface JournalState {
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
   /** UUIDs of executed orders. */
   readonly orders: Set<string>;
+  readonly plans: Plans;
 }
 
 /** Outcomes after which another attempt is permitted. */
@@ -110,6 +112,7 @@ export function emptyJournal(): JournalState {
     races: [],
     paused: undefined,
     orders: new Set(),
+    plans: noPlans(),
   };
 }
 
@@ -252,6 +255,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
 /** Folds one line into the state. Lines must be folded in journal order. */
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
   state.lastAt = Math.max(state.lastAt, entry.at);
+  foldPlan(state.plans, entry);
   if ('order' in entry && entry.order !== undefined) state.orders.add(entry.order);
   if (entry.action === undefined) {
     foldStop(state, entry);

@@ -9,11 +9,6 @@ import type { EvaluatedCallback } from './evaluate.ts';
 /** Maximum number of pages to read if the service ignores the filter. */
 const MAX_PAGES = 100;
 
-/** The entry is not in the first `MAX_PAGES` pages. */
-class TooManyPages extends Error {
-  override readonly name = 'TooManyPages';
-}
-
 class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
@@ -58,12 +53,12 @@ async function find(
     if (others.some(other => !isSameCallback(other, found))) throw new Unreadable('the entry contradicts itself');
     if (found) return found;
   }
-  throw new TooManyPages(`the entry is not among ${MAX_PAGES} pages`);
+  throw new Unreadable(`the entry is not among ${MAX_PAGES} pages`);
 }
 
 /**
  * Rereads an entry; undefined if it was removed. Tries the list of workflow runs if the plain list lacks the entry or its
- * state. Throws UpstreamError, TooManyPages and Unreadable.
+ * state. Throws UpstreamError and Unreadable.
  */
 export async function rereadEntry(
   reader: Reader,

@@ -1,9 +1,9 @@
 import { printable } from '../kit/text.ts';
-import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
+import type { FinalOutcome, JournalEntry, PlanOutcome } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
-/** Completions of "Nothing is cancelled because …" by final outcome. */
-export const ENDED: Readonly<Record<FinalOutcome, string>> = {
+/** Completions of "Nothing is cancelled because …" by final outcome, and of "The planned callback: …". */
+export const ENDED: Readonly<Record<FinalOutcome | PlanOutcome, string>> = {
   planned: 'the rule only plans: it would have been cancelled',
   confirmed: 'the service reports it as cancelled',
   superseded: 'it ended by itself before the cancel took effect',
@@ -14,6 +14,10 @@ export const ENDED: Readonly<Record<FinalOutcome, string>> = {
   not_in_progress: 'the service reported that it was not in progress',
   accepted_unverified: 'the service accepted the cancel, and the result cannot be read back',
   unknown_final: 'it is unknown whether the service cancelled it',
+  success: 'it ended by itself with success',
+  failed: 'it ended by itself with failure',
+  in_progress: 'it was still in progress two days later',
+  unknown: 'it is unknown how it would have ended',
 };
 
 /** Completions of "Nothing is cancelled because …" by reason or outcome. */
@@ -47,6 +51,7 @@ export function detailOf(line: JournalEntry): string {
     case 'answered':
       return 'status' in line.answer ? `${line.answer.kind} ${line.answer.status ?? ''}`.trim() : line.answer.why;
     case 'ended':
+    case 'observed':
       return `${line.outcome} (${line.reason})`;
     case 'paused':
     case 'resumed':
@@ -68,6 +73,7 @@ const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
   intent: 'A cancel is about to be sent:',
   answered: 'The service responded to the cancel:',
   ended: 'The action ended:',
+  observed: 'The planned callback:',
   paused: 'Auto-cancel was paused',
   resumed: 'Auto-cancel was resumed',
   breaker_opened: 'A breaker opened:',
@@ -76,6 +82,6 @@ const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
 };
 
 export function sentenceOf(line: JournalEntry): string {
-  const detail = line.step === 'ended' ? `${ENDED[line.outcome]} (${line.reason})` : detailOf(line);
+  const detail = 'outcome' in line ? `${ENDED[line.outcome]} (${line.reason})` : detailOf(line);
   return printable(`${STEPS[line.step]} ${detail}`.replace(/\.?$/, '.'));
 }

@@ -5,8 +5,9 @@ import { pauseAutoCancel, resumeAutoCancel } from '../auto-cancel/brake.ts';
 import type { Explanation } from '../auto-cancel/explain.ts';
 import { readJournalState } from '../auto-cancel/journal.ts';
 import { orderApproval, orderReset, resultOf } from '../auto-cancel/orders.ts';
+import { foldPlan, noPlans, planSummary } from '../auto-cancel/plans.ts';
 import { type PendingAction, pendingActions } from '../auto-cancel/waits.ts';
-import { detailOf } from '../auto-cancel/words.ts';
+import { detailOf, skipText } from '../auto-cancel/words.ts';
 import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
 import { type Peer, requestPeer } from '../http/peer.ts';
 import { systemClock } from '../kit/clock.ts';
@@ -145,6 +146,29 @@ const journalCommand = () =>
       else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
     });
 
+const REPORT_HELP = `
+success, failed: the callback ended by itself; in progress: still in progress
+two days after the plan; unknown: its end was not seen, or it was cancelled;
+observing: no end so far; wrong: success, of success, failed and in progress.`;
+
+const reportCommand = () =>
+  sub('report', 'show how many planned callbacks later ended by themselves, by rule; read from the store')
+    .option('--since <duration>', 'only plans of the last DURATION, such as 30d', durationOption)
+    .option('--json', 'print JSON')
+    .addHelpText('after', REPORT_HELP)
+    .action(async ({ config, since = Number.POSITIVE_INFINITY, json }: Options) => {
+      const settings = loadStoreSettings(config, true);
+      const from = systemClock.now() - since;
+      const plans = noPlans();
+      const lines = await withStore(settings, store => readJournals(store, settings.accounts, from));
+      for (const line of lines) foldPlan(plans, line);
+      const all = [...plans.rules].map(([rule, counts]) => ({ rule, ...planSummary(counts) }));
+      const heads = Object.keys(all[0] ?? {}).map(name => name.replaceAll('_', ' '));
+      const rows = all.map(row => Object.values(row).map(String));
+      if (json) print(JSON.stringify(all, null, 2));
+      else print(rows.length === 0 ? 'no callback was planned' : toTable(heads, rows));
+    });
+
 const pendingCommand = () =>
   sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
     .option('--json', 'print JSON')
@@ -239,10 +263,11 @@ const resetBreakerCommand = () =>
 export const autoCancelCommand = (): Command =>
   commandGroup(
     'auto-cancel',
-    'explain decisions, list and approve actions, print the journal, pause, resume and reset breakers',
+    'explain decisions, list and approve actions, print the journal and a report, pause, resume and reset breakers',
     [
       explainCommand(),
       journalCommand(),
+      reportCommand(),
       pendingCommand(),
       approveCommand(),
       pauseCommand(),

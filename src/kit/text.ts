@@ -65,3 +65,10 @@ export function grouped(number: number): string {
 /** Formats a count: `3 problems`, `1 problem`. */
 export const plural = (number: number, one: string, many = `${one}s`) =>
   `${grouped(number)} ${number === 1 ? one : many}`;
+
+/** Formats a ratio in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
+export function percent(ratio: number): string {
+  if (ratio > 0 && ratio < 0.0001) return '< 0.01 %';
+  // Corrects floating-point errors: 0.29 × 10,000 is less than 2,900.
+  return `${grouped(Math.floor(ratio * 1e4 + 1e-6) / 100)} %`;
+}

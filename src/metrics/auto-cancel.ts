@@ -1,4 +1,4 @@
-import type { AutoCancelNumbers } from '../model/journal.ts';
+import { type AutoCancelNumbers, PLAN_OUTCOMES } from '../model/journal.ts';
 import { counter, type Family, gauge, type Sample } from './family.ts';
 
 /** Families about auto-cancel, exposed unless `autoCancel.mode` is off. */
@@ -12,6 +12,11 @@ export const autoCancelFamilies = {
     'delivery_auto_cancel_actions_total',
     'Actions by outcome. planned: would have cancelled; confirmed: the service reports the callback as cancelled.',
     ['rule', 'mode', 'outcome'],
+  ),
+  plannedOutcomes: counter(
+    'delivery_auto_cancel_planned_outcomes_total',
+    'Planned callbacks by what became of them, each counted once. success, failed: ended by itself; in_progress: still in progress two days after the plan, when observation ends; unknown: end not seen, or cancelled.',
+    ['rule', 'outcome'],
   ),
   skipped: counter(
     'delivery_auto_cancel_skipped_total',
@@ -41,14 +46,16 @@ export const autoCancelFamilies = {
 } as const;
 
 export function autoCancelSamples(numbers: AutoCancelNumbers): ReadonlyMap<string, readonly Sample[]> {
-  const { candidates, actions, skips, breakers, isPaused, unresolved, budget } = numbers;
-  const [ofAccount, ofRules] = [
-    budget.filter(({ rule }) => rule === undefined),
-    budget.filter(({ rule }) => rule !== undefined),
-  ];
+  const { candidates, actions, plans, skips, breakers, isPaused, unresolved, budget } = numbers;
   const samples: readonly (readonly [Family, readonly Sample[]])[] = [
     [autoCancelFamilies.candidates, [...candidates].map(([rule, value]) => ({ labels: { rule }, value }))],
     [autoCancelFamilies.actions, actions.map(({ count, ...labels }) => ({ labels, value: count }))],
+    [
+      autoCancelFamilies.plannedOutcomes,
+      [...plans].flatMap(([rule, counts]) =>
+        PLAN_OUTCOMES.map(outcome => ({ labels: { rule, outcome }, value: counts[outcome] })),
+      ),
+    ],
     [autoCancelFamilies.skipped, skips.map(({ count, ...labels }) => ({ labels, value: count }))],
     [
       autoCancelFamilies.breakerOpen,
@@ -59,8 +66,11 @@ export function autoCancelSamples(numbers: AutoCancelNumbers): ReadonlyMap<strin
       autoCancelFamilies.oldestUnresolved,
       [...unresolved].map(([rule, at]) => ({ labels: { rule }, value: at / 1000 })),
     ],
-    [autoCancelFamilies.budgetRemaining, ofAccount.map(({ left }) => ({ labels: {}, value: left }))],
-    [autoCancelFamilies.ruleBudgetRemaining, ofRules.map(({ rule, left }) => ({ labels: { rule }, value: left }))],
+    [autoCancelFamilies.budgetRemaining, budget.slice(0, 1).map(({ left }) => ({ labels: {}, value: left }))],
+    [
+      autoCancelFamilies.ruleBudgetRemaining,
+      budget.slice(1).map(({ rule = '', left }) => ({ labels: { rule }, value: left })),
+    ],
   ];
   return new Map(samples.map(([family, each]) => [family.name, each]));
 }

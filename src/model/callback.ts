@@ -31,6 +31,8 @@ export interface CallbackFacts {
   readonly at: number;
   /** Number of complete walks since the process started. */
   readonly walks: number;
+  /** Maximum time between two walks within an episode (ms). */
+  readonly maxGap: number;
   readonly sightings: readonly CallbackSighting[];
   /** Whether the list is incomplete: there were too many callbacks to track, or a later walk had unreadable rows. */
   readonly isPartial: boolean;

@@ -26,6 +26,12 @@ export const FINAL_OUTCOMES = [
 
 export type FinalOutcome = (typeof FINAL_OUTCOMES)[number];
 
+/** What became of a planned callback. `in_progress`: until observation ended; `unknown`: its own end was not seen. */
+export const PLAN_OUTCOMES = ['success', 'failed', 'in_progress', 'unknown'] as const;
+export type PlanOutcome = (typeof PLAN_OUTCOMES)[number];
+/** Number of plans, and of plans by outcome. */
+export type PlanCounts = Readonly<Record<'planned' | PlanOutcome, number>>;
+
 /** Response to a cancel. `unknown`: 5xx, an unexpected redirect, a timeout or a reset; the cancel may have taken effect. */
 export type CancelResponse =
   | { readonly kind: 'accepted' | 'refused' | 'missing' | 'denied' | 'unknown'; readonly status: number | undefined }
@@ -40,6 +46,7 @@ export interface JournalTarget
   /** Id sent in the cancel request. */
   readonly id: string;
   readonly episode: string;
+  readonly callbackMessageId?: string | undefined;
 }
 
 /** Rule, mode and policy that request an action. A grace period or approval of one requester does not apply to another. */
@@ -90,6 +97,14 @@ export type JournalStep =
       readonly evidence?: readonly Predicate[] | undefined;
       /** Whether the response did not confirm the cancel, so it is unknown which client cancelled the callback. */
       readonly unproven?: boolean | undefined;
+    }
+  | {
+      /** Ends the observation of a planned callback. */
+      readonly step: 'observed';
+      readonly outcome: PlanOutcome;
+      readonly rule: string;
+      readonly reason: string;
+      readonly target: JournalTarget;
     };
 
 /** Steps not about a single action: pauses, breakers and refused orders. `order`: UUID of the operator's order; absent in older lines. */
@@ -143,6 +158,8 @@ export interface AutoCancelNumbers {
     readonly reason: string;
     readonly count: number;
   }[];
+  /** Plans by rule. */
+  readonly plans: ReadonlyMap<string, PlanCounts>;
   readonly breakers: ReadonlyMap<string, boolean>;
   readonly isPaused: boolean;
   /** Start of the oldest unfinished cancel, by rule. */

@@ -3,6 +3,7 @@ import { mayExist } from '../auto-cancel/context.ts';
 import { modeOf } from '../auto-cancel/evaluate.ts';
 import type { Explanation } from '../auto-cancel/explain.ts';
 import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
+import { planCounts, planSummary, sumOfPlans } from '../auto-cancel/plans.ts';
 import { sentenceOf, skipText } from '../auto-cancel/words.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createYielder, type Yielder } from '../kit/yielder.ts';
@@ -103,6 +104,7 @@ export type AccountSnapshot = Awaited<ReturnType<typeof snapshotOf>>;
 function rulesOf(
   { autoCancel }: AutoCancelViewDeps['config'],
   accounts: readonly AccountSnapshot[],
+  held: readonly One[],
   now: number,
 ): AutoCancelView['rules'] {
   // An expired rule must stay expired even if the clock is set back.
@@ -114,6 +116,7 @@ function rulesOf(
     .map(rule => {
       const { name, expires } = rule;
       const own = accounts.flatMap(({ rules }) => rules.filter(each => each.name === name));
+      const counts = held.map(({ journal }) => planCounts(journal.state.plans, name));
       const left = own.flatMap(each => each.left ?? []);
       return {
         name,
@@ -121,6 +124,7 @@ function rulesOf(
         expires: expires === null ? null : iso(expires),
         candidates: sum(own.map(({ candidates }) => candidates)),
         budgetRemaining: left.length > 0 ? Math.min(...left) : null,
+        plans: held.length === accounts.length ? planSummary(sumOfPlans(counts)) : null,
       };
     });
 }
@@ -149,9 +153,9 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCanc
     const turns = createYielder();
     const capacity = { stuck: MAX_CANDIDATES, others: MAX_CANDIDATES };
     const accounts: AccountSnapshot[] = [];
-    for (const account of autoCancel?.accounts ?? []) {
-      if ((only ?? account.account) === account.account)
-        accounts.push(await snapshotOf(account, capacity, turns, self));
+    const held = (autoCancel?.accounts ?? []).filter(({ account }) => (only ?? account) === account);
+    for (const account of held) {
+      accounts.push(await snapshotOf(account, capacity, turns, self));
       await turns.pass();
     }
     if (autoCancel) accounts.push(...others().filter(({ account }) => (only ?? account) === account));
@@ -160,7 +164,7 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCanc
       now: iso(now),
       mode,
       stopFile: { path: stopFile, present: mayExist(stopFile) },
-      rules: rulesOf(config, accounts, now),
+      rules: rulesOf(config, accounts, held, now),
       accounts: accounts.map(({ brakes }) => brakes),
       candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MAX_CANDIDATES),
       tracked: sum(accounts.map(({ brakes }) => brakes.tracked)),

@@ -56,7 +56,7 @@ function setUp(...rows: object[]) {
     if (!entry) throw new Error('not an entry');
     return { entry, firstSeenAt: NOW - 100 * HOUR, lastSeenAt: NOW, snapshots: 600, episode: 'e' };
   });
-  const tracked = { at: NOW, walks: 9, sightings, isPartial: false, reportsStates: true };
+  const tracked = { at: NOW, walks: 9, maxGap: 0, sightings, isPartial: false, reportsStates: true };
   const state = {
     status: () => ({ withdrawn: false, rounds: [{ round: 'full', success: true, stale: false }] }),
   };

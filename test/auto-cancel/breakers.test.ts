@@ -25,7 +25,7 @@ describe('suspended cancels', () => {
       options,
       journal,
       walk: {
-        facts: { at, walks: 3, sightings: [], isPartial: false, reportsStates: true },
+        facts: { at, walks: 3, maxGap: 0, sightings: [], isPartial: false, reportsStates: true },
         isFresh: true,
         eventsAreFresh: true,
       },

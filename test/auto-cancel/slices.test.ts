@@ -30,7 +30,7 @@ async function manyCallbacks(count: number, firstSeenAt: number) {
     } as const;
     return { entry: entry as unknown as DlqEntry, firstSeenAt, lastSeenAt: NOON, snapshots: 600, episode: 'e' };
   });
-  let facts = { at: NOON, walks: 9, sightings, isPartial: false, reportsStates: true };
+  let facts = { at: NOON, walks: 9, maxGap: 0, sightings, isPartial: false, reportsStates: true };
   const [clock, log] = [createManualClock(NOON), createTestLog()];
   const autoCancel = await createAutoCancel({
     account: 'production',

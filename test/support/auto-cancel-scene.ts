@@ -159,7 +159,7 @@ export async function createScene(section: object): Promise<Scene> {
 
   const view = () => ({
     facts: scene.hasFacts
-      ? { at, walks, sightings: sightings(), isPartial: scene.isPartial, reportsStates: true }
+      ? { at, walks, maxGap: 30 * MINUTE, sightings: sightings(), isPartial: scene.isPartial, reportsStates: true }
       : undefined,
     isFresh: scene.isFresh,
     eventsAreFresh: scene.eventsAreFresh,

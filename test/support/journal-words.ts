@@ -27,6 +27,8 @@ export function journalText(entry: JournalEntry, nameOf: (action: string) => str
       return words(entry.step, name, entry.rule, entry.attempt);
     case 'answered':
       return words(entry.step, name, entry.attempt, entry.answer.kind);
+    case 'observed':
+      return words(entry.step, name, entry.outcome, entry.reason);
     case 'ended':
       return words(entry.step, name, entry.outcome, entry.reason, entry.unproven && 'unproven');
   }

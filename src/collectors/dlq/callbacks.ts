@@ -155,7 +155,7 @@ export function createTracker(
       else if (episodes.size > 0) changes.set(WALK, null);
       episodes = current;
       const walks = (facts?.walks ?? 0) + 1;
-      facts = { at, walks, sightings, isPartial, reportsStates: stated.size > 0 };
+      facts = { at, walks, maxGap, sightings, isPartial, reportsStates: stated.size > 0 };
       return facts;
     }
 

@@ -1,8 +1,8 @@
-import { grouped } from '../../kit/text.ts';
+import { grouped, percent } from '../../kit/text.ts';
 import { age, duration } from './assets/age.js';
 import { type Html, html } from './html.ts';
 
-export { grouped, plural } from '../../kit/text.ts';
+export { grouped, percent, plural } from '../../kit/text.ts';
 
 /** Formats values as text, with the exact API value in an attribute. Null means unknown. */
 
@@ -10,13 +10,6 @@ const UNKNOWN = html`<data value=""><span class="none" aria-hidden="true">—</s
 
 const value = (of: number | null, write: (value: number) => string): Html =>
   of === null ? UNKNOWN : html`<data value="${of}">${write(of)}</data>`;
-
-/** Formats a ratio in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
-export function percent(ratio: number): string {
-  if (ratio > 0 && ratio < 0.0001) return '< 0.01 %';
-  // Corrects floating-point errors: 0.29 × 10,000 is less than 2,900.
-  return `${grouped(Math.floor(ratio * 1e4 + 1e-6) / 100)} %`;
-}
 
 const HOUR = 3600;
 

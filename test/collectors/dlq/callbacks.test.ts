@@ -212,6 +212,7 @@ describe('tracker', () => {
     expect(agent.tracker().facts()).toEqual({
       at: START,
       walks: 1,
+      maxGap: 30 * MINUTE,
       sightings: [],
       isPartial: false,
       reportsStates: true,

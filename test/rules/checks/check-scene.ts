@@ -39,6 +39,7 @@ const IDLE: AutoCancelNumbers = {
   candidates: new Map(),
   actions: [],
   skips: [],
+  plans: new Map(),
   breakers: new Map(),
   isPaused: false,
   unresolved: new Map(),
