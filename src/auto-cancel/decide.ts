@@ -5,7 +5,7 @@ import type { Reader, Writer } from '../upstream/api.ts';
 import { attempt } from './attempt.ts';
 import type { Contexts, ContextsDeps, LastRun } from './context.ts';
 import type { DecisionLog } from './decision-log.ts';
-import { type EvaluatedCallback, lacksEvents } from './evaluate.ts';
+import { type EvaluatedCallback, lacksEvents, modeOf } from './evaluate.ts';
 import { endLine, endOf, isPlanned, prune } from './journal-state.ts';
 import { blindSkipReason, breakerToOpen, candidateExcess } from './limits.ts';
 import type { createEventLookUps } from './look-up.ts';
@@ -108,8 +108,9 @@ export function createDecider(deps: DecideDeps) {
     if (found) await openBreaker(found.breaker, found.reason);
   }
 
-  /** Opens the `candidates` breaker if too many callbacks are due. */
+  /** Opens the `candidates` breaker if too many callbacks are due, even those of planning rules, and any rule may act. */
   async function checkCandidates(due: readonly EvaluatedCallback[], unread: number, population: number): Promise<void> {
+    if (options.rules.every(rule => modeOf(rule, options.mode, latest()) === 'plan')) return;
     const crowded = due.filter(each => !blindSkipReason(each, state, elapsed())).length;
     const reason = candidateExcess(options.breaker.candidates, crowded > 0 ? crowded + unread : 0, population);
     if (reason && !state.breakers.has('candidates')) await openBreaker('candidates', reason);

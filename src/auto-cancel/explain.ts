@@ -23,8 +23,13 @@ export function explain(
   const closed = evaluated && state.closed.get(evaluated.action);
   const ended = evaluated && endOf(state, evaluated.action);
   const isStuck = evaluated?.finding.verdict === 'stuck';
-  const skipped = () =>
-    evaluated && (ended ?? skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length })));
+  const wasPlanned = evaluated !== undefined && isPlanned(state, evaluated.action);
+  function skipped(): string | undefined {
+    // Waits and limits do not apply to what is planned or sent.
+    if (!evaluated || ended || known?.isOpen) return ended ?? (known && 'unresolved');
+    if (evaluated.mode === 'plan' && wasPlanned) return 'planned';
+    return skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length }));
+  }
   return {
     account,
     dlqId: entry.dlqId,
@@ -44,9 +49,7 @@ export function explain(
     held: isStuck ? skipped() : undefined,
     paused: brake.pause,
     attempts: (known?.attempts.length ?? 0) + (closed?.attempts ?? 0),
-    outcome: known?.isOpen
-      ? ('open' as const)
-      : (ended ?? (evaluated && isPlanned(state, evaluated.action) ? ('planned' as const) : undefined)),
+    outcome: known?.isOpen ? ('open' as const) : (ended ?? (wasPlanned ? ('planned' as const) : undefined)),
     mayApprove:
       known !== undefined &&
       known.approvedBy === undefined &&

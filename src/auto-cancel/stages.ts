@@ -188,7 +188,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     name: 'wait',
     reasons: {
       grace: '`grace` has not ended, or no walk has completed since its end',
-      awaiting_approval: 'no operator has approved the action, or no walk has completed since the approval',
+      awaiting_approval: 'no operator has approved the action, or the approval has expired',
     },
     phases: BEFORE_INTENT,
     check({ journal, evaluated, own, walkAt, time }) {
@@ -244,10 +244,10 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'limits',
     reasons: {
-      cooldown: 'the last cancel with the same URL was less than `cooldown.perUrl` ago',
-      limit_run: 'this limit on cancels is reached',
-      limit_hour: 'this limit on cancels is reached',
-      limit_day: 'this limit on cancels is reached',
+      cooldown: 'the last cancel (in mode `plan`: the last plan) with the same URL was less than `cooldown.perUrl` ago',
+      limit_run: 'this limit on cancels (in mode `plan`: on plans) is reached',
+      limit_hour: 'this limit on cancels (in mode `plan`: on plans) is reached',
+      limit_day: 'this limit on cancels (in mode `plan`: on plans) is reached',
     },
     phases: BEFORE_INTENT,
     check: ({ options, journal, evaluated, time, usesBefore }) =>

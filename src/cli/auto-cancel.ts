@@ -73,7 +73,7 @@ function explanationText(found: Explanation): string {
     lines.push(toTable(['holds', 'predicate', 'found', 'asked'], rows));
   }
   if (findings.length === 0) lines.push('', 'no rule matches it: it is never cancelled');
-  if (held !== undefined) lines.push('', `not cancelled now: ${held}`);
+  if (held !== undefined) lines.push('', `not cancelled now: ${held}. ${skipText(held)}`);
   if (paused) lines.push('', `auto-cancel is paused ${wordsOf(paused)}`);
   if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'not final yet'}`);
   return lines.join('\n');

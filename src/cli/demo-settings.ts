@@ -124,8 +124,6 @@ function stuckCallback(speed: number) {
     staleness: { ...staleness, withdrawAtMost: '4h' },
     autoCancel: {
       mode: 'plan',
-      // All earlier stuck callbacks are detected at the same moment.
-      breaker: { candidates: { max: 1000, percent: 100 } },
       limits: { perRun: 100, perHour: 1000, perDay: 1000 },
       rules: [hungWorkflows({ perRun: 100, perHour: 1000 })],
     },

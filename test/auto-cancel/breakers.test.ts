@@ -147,6 +147,40 @@ describe('candidate breaker', () => {
     expect(result).toContain('opened candidates (4 of 13 callbacks seem stuck, more than 30 %)');
   });
 
+  const FEW = { candidates: { max: 3, percent: 100 } };
+
+  it.each([
+    ['all rules plan', { rules: [rule('jobs', { mode: 'plan' })] }],
+    ['the global mode is plan', { mode: 'plan', rules: [rule('jobs')] }],
+    ['all rules have expired', { rules: [rule('jobs', { expires: '2026-01-01' })] }],
+  ])('the candidate breaker stays closed and callbacks are planned while %s', async (_, section) => {
+    const scene = await warmScene({ breaker: FEW, ...section });
+    const result = await scene.walk(many(4));
+    expect(result).not.toContain('opened');
+    expect(result.match(/planned stuck/g)).toHaveLength(4);
+  });
+
+  it.each(['enforce', 'approve'])(
+    'planned callbacks count as candidates before the first cancel once their rule has mode %s',
+    async mode => {
+      const scene = await warmScene({ breaker: FEW, rules: [rule('jobs', { mode: 'plan' })] });
+      await scene.walk(many(4));
+      await scene.restart({ breaker: FEW, rules: [rule('jobs', { mode })] });
+      await scene.warm();
+      expect(await scene.walk(many(4))).toContain('opened candidates (4 callbacks seem stuck, more than 3)');
+      expect(scene.sent).toEqual([]);
+    },
+  );
+
+  it('callbacks of a rule that plans open the candidate breaker if another rule of the account may act', async () => {
+    const rules = [rule('jobs'), rule('plans', { mode: 'plan' })];
+    const scene = await warmScene({ breaker: FEW, rules });
+    const planned = many(3, ':jobs=no_match,plans=stuck');
+    const result = await scene.walk(`${planned} a:jobs=stuck,plans=no_match`);
+    expect(result).toContain('opened candidates (4 callbacks seem stuck, more than 3)');
+    expect(scene.sent).toEqual([]);
+  });
+
   it('the candidate breaker is not opened by a partial walk', async () => {
     const scene = await warmScene({ breaker: { candidates: { max: 3 } }, rules: [rule('jobs')] });
     scene.isPartial = true;

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { skipText } from '../../src/auto-cancel/words.ts';
 import { HOUR, rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
 
@@ -66,4 +67,46 @@ it('an explanation contains attempts and outcome', async () => {
   await other.warm();
   await other.walk('a');
   expect(other.explain('a')).toMatchObject({ attempts: 0, outcome: 'planned' });
+});
+
+it('an explanation of a planned callback says that the rule only plans, whatever suspends cancels, until it may act', async () => {
+  const windows = { deny: [{ from: '2026-06-03T00:00:00Z', to: '2026-06-09T00:00:00Z', reason: 'freeze' }] };
+  const jobs = (mode: string) => ({
+    rules: [rule('jobs', { mode, grace: '30m', windows, cooldown: { perUrl: '1d' } })],
+  });
+  const scene = await createScene(jobs('plan'));
+  await scene.warm();
+  await scene.walk('a');
+  expect(heldOf(scene)).toBe('grace');
+  await scene.wait(HOUR);
+  expect(await scene.walk('a')).toContain('planned');
+  for (const _ of [1, 2, 3]) {
+    expect(scene.explain('a')).toMatchObject({ held: 'planned', outcome: 'planned' });
+    await scene.wait(20 * HOUR);
+    await scene.walk('a');
+  }
+  scene.isStopped = true;
+  expect(heldOf(scene)).toBe('planned');
+  scene.isStopped = false;
+  await scene.restart(jobs('enforce'));
+  await scene.walk('a');
+  await scene.walk('a');
+  await scene.walk('a');
+  expect(heldOf(scene)).toBe('grace');
+  expect(skipText('planned')).toBe('Nothing is cancelled because the rule only plans: it would have been cancelled.');
+});
+
+it('an explanation of a callback with a planned neighbour of the same URL names the cooldown', async () => {
+  const scene = await createScene({ rules: [rule('jobs', { mode: 'plan', cooldown: { perUrl: '1h' } })] });
+  await scene.warm();
+  await scene.walk('a b');
+  expect([heldOf(scene), heldOf(scene, 'b')]).toEqual(['planned', 'cooldown']);
+});
+
+it('an explanation of a sent cancel without an outcome says so, and names no limit that the cancel itself used', async () => {
+  const scene = await createScene({ rules: [rule('jobs', { cooldown: { perUrl: '1h' } })] });
+  await scene.warm();
+  scene.answers = ['timeout'];
+  await scene.walk('a');
+  expect(scene.explain('a')).toMatchObject({ held: 'unresolved', outcome: 'open', attempts: 1 });
 });

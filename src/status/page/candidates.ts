@@ -51,7 +51,7 @@ function facts(of: Candidate, now: number): Html {
     ['address', name(url)],
     ['workflow', name(workflowUrl)],
     ['rule', owner === null ? html`none` : html`${named(owner.rule)} (${owner.mode})`],
-    ['in progress since', html`${seen}, in ${count(of.snapshots)} complete walks`],
+    ['first seen', html`${seen}; in ${count(of.snapshots)} complete walks since`],
     ['last seen', ago(of.lastSeenAt, now)],
     ['action', html`<span class="mono">${name(action)}</span>`],
   ];
@@ -67,7 +67,7 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
   return html`<li class="item ${look === 'warning' ? look : 'unknown'}" data-key="${key}">
 <span class="state ${look}">${word}</span>
 <div><p class="item-head">${accountLink(of.account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`<span class="tag plain">${owner.mode}</span>`}</p>
-<p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, now)}${first && first.reason !== first.verdict && html` · reason: <code>${named(first.reason)}</code>`}</p>
+<p class="soft">${name(of.url)} · first seen ${ago(of.firstSeenAt, now)}${first && first.reason !== first.verdict && html` · reason: <code>${named(first.reason)}</code>`}</p>
 ${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
 ${attempts > 0 && html`<p>${count(attempts)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
 ${mayApprove && action !== null && html`<div class="commands">${buttonFor('approve', context, action)}</div>`}
