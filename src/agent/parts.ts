@@ -18,6 +18,7 @@ import { createAgentLog } from '../status/problem-log.ts';
 import { openStore } from '../store/open.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
+import { createLogOutput } from '../telemetry/log-output.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createDispatchers } from '../upstream/dispatcher.ts';
@@ -59,8 +60,14 @@ async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined>
 
 /** Opens the parts that outlive a reload and adds them to `closing`. */
 export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing) {
-  const log = createLog(config.log);
   const { env, clock, random, openAccount } = deps;
+  const process = createProcessMetrics({
+    version,
+    configHash: hash,
+    configLoadedAt: clock.now(),
+    endpoints: ENDPOINTS,
+  });
+  const log = createLog(config.log, createLogOutput(process.logLinesDropped));
   const isShared = config.store.kind === 'postgres';
   const replica = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock, log } : undefined;
   const stored = await (deps.openStore ?? openStore)(config.store, { env, ...(replica ? { replica } : {}) });
@@ -70,12 +77,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
   if (holding) closing.add('leases', holding.close);
   const dispatchers = createDispatchers(env);
   closing.add('connections', () => dispatchers.destroy());
-  const process = createProcessMetrics({
-    version,
-    configHash: hash,
-    configLoadedAt: clock.now(),
-    endpoints: ENDPOINTS,
-  });
   const reloads: { last: LastReload | undefined } = { last: undefined };
   return {
     env,

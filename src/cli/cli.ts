@@ -44,15 +44,14 @@ const errorText = (text: string) =>
 
 /** Runs a command line and returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. `report` also returns 3. */
 export async function runCli(argv: readonly string[]): Promise<number> {
-  // Keep running if the reader closes the output.
-  for (const output of [process.stdout, process.stderr]) {
-    output.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE' || error.code === 'EIO') return;
-      // Report any other error, such as a full disk, and exit.
-      if (output === process.stdout) process.stderr.write(`standard output: ${error.message}\n`);
-      process.exit(1);
-    });
-  }
+  // A command's result is on standard output: without standard error, only its notes are missing.
+  process.stderr.on('error', () => {});
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // Keep running if the reader closes the output.
+    if (error.code === 'EPIPE' || error.code === 'EIO') return;
+    process.stderr.write(`standard output: ${error.message}\n`);
+    process.exit(1);
+  });
   const program = new Command('delivery-watch')
     .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
     .version(version)

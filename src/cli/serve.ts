@@ -23,18 +23,21 @@ export function serveCommand(): Command {
         if (reload) reload();
         else isRequested = true;
       });
-      const loaded = loadConfig(file, process.env);
-      const agent = await startAgent(loaded, {
-        env: process.env,
-        clock: systemClock,
-        random: Math.random,
-        watchEvery: WATCH_EVERY,
-      });
-      reload = agent.reload;
-      if (isRequested) void reload();
-      await stopped;
-      await agent.close();
-      // An unresponsive trace receiver would otherwise keep the process alive.
-      endWithin(LINGER);
+      try {
+        const loaded = loadConfig(file, process.env);
+        const agent = await startAgent(loaded, {
+          env: process.env,
+          clock: systemClock,
+          random: Math.random,
+          watchEvery: WATCH_EVERY,
+        });
+        reload = agent.reload;
+        if (isRequested) void reload();
+        await stopped;
+        await agent.close();
+      } finally {
+        // An unresponsive trace receiver, or a log that is not read, would otherwise keep the process alive.
+        endWithin(LINGER);
+      }
     });
 }

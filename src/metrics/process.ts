@@ -94,6 +94,11 @@ export function createProcessMetrics(info: ProcessInfo) {
   for (const about of ['agent', 'messages']) {
     for (const outcome of ['exported', 'failed', 'dropped']) spans.inc({ about, outcome }, 0);
   }
+  const logLinesDropped = new PromCounter({
+    name: 'delivery_watch_log_lines_dropped_total',
+    help: 'Log lines that standard error did not accept: the disk was full, the reader was gone, or it fell behind by 4 MB.',
+    registers,
+  });
 
   const exposed = registry.getMetricsAsArray().filter(({ name }) => !REFUSED.test(name)) as unknown as PromMetric[];
   const names = new Set(exposed.map(({ name }) => name));
@@ -107,6 +112,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   return {
     requestSeconds: requestSeconds as Histogram<'endpoint'>,
     spans: spans as Counter<'about' | 'outcome'>,
+    logLinesDropped: (lines: number): void => logLinesDropped.inc(lines),
     configRead: (isValid: boolean): void => lastReload.set(Number(isValid)),
     /** `at`: ms since the Unix epoch. */
     configLoaded(hash: string, at: number): void {

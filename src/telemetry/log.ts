@@ -1,7 +1,8 @@
 import { trace } from '@opentelemetry/api';
-import { type DestinationStream, destination, type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Log } from '../kit/log.ts';
 import { escapedJson, printable } from '../kit/text.ts';
+import { createLogOutput } from './log-output.ts';
 import type { LogOptions } from './options.ts';
 
 function toText(line: string): string {
@@ -11,12 +12,6 @@ function toText(line: string): string {
   );
   return `${printable([time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' '))}\n`;
 }
-
-/**
- * Maximum number of characters to buffer; 10,000 lines about new dead letters have 3,500,000. Further lines are dropped, so
- * that a stalled log reader does not stall the agent.
- */
-const MAX_BUFFERED = 4_000_000;
 
 function activeSpan(): object {
   const span = trace.getActiveSpan()?.spanContext();
@@ -31,10 +26,7 @@ export interface ProcessLog extends Log {
 }
 
 /** Creates a log that writes to standard error, because standard output contains a command's result. */
-export function createLog(
-  options: LineOptions,
-  out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MAX_BUFFERED }),
-): ProcessLog {
+export function createLog(options: LineOptions, out: DestinationStream = createLogOutput()): ProcessLog {
   let { format } = options;
   const stream = { write: (line: string) => out.write((format === 'text' ? toText : escapedJson)(line)) };
   const log = pino(
