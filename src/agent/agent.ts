@@ -66,7 +66,7 @@ function serverSettings({ server }: Config): ServerSettings {
 export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   const { watchEvery, clock, random, env, bounds } = deps;
   // Read the files' state first, to detect changes made during startup.
-  const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.hash };
+  const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.filesHash };
   const core = await openCore(loaded, deps);
   const { supervisor, base } = core;
   const { log, store, reloads } = base;

@@ -94,7 +94,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
     try {
       const next = await load();
       for (const { message, ...place } of next.warnings) log.warn(place, withPath(place.path, message));
-      tried = { ...(await readState(next)), hash: next.hash };
+      tried = { ...(await readState(next)), hash: next.filesHash };
       const refused = refusals(supervisor.loaded, next);
       return refused.length > 0 ? refuse(refused) : await apply(next);
     } catch (error) {

@@ -24,7 +24,7 @@ async function accountFiles(file: string, patterns: readonly string[]): Promise<
 }
 
 export interface FilesState {
-  readonly hash: string;
+  readonly hash: string | undefined;
   /** Hash of the CA files. Secrets and the web-config file are read again when needed. */
   readonly others: string;
 }
@@ -37,7 +37,7 @@ export async function readState({ file, config }: Pick<LoadedConfig, 'file' | 'c
   const others = createHash('sha256');
   const named = config.accounts.map(({ upstream }) => upstream.caFile);
   for (const path of new Set(named)) if (path !== null) others.update(`${path}\0${await stateOf(path)}\0`);
-  return { hash: hash.digest('hex').slice(0, 16), others: others.digest('hex') };
+  return { hash: hash.digest('hex'), others: others.digest('hex') };
 }
 
 export const isSameState = (a: FilesState | undefined, b: FilesState | undefined) =>

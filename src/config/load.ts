@@ -30,8 +30,10 @@ export { ConfigError, formatError, type LocatedError, withPath } from './errors.
 export interface LoadedConfig {
   readonly file: string;
   readonly config: Config;
-  /** First 16 hexadecimal digits of the SHA-256 of all files. */
+  /** First 16 hexadecimal digits of the SHA-256 of the settings. Excludes secrets, because short ones could be guessed. */
   readonly hash: string;
+  /** SHA-256 of all files, which is never shown. Undefined if the configuration has no file. */
+  readonly filesHash?: string;
   /** Valid settings that are probably mistakes. */
   readonly warnings: readonly LocatedError[];
   /** Returns the place of a setting. Undefined if the configuration has no file. */
@@ -103,7 +105,7 @@ function gather(text: string, file: string) {
     raw: (isMapping ? raw : (content ?? {})) as unknown,
     errors,
     warnings,
-    hash: hash.digest('hex').slice(0, 16),
+    filesHash: hash.digest('hex'),
     /** Returns a setting's place in the file that contains it. */
     place(path: Path, key?: string): FileLocation {
       const own = ownerOf(path);
@@ -121,7 +123,7 @@ function gather(text: string, file: string) {
  * stage that has any: reading the files, the schema, checks across sections.
  */
 export function parseConfig(text: string, file: string, env?: Env, now = systemClock.now()): LoadedConfig {
-  const { raw, errors, warnings, hash, place, written } = gather(text, file);
+  const { raw, errors, warnings, filesHash, place, written } = gather(text, file);
   if (errors.length > 0) throw new ConfigError(errors, warnings);
 
   const expanded = expansions(raw).map(({ path, message }) => ({ ...place(path), message }));
@@ -153,7 +155,8 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     }
   }
   if (errors.length > 0) throw new ConfigError(errors, warnings);
-  return { file, config, hash, warnings: sortedErrors(warnings), place };
+  const hash = createHash('sha256').update(JSON.stringify(config)).digest('hex').slice(0, 16);
+  return { file, config, hash, filesHash, warnings: sortedErrors(warnings), place };
 }
 
 export interface StoreSettings {

@@ -115,11 +115,34 @@ describe('valid configurations', () => {
     expect(config.staleness).toEqual({ markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 });
   });
 
-  it('a configuration has a hash that changes with its text', () => {
-    const hash = (text: string) => parseConfig(text, 'x.yaml', ENV).hash;
-    expect(hash(minimal)).toMatch(/^[0-9a-f]{16}$/);
-    expect(hash(minimal)).toBe(hash(minimal));
-    expect(hash(`${minimal}\n`)).not.toBe(hash(minimal));
+  it('a configuration has a hash that changes with its settings, and a separate one of its files', () => {
+    const load = (text: string) => parseConfig(text, 'x.yaml', ENV);
+    const { hash, filesHash } = load(minimal);
+    expect(hash).toMatch(/^[0-9a-f]{16}$/);
+    expect(load(minimal)).toMatchObject({ hash, filesHash });
+    expect(load(`${minimal}\n`).hash).toBe(hash);
+    expect(load(`${minimal}\n`).filesHash).not.toBe(filesHash);
+    for (const rest of ['log: { level: warn }', 'collect: { routes: [/a/:id] }', 'accountFiles: [none-*.yaml]']) {
+      expect(load(`${minimal}\n${rest}`).hash, rest).not.toBe(hash);
+    }
+    expect(load(minimal.replace('TOKEN', 'DELIVERY_TOKEN')).hash).not.toBe(hash);
+  });
+
+  it('the hash of a configuration does not depend on secrets written in it', () => {
+    const text = (secret: string) => `${minimal.replace('{ env: TOKEN }', secret)}
+accountFiles: []
+upstream: { proxy: 'http://user:${secret}@proxy.example' }
+heartbeat: { url: 'https://beat.example/${secret}' }
+tracing: { headers: { x-key: ${secret} } }
+alerts:
+  notifiers:
+    - { name: a, alertmanager: { urls: ['https://am.example/${secret}'] } }
+    - { name: b, webhook: { url: 'https://hook.example/${secret}', format: slack, secret: ${secret} } }
+store: { kind: postgres, url: 'postgres://u:${secret}@h/d' }
+`;
+    const [one, other] = ['pin1', 'pin2'].map(secret => parseConfig(text(secret), 'x.yaml', ENV));
+    expect(one?.hash).toBe(other?.hash);
+    expect(one?.filesHash).not.toBe(other?.filesHash);
   });
 
   it('warns about a token written in the file, with its position but not its value', () => {

@@ -1,4 +1,4 @@
-import { appendFileSync, chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -146,7 +146,7 @@ it('doctor recognizes the running agent of this configuration by its port', asyn
   expect(of('store')).toEqual([expect.stringMatching(/^ok store: .*store\.db, schema 2, \d+ MiB/)]);
   // Only Linux reports which process holds a lock.
   if (process.platform === 'linux') expect(of('store')[0]).toContain(`process ${process.pid} holds it`);
-  appendFileSync(file, '\n');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"silent"', '"error"'));
   expect((await diagnose(file, { env })).of('port')).toEqual([
     `warn port: ${listen} is in use by an agent with another configuration → restart that agent, or change this port`,
   ]);
