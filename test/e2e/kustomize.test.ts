@@ -108,6 +108,29 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     expect(lint(manifests)).toEqual([]);
   });
 
+  it('the patch for arbitrary user ids in docs/kubernetes.md removes the ids and keeps the other restrictions', () => {
+    const page = readFileSync('docs/kubernetes.md', 'utf8');
+    const [, example = ''] = /^```yaml\n(namespace: .*?)^```/ms.exec(page) ?? [];
+    const [, patch = ''] = /^## Arbitrary user ids$.*?^```yaml\n(.*?)^```/ms.exec(page) ?? [];
+    const folder = newFolder();
+    symlinkSync(resolve('.'), join(folder, 'delivery-watch'));
+    writeFileSync(join(folder, 'kustomization.yaml'), example + patch);
+    const { spec } = build(folder).find(({ kind }) => kind === 'StatefulSet') as never as {
+      spec: { template: { spec: { securityContext: object } } };
+    };
+    expect(spec.template.spec.securityContext).toEqual({
+      runAsNonRoot: true,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
+  });
+
+  it('the network policies admit destinations of both address families', () => {
+    const policies = build('deploy/kubernetes/overlays/standalone').filter(({ kind }) => kind === 'NetworkPolicy');
+    const blocks = [...JSON.stringify(policies).matchAll(/"cidr":"([^"]+)"/g)].map(([, cidr]) => cidr);
+    expect(blocks).toEqual(['0.0.0.0/0', '::/0']);
+  });
+
   it('the component replicas-tls gives each replica a host name and mounts the web configuration', () => {
     const folder = newFolder();
     symlinkSync(resolve('.'), join(folder, 'delivery-watch'));
