@@ -1,9 +1,13 @@
 import { stripVTControlCharacters } from 'node:util';
+import { BoundedMap } from './bounded-map.ts';
+import { memoize } from './memo.ts';
 import { printable } from './text.ts';
 
 const MARK = '<secret>';
 /** Maximum length of examined text (characters). It is above the output's limit, because most of the text may be redacted. */
 const MAX_EXAMINED = 1024;
+/** Length of the end of cut text that is examined but not shown, because it may be the start of a secret (characters). */
+const MARGIN = 64;
 /**
  * Minimum length of a matched part of a secret (characters). URL paths contain ordinary words, so their parts must be longer.
  */
@@ -60,12 +64,18 @@ function decoded(part: string): string {
   return part.length === 2 ? (JSON_ESCAPES[part.slice(1)] ?? part.slice(1)) : part;
 }
 
+/** Returns the folded character that a part stands for; "" if it is invisible. */
+const visible = memoize((part: string) => {
+  const char = folded(decoded(part));
+  return char.length !== 1 || INVISIBLE.test(char) ? '' : char;
+}, 100_000);
+
 function compact(text: string, pattern: RegExp): Compact {
   const ranges: Range[] = [];
   let kept = '';
   for (const { 0: part, index } of text.matchAll(pattern)) {
-    const char = folded(decoded(part));
-    if (char.length !== 1 || INVISIBLE.test(char)) continue;
+    const char = visible(part);
+    if (char === '') continue;
     kept += char;
     ranges.push({ from: index, to: index + part.length });
   }
@@ -104,9 +114,17 @@ const inBase64 = (text: string) =>
       .slice(Math.ceil((before * 8) / 6), Math.floor((bytes.length * 8) / 6));
   });
 
-function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<string>> {
+type Grams = ReadonlyMap<number, ReadonlySet<string>>;
+
+/** Grams of the latest secrets, at about 50 kB each. */
+const cached = new BoundedMap<string, Grams>(200);
+
+function gramsOf(secret: string): Grams {
+  const before = cached.get(secret);
+  if (before) return before;
   const grams = new Map<number, Set<string>>();
-  for (const [part, gram] of secrets.flatMap(partsOf)) {
+  cached.set(secret, grams);
+  for (const [part, gram] of partsOf(secret)) {
     const forms = [part, ...inBase64(part)].map(form => compact(form, /[\s\S]/g));
     // A password in a URL is percent-encoded.
     if (part.includes('%')) forms.push(compact(part, ESCAPED));
@@ -121,9 +139,10 @@ function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<st
   return grams;
 }
 
-function* knownRanges(text: string, grams: ReturnType<typeof gramsOf>): Generator<Range> {
-  if (grams.size === 0) return;
-  for (const pattern of [/[\s\S]/g, ESCAPED]) {
+function* knownRanges(text: string, secrets: readonly string[]): Generator<Range> {
+  const grams = secrets.flatMap(secret => [...gramsOf(secret)]);
+  if (grams.length === 0) return;
+  for (const pattern of /[%\\]/.test(text) ? [/[\s\S]/g, ESCAPED] : [/[\s\S]/g]) {
     const view = compact(text, pattern);
     for (const [length, known] of grams) {
       for (let at = 0; at + length <= view.text.length; at += 1) {
@@ -148,17 +167,18 @@ function* shapedRanges(text: string): Generator<Range> {
  * partial, escaped or in base64) and text that looks like a credential.
  */
 export function createRedactor(secrets: readonly string[], limit: number): (text: string) => string {
-  const grams = gramsOf(secrets);
   return text => {
     const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED).toWellFormed()).replace(/\s+/g, ' ').trim();
-    const ranges = [...knownRanges(examined, grams), ...shapedRanges(examined)].sort((a, b) => a.from - b.from);
+    const ranges = [...knownRanges(examined, secrets), ...shapedRanges(examined)].sort((a, b) => a.from - b.from);
+    const last = text.length > MAX_EXAMINED ? examined.length - MARGIN : examined.length;
     let shown = '';
     let end = 0;
     for (const { from, to } of ranges) {
+      if (from >= last) break;
       if (shown === '' || from > end) shown += examined.slice(end, from) + MARK;
       end = Math.max(end, to);
     }
-    const line = printable(shown + examined.slice(end));
+    const line = printable(shown + examined.slice(end, Math.max(0, last)));
     const isCut = line.length > limit || text.length > MAX_EXAMINED;
     // Remove a high surrogate without its low surrogate.
     return isCut ? `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…` : line;

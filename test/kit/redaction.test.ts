@@ -88,6 +88,20 @@ describe('redacted', () => {
     }
   });
 
+  it.each([
+    ['plain', TOKEN],
+    ['in base64', base64(TOKEN)],
+    ['percent-encoded', [...TOKEN].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')],
+    ['unknown', 'k9'.repeat(30)],
+  ])('redaction shows no part of a secret that crosses the end of the examined text: %s', (_form, secret) => {
+    // The prefix is redacted, so that the end of the examined text fits into the output.
+    for (let before = 900; before <= 1030; before += 1) {
+      const text = `password=${'p'.repeat(before - 12)} ~ ${secret}`.padEnd(1100, ' y');
+      const shown = redacted(text, [TOKEN], 200);
+      expect(shown).toMatch(/^(password=)?<secret>( ~)?( <secret>)?[ y…]*$/);
+    }
+  });
+
   it('redaction of 100,000 repetitions of a hostile text takes less than a second', () => {
     for (const part of ['token', 'password:', 'a-', 'eyJ', '?a=', '%41', '\\u0041', 'Bearer ', '://', '"', '\u001b[']) {
       const start = performance.now();
