@@ -117,7 +117,12 @@ export const Reloaded = z.object({ changed: z.array(z.string()).describe('Change
 export const NotReloaded = z.object({ faults: z.array(ReloadErrorView) });
 
 /** Response of POST /api/v1/auto-cancel/approve. */
-export const Approved = z.object({ account: z.string(), action: z.string(), rule: z.string() });
+export const Approved = z.object({
+  account: z.string(),
+  action: z.string(),
+  rule: z.string(),
+  holds: z.array(z.string()).describe('What must end before anything is sent: a pause, open breakers.'),
+});
 
 /** Response of POST /api/v1/auto-cancel/pause and /api/v1/auto-cancel/resume. */
 export const Stopped = z.object({

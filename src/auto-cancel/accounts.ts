@@ -202,8 +202,8 @@ function commandOf({
         const executed = await resultOf(found.placed, store, { waitMs: ORDER_WAIT, clock, signal });
         if (executed === 'waiting') return executed;
         if (executed !== 'done') return { ok: false, why: executed.refused };
-        const { action, rule, placed } = found;
-        return { ok: true, result: { account: placed.account, action, rule } };
+        const { action, rule, placed, holds } = found;
+        return { ok: true, result: { account: placed.account, action, rule, holds } };
       }
     }
   };

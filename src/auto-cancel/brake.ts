@@ -42,10 +42,10 @@ export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T |
   }
 }
 
-const readBrake = async (store: Pick<Store, 'scan'>) => (await store.scan(NO_ACCOUNT, BRAKE)).get(BRAKE);
+export const readBrake = async (store: Pick<Store, 'scan'>) => (await store.scan(NO_ACCOUNT, BRAKE)).get(BRAKE);
 
 /** Returns the pause in a row; undefined if auto-cancel is running. A missing or unreadable row counts as a pause. */
-function pauseOf(value: string | undefined, now: number): Pause | undefined {
+export function pauseOf(value: string | undefined, now: number): Pause | undefined {
   const row = parseRow(brakeRow, value);
   if (row?.state === 'running') return undefined;
   if (row) return { at: row.at, by: row.by, reason: row.reason };

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import { printable } from '../kit/text.ts';
 import { BREAKERS, type Breaker, type JournalEntry } from '../model/journal.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
-import { parseRow } from './brake.ts';
+import { parseRow, pauseOf, readBrake } from './brake.ts';
 import { type Journal, readJournalState, storedLines } from './journal.ts';
-import type { JournalState } from './journal-state.ts';
+import type { Action, JournalState } from './journal-state.ts';
 import { waitsForApproval } from './waits.ts';
 
 /** Prefix of agent-wide rows with operators' orders, deleted after execution. */
@@ -163,8 +164,9 @@ async function place(orders: readonly Order[], store: PlacingDeps['store']): Pro
   return placed;
 }
 
+/** Result of ordering an approval. `holds`: completions of "nothing is sent until …". */
 export type Approval =
-  | { readonly placed: PlacedOrder; readonly action: string; readonly rule: string }
+  | { readonly placed: PlacedOrder; readonly action: string; readonly rule: string; readonly holds: readonly string[] }
   | { readonly why: string };
 
 /**
@@ -173,22 +175,25 @@ export type Approval =
  */
 export async function orderApproval(requested: { action: string; by: string }, deps: PlacingDeps): Promise<Approval> {
   const at = deps.clock.now();
-  const found: { account: string; action: string; rule: string; policy: string; until: number }[] = [];
-  for await (const [account, { actions }] of statesOf(deps)) {
+  const found: (Action & { account: string; breakers: readonly string[] })[] = [];
+  for await (const [account, { actions, breakers }] of statesOf(deps)) {
     for (const action of actions.values()) {
-      const { id, rule, target, requester, approvalUntil: until = 0 } = action;
+      const { id, target } = action;
       const isMeant =
         target.dlqId === requested.action || (requested.action.length >= MIN_PREFIX && id.startsWith(requested.action));
-      if (isMeant && waitsForApproval(action, at))
-        found.push({ account, action: id, rule, policy: requester?.policy ?? '', until });
+      if (isMeant && waitsForApproval(action, at)) found.push({ ...action, account, breakers: [...breakers.keys()] });
     }
   }
   const [one, another] = found;
   if (!one) return { why: `no action ${requested.action} waits for approval` };
   if (another) return { why: `${found.length} actions start with ${requested.action}: enter more characters` };
-  const { account, action, rule, policy, until } = one;
+  const { account, id: action, rule, requester, approvalUntil: until = 0 } = one;
+  const policy = requester?.policy ?? '';
   const [placed] = await place([{ kind: 'approve', at, account, action, policy, until, by: requested.by }], deps.store);
-  return { placed: placed as PlacedOrder, action, rule };
+  const pause = pauseOf(await readBrake(deps.store), at);
+  const holds = one.breakers.map(breaker => `the breaker ${breaker} is reset`);
+  if (pause) holds.unshift(`the pause ends (${printable(`by ${pause.by}: ${pause.reason}`)})`);
+  return { placed: placed as PlacedOrder, action, rule, holds };
 }
 
 /** Orders the reset of a breaker in every account where it is open. Rejects like `orderApproval`. */

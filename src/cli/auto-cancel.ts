@@ -208,6 +208,7 @@ const approveCommand = () =>
           print(
             `${placed.account}: ${found.action} is approved for the rule ${rule}; the next complete walk evaluates it again`,
           );
+        for (const hold of found.holds) print(`nothing is sent until ${hold}`);
       });
     });
 

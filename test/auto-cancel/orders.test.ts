@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { BRAKE, createBrake, pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
 import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { createOrders, orderApproval, orderReset, resultOf } from '../../src/auto-cancel/orders.ts';
 import { StoreError } from '../../src/store/errors.ts';
@@ -83,6 +84,28 @@ describe('approvals', () => {
     expect(await give(approve('1-0'))).toBe('2 actions start with 1-0: enter more characters');
     expect(await give(approve('actio'))).toBe('no action actio waits for approval');
     expect(await orders()).toEqual([]);
+  });
+
+  it('an approval names the pause and the open breakers until whose end nothing is sent', async () => {
+    const { store, clock, operator, approve, waits, opens } = setUp();
+    await waits('a', 'action-a', '1-0');
+    await waits('b', 'action-b', '2-0');
+    await opens('b');
+    const holds = async (action: string) => {
+      const found = await orderApproval(approve(action), operator());
+      return 'why' in found ? found.why : found.holds;
+    };
+    const { signal } = new AbortController();
+    const stop = { by: 'bob', reason: 'deploying\u001b[31m' };
+    await createBrake(store, clock, createTestLog()).synchronize([]);
+    expect([await holds('action-a'), await holds('action-b')]).toEqual([[], ['the breaker errors is reset']]);
+    await pauseAutoCancel(store, stop, { clock, signal, waiting: () => undefined });
+    const paused = expect.stringMatching(/^the pause ends \(by bob: deploying[^\u001b]*\)$/);
+    expect([await holds('1-0'), await holds('2-0')]).toEqual([[paused], [paused, 'the breaker errors is reset']]);
+    await resumeAutoCancel(store, stop, clock);
+    expect(await holds('1-0')).toEqual([]);
+    await store.commit('', [{ key: BRAKE, value: 'damaged' }]);
+    expect(await holds('1-0')).toEqual([expect.stringContaining('unreadable')]);
   });
 
   it('an approval is rejected and journaled if the rules have changed since it was requested', async () => {

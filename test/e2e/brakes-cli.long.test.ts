@@ -86,6 +86,19 @@ it('the brake commands need only the store and report the previous state', async
   });
 });
 
+it('approve reports that nothing is sent until the pause ends', async () => {
+  const { cli, journals } = await setUp();
+  const target = { account: 'a', id: '1-0', dlqId: '1-0', episode: 'e' } as never;
+  const until = Date.now() + 3_600_000;
+  const waiting = { step: 'awaiting_approval', rule: 'r', mode: 'approve', policy: 'p', evidence: [], until } as const;
+  await journals[0]?.journal.append([{ at: Date.now(), action: 'action-a', target, ...waiting }]);
+  await cli('pause', '--by', 'bob', '--reason', 'deploying');
+  expect((await cli('approve', '1-0')).said.split('\n')).toEqual([
+    'a: action-a is approved for the rule r; the next complete walk evaluates it again',
+    'nothing is sent until the pause ends (by bob: deploying)',
+  ]);
+});
+
 it('pause waits for a request in flight and reports it; reset-breaker reports a missing agent', async () => {
   const { cli, journals, store, stop } = await setUp();
   await stop();

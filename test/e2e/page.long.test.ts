@@ -72,6 +72,18 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
 
   livePages(() => browser);
 
+  it('hosts in tables do not break within a word on a phone', async () => {
+    const scene = await setScene();
+    for (const host of ['api.notifications.partner.example.com', 'h.example.com'])
+      scene.emulator.state.addDlqEntry({ enteredAt: scene.clock.now() - MINUTE, url: `https://${host}/orders` });
+    const { url } = await scene.start();
+    await untilRead(scene, url);
+    const visited = await open(`${url}/accounts/acme`, { width: 400 });
+    await visited.page.locator('th').getByText('api.notifications.partner.example.com').first().waitFor();
+    expect(await visited.brokenHosts()).toEqual([]);
+    await expectSound(visited);
+  });
+
   it('pages work without JavaScript', async () => {
     const scene = await setScene({}, {}, ['acme', 'other']);
     scene.fill();

@@ -16,6 +16,20 @@ const OVERFLOWING = `(() => {
   const isWide = each => each.getBoundingClientRect().right > clientWidth + 1;
   return [...document.body.querySelectorAll('*')].filter(isWide).map(each => each.outerHTML.slice(0, 200));
 })()`;
+/** Finds names whose words break within a line, such as hosts in the narrow column of a table. Hyphens may end a line. */
+const BROKEN_HOSTS = `(() => {
+  for (const each of document.querySelectorAll('details')) each.open = true;
+  return [...document.querySelectorAll('th bdi.name')].filter(each => {
+    if (!/^[a-z0-9-]+([.][a-z0-9-]+)+$/.test(each.textContent)) return false;
+    const words = [...each.firstChild.data.matchAll(/[^-]+/g)];
+    return words.some(({ 0: word, index }) => {
+      const range = document.createRange();
+      range.setStart(each.firstChild, index);
+      range.setEnd(each.firstChild, index + word.length);
+      return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1;
+    });
+  }).map(each => each.textContent);
+})()`;
 const VALUES = `[...document.querySelectorAll('main data, main time')].map(
   each => each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
 )`;
@@ -31,6 +45,8 @@ export interface Visited {
   accessibilityFaults(): Promise<string[]>;
   /** Returns elements that are wider than the page. */
   overflowing(): Promise<string[]>;
+  /** Returns hosts in tables that break within a word. */
+  brokenHosts(): Promise<string[]>;
   /** Returns the machine-readable values of all numbers and times; `''` if unknown. */
   values(): Promise<string[]>;
   /** Closes the page, which otherwise keeps updating until the test ends. */
@@ -90,6 +106,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
         .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
     },
     overflowing: () => page.evaluate(OVERFLOWING),
+    brokenHosts: () => page.evaluate(BROKEN_HOSTS),
     values: () => page.evaluate(VALUES),
     close: () => context.close(),
   };

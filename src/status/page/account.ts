@@ -6,7 +6,7 @@ import { flowControlSection } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { alertList, named, newestOf, problemList, STATE_WORDS, unlistedAlerts, verdict } from './problems.ts';
+import { alertLists, alertsLink, named, newestOf, problemList, STATE_WORDS, verdict } from './problems.ts';
 import { databaseNote, heldNote } from './replicas.ts';
 import { callsSection, rounds, schedules } from './rounds.ts';
 
@@ -21,12 +21,12 @@ const PLACES = {
 
 function head({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
-  const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'No problems.';
+  const calm = firing > 0 ? html`${alertsLink(firing)}.` : 'No problems.';
   const quiet = state === 'unknown' ? 'Nothing has been read yet.' : up ? calm : 'The last read failed.';
   return verdict(
     state,
     html`${named(account)}: ${STATE_WORDS[state]}${newestOf(problems, now)}`,
-    problems.length > 0 ? `${plural(problems.length, 'problem')} · ${plural(firing, 'alert')} firing` : quiet,
+    problems.length > 0 ? html`${plural(problems.length, 'problem')} · ${alertsLink(firing)}` : quiet,
   );
 }
 
@@ -37,14 +37,13 @@ function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
 
 /** Renders an account's page. If the view is incomplete, omits sections that only the holder can show. */
 export function accountPage(view: AnyAccountView, context: PageContext): Html {
-  const { problems, alerts, account } = view;
-  const others = unlistedAlerts(alerts, problems);
+  const { problems, account } = view;
   const places = Object.entries(PLACES).filter(([id]) => view.complete || (id !== 'schedules' && id !== 'calls'));
   const links = places.map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
 ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context, false)}`}
-${others.length > 0 && html`<h2>Alerts</h2>\n${alertList(others, context, false)}`}
+${alertLists('Alerts', view, context)}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
 ${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && callsSection(view)}`;

@@ -29,8 +29,8 @@ const COLUMNS: readonly Column<Predicate>[] = [
       return html`<span class="state ${look}">${word}</span>`;
     },
   },
-  { head: 'found', cell: row => named(row.found) },
-  { head: 'asked', cell: row => named(row.asked) },
+  { head: 'found', isWide: true, cell: row => named(row.found) },
+  { head: 'asked', isWide: true, cell: row => named(row.asked) },
 ];
 
 function finding({ rule, verdict, reason, predicates }: Finding, place: number, mode: string | undefined): Html {

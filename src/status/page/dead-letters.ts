@@ -108,7 +108,7 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
     ];
     const more = beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more values are summed in (all others).</p>`;
     const none = html`<p class="soft">By ${dimensionWords(dimension)}: no data.</p>`;
-    return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, { most: 10, isNarrow: true })}${more}</div>`;
+    return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, { most: 10 })}${more}</div>`;
   });
 }
 

@@ -6,7 +6,8 @@ import { Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import {
   accountLink,
-  alertList,
+  alertLists,
+  alertsLink,
   dataTag,
   errorList,
   kindTag,
@@ -15,7 +16,6 @@ import {
   problemList,
   STATE_WORDS,
   stateMark,
-  unlistedAlerts,
   verdict,
 } from './problems.ts';
 import { replicaLink } from './replicas.ts';
@@ -67,19 +67,18 @@ function head(view: Overview, { now }: PageContext): Html {
   return verdict(
     state,
     html`${verdictOf(view)}${newestOf(view.problems, now)}`,
-    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${things(alertsFiring, 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replica')}`}`,
+    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${alertsLink(alertsFiring)}${replicas !== null && html` · ${things(replicas, 'replica')}`}`,
   );
 }
 
 const rest = (shown: number, total: number, what: string) =>
-  shown < total ? html`<p class="soft">The first ${grouped(shown)} of ${plural(total, what)}.</p>\n` : '';
+  shown < total ? html`<p class="soft">The first ${grouped(shown)} of ${plural(total, what)}.</p>\n` : html``;
 
 function troubles(view: Overview, context: PageContext, faults: readonly ReloadError[]): Html {
   const { problems, problemsTotal, alerts, alertsFiring } = view;
-  const others = unlistedAlerts(alerts, problems);
   return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
 ${faults.length > 0 && html`<h2>The last reload failed; the previous configuration stays active</h2>\n${errorList(faults)}`}
-${others.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(others, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
+${alertLists('Firing alerts', view, context, rest(alerts.length, alertsFiring, 'alert'))}`;
 }
 
 /** Returns a link with changed query parameters, by default to the first page. Omits default values. */

@@ -3,7 +3,7 @@ import { BUILTIN_ALERTS, builtinAlert } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { ReloadErrorView } from '../api/agent.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
-import { ago, at } from './format.ts';
+import { ago, at, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext, runbookPath } from './layout.ts';
 
@@ -115,7 +115,7 @@ const silence = ({ silencedBy }: AlertView): Html | undefined =>
     : html`${tag('silenced', 'plain')} <span class="soft">${named(silencedBy)}</span>`;
 
 /** Returns alerts that no listed problem explains. */
-export function unlistedAlerts(alerts: readonly AlertView[], problems: readonly Problem[]): readonly AlertView[] {
+function unlistedAlerts(alerts: readonly AlertView[], problems: readonly Problem[]): readonly AlertView[] {
   return alerts.filter(({ labels }) => {
     const { alertname, account = null, collector, round } = labels;
     const builtin = BUILTIN_ALERTS.find(name => name === alertname);
@@ -131,8 +131,7 @@ export function unlistedAlerts(alerts: readonly AlertView[], problems: readonly 
 const isPast = ({ labels, state }: AlertView) =>
   state === 'resolved' || BUILTIN_ALERTS.some(name => name === labels.alertname);
 
-/** Lists alerts that no listed problem explains. */
-export function alertList(alerts: readonly AlertView[], context: PageContext, withAccount = true): Html {
+function alertList(alerts: readonly AlertView[], context: PageContext, withAccount: boolean): Html {
   const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
     const { alertname = '', account, severity, ...others } = labels;
@@ -155,4 +154,21 @@ ${more(when || '', link)}
   });
   return html`<ol class="items">
 ${items}</ol>`;
+}
+
+/** Renders the number of firing alerts, as a link to the alerts on the page. */
+export const alertsLink = (number: number): Html =>
+  number === 0 ? html`0 alerts firing` : html`<a href="#alerts">${plural(number, 'alert')} firing</a>`;
+
+/** Renders alerts that no listed problem explains, followed by `more`, and a folded list of all alerts. */
+export function alertLists(
+  title: string,
+  { alerts, problems }: { readonly alerts: readonly AlertView[]; readonly problems: readonly Problem[] },
+  context: PageContext,
+  more?: Html,
+): Html {
+  const list = (all: readonly AlertView[]) => alertList(all, context, more !== undefined);
+  const others = unlistedAlerts(alerts, problems);
+  return html`${others.length > 0 && html`<h2>${title}</h2>\n${list(others)}\n${more}`}
+${alerts.length > 0 && html`<details id="all-alerts"><summary>All alerts</summary><div id="alerts">${list(alerts)}</div></details>`}`;
 }

@@ -38,8 +38,6 @@ export interface Column<Row> {
 
 interface TableOptions {
   readonly most?: number;
-  /** Whether all columns fit on a phone. The rows of other tables become cards there. */
-  readonly isNarrow?: boolean;
   readonly none?: Html;
 }
 
@@ -63,7 +61,7 @@ export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  { most = 20, isNarrow = false, none = html`` }: TableOptions = {},
+  { most = 20, none = html`` }: TableOptions = {},
 ): Html {
   if (rows.length === 0) return none;
   const look = ({ isNumber, isWide }: Column<Row>) => attribute('class', isNumber ? 'num' : isWide ? 'full' : '');
@@ -76,7 +74,7 @@ export function table<Row>(
       ? html`<th role="rowheader" scope="row" class="full">${column.cell(row)}</th>`
       : html`<td role="cell" data-label="${capital(column.head)}"${look(column)}>${column.cell(row)}</td>`;
   const of = (caption: Html, rows: readonly Row[]) =>
-    html`<div class="wide"><table role="table"${attribute('class', isNarrow ? '' : 'cards')}>${caption}<thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">
+    html`<div class="wide"><table role="table" class="cards">${caption}<thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">
 ${rows.map(row => html`<tr role="row">${columns.map(cell(row))}</tr>\n`)}</tbody></table></div>`;
   const first = of(html`<caption>${caption}</caption>`, rows.slice(0, most));
   if (rows.length <= most) return first;

@@ -55,10 +55,13 @@ function setUp(dialog) {
         headers,
         body: JSON.stringify(body),
       });
-      const { error, before } = await response.json();
+      const { error, before, holds = [] } = await response.json();
       if (!response.ok) return refuse(own, `${error ?? `The agent returned status ${response.status}`}.`);
       const done = {
-        approve: 'Approved: the callback is cancelled after the next complete walk if it is still stuck.',
+        approve:
+          holds.length === 0
+            ? 'Approved: the callback is cancelled after the next complete walk if it is still stuck.'
+            : `Approved, but nothing is sent until ${holds.join(' and ')}.`,
         pause: 'Paused: no cancel is sent.',
         resume:
           before === undefined ? 'Auto-cancel was not paused: nothing changed.' : 'Resumed: cancels may be sent again.',
