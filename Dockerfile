@@ -39,7 +39,7 @@ COPY --from=build --chown=1000:1000 /build/writable ./
 USER 1000:1000
 VOLUME /app/data
 EXPOSE 10922
-# Takes port and TLS from the configuration, and never asks the service.
+# Takes the agent's address from its store, and never asks the service.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
   CMD ["node", "main.js", "healthcheck", "--config", "/etc/delivery-watch/config.yaml"]
 ENTRYPOINT ["node", "main.js"]

@@ -49,9 +49,9 @@ async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log
   return { store: withLeaseCheck(store, holding), holding };
 }
 
-async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined> {
+async function openPeerKey(store: Store, file: string, log: Log): Promise<PeerKey | undefined> {
   try {
-    return await createStoredKey(store);
+    return await createStoredKey(store, file);
   } catch (error) {
     log.warn({ error: String(error) }, 'failed to store the key for requests between agents');
     return undefined;
@@ -59,7 +59,7 @@ async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined>
 }
 
 /** Opens the parts that outlive a reload and adds them to `closing`. */
-export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing) {
+export async function openBase({ config, hash, file }: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const { env, clock, random, openAccount } = deps;
   const process = createProcessMetrics({
     version,
@@ -91,7 +91,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     holding,
     leases,
     /** Key for requests between agents that share the store; undefined if storing it failed at startup. */
-    peerKey: await openPeerKey(store, log),
+    peerKey: await openPeerKey(store, file, log),
     tracer: createTracer(config.tracing.propagate),
     secrets: createSecretValues(config, env),
     dispatchers,

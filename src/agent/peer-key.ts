@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createPeerKey, type PeerKey } from '../http/peer.ts';
+import { createPeerKey, healthPathOf, type PeerKey } from '../http/peer.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 
 const KEY = 'agent/key';
@@ -10,16 +10,16 @@ async function read(store: Pick<Store, 'scan'>, key: string): Promise<string | u
   return (await store.scan(NO_ACCOUNT, key)).get(key);
 }
 
-/** Returns the key shared by all agents of a store and creates it if it is missing. Rejects with StoreError. */
-export async function createStoredKey(store: Pick<Store, 'scan' | 'create'>): Promise<PeerKey | undefined> {
+/** Returns the key shared by all agents of a store and creates it if it is missing. `file`: configuration of this agent. Rejects with StoreError. */
+export async function createStoredKey(store: Pick<Store, 'scan' | 'create'>, file = ''): Promise<PeerKey | undefined> {
   await store.create(KEY, randomBytes(32).toString('base64url'));
-  return readStoredKey(store);
+  return readStoredKey(store, file);
 }
 
 /** Returns the stored key; undefined if no agent has used the store yet. Rejects with StoreError. */
-export async function readStoredKey(store: Pick<Store, 'scan'>): Promise<PeerKey | undefined> {
+export async function readStoredKey(store: Pick<Store, 'scan'>, file = ''): Promise<PeerKey | undefined> {
   const secret = await read(store, KEY);
-  return secret === undefined ? undefined : createPeerKey(secret);
+  return secret === undefined ? undefined : createPeerKey(secret, undefined, healthPathOf(file));
 }
 
 export const writeAgentUrl = (store: Pick<Store, 'commit'>, value: string) =>
@@ -29,5 +29,5 @@ export const writeAgentUrl = (store: Pick<Store, 'commit'>, value: string) =>
 export async function agentUrls(store: Pick<Store, 'scan' | 'agents'>): Promise<readonly string[]> {
   if (store.agents) return store.agents();
   const url = await read(store, URL_ROW);
-  return url === undefined ? [] : [url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')];
+  return url === undefined ? [] : [url];
 }

@@ -1,56 +1,52 @@
-import { readFileSync } from 'node:fs';
-import { get as getPlain } from 'node:http';
-import { get as getSecure } from 'node:https';
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { agentUrls, readStoredKey } from '../agent/peer-key.ts';
 import { valueAt } from '../config/errors.ts';
 import { readYaml } from '../config/yaml-file.ts';
+import { createPeerKey, HEALTH_PATH, healthOfPeer, healthPathOf } from '../http/peer.ts';
+import { endWithin, unlessAborted, withDeadline } from '../kit/clock.ts';
+import { attachStore } from '../store/open.ts';
+import { storeOptions } from '../store/options.ts';
 
-/** Same as in http/options.ts, which is not imported because this command must start fast. */
-const DEFAULT_LISTEN = '0.0.0.0:10922';
+/** Time limits of the store and of the requests (ms), within the 5 s of the image. A busy machine may need seconds to respond. */
+const [STORE_WITHIN, RESPONSE_WITHIN] = [1000, 3000];
 
-const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' };
+const never = new AbortController().signal;
 
-const readContent = (file: string) => readYaml(readFileSync(file, 'utf8'), file).content;
-
-/**
- * Returns the `/-/healthy` URL of the local agent with this configuration file. Uses defaults for unreadable keys, because
- * an agent survives an invalid file.
- */
-export function healthUrl(file: string): string {
-  const content = readContent(file);
-  const key = (name: string) => {
-    const value = valueAt(content, ['server', name]);
-    return typeof value === 'string' ? value : undefined;
-  };
-  const [probes, webConfig] = [key('probesListen'), key('webConfigFile')];
-  const listen = probes ?? key('listen') ?? DEFAULT_LISTEN;
-  const found = /^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]/]+):(\d{1,5})$/.exec(listen);
-  if (!found) throw new Error(`${file}: ${listen} is not host:port`);
-  const [, host = '', port] = found;
-  // The probe port has no TLS.
-  const isTls =
-    probes === undefined &&
-    webConfig !== undefined &&
-    valueAt(readContent(webConfig), ['tls_server_config']) !== undefined;
-  return `${isTls ? 'https' : 'http'}://${LOOPBACK[host] ?? host}:${port}/-/healthy`;
+/** Returns the key and the addresses in the agent's store. Rejects if it cannot be used. */
+async function readStore(section: unknown, file: string) {
+  const store = await attachStore(storeOptions.parse(section ?? {}), { env: process.env });
+  // Other replicas have the same key.
+  const path = store.agents ? healthPathOf(file) : HEALTH_PATH;
+  return { key: await readStoredKey(store), urls: await agentUrls(store), path };
 }
 
-/** Timeout of a health request (ms). A busy machine may need seconds to respond. */
-const TIMEOUT = 4000;
-
-/** Resolves if a server responds with any status or TLS alert. Ignores the certificate, which rarely names the loopback address. */
-export function requestHealth(url: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const get = url.startsWith('https:') ? getSecure : getPlain;
-    const request = get(url, { agent: false, rejectUnauthorized: false, timeout: TIMEOUT }, response => {
-      response.resume();
-      resolve();
-    });
-    request.on('timeout', () => request.destroy(new Error(`no response within ${TIMEOUT / 1000} s`)));
-    request.on('error', error => {
-      // An alert number proves that the server has responded.
-      if (/SSL alert number \d/.test(error.message)) resolve();
-      else reject(new Error(`${url}: ${error.message}`, { cause: error }));
+/** Rejects unless the agent of a configuration file responds on this machine. An agent survives the loss of file and store. */
+async function checkHealth(file: string): Promise<void> {
+  const isThere = existsSync(file);
+  const { content } = readYaml(isThere ? readFileSync(file, 'utf8') : '', file);
+  const stored = readStore(valueAt(content, ['store']), file);
+  const known = await withDeadline(STORE_WITHIN, never, signal => unlessAborted(stored, signal)).catch(() => undefined);
+  const { key, urls = [], path = HEALTH_PATH } = known ?? {};
+  if (!key && !isThere) throw new Error(`${file} does not exist`);
+  // The default is not imported, because this command must start fast.
+  const listen = valueAt(content, ['server', 'listen']) ?? '0.0.0.0:10922';
+  const addresses = [listen, valueAt(content, ['server', 'probesListen'])].filter(
+    address => typeof address === 'string',
+  );
+  const own = addresses.flatMap(address => [`http://${address}`, `https://${address}`]);
+  const peer = { key: key ?? createPeerKey(randomUUID()), isLocal: true };
+  await withDeadline(RESPONSE_WITHIN, never, async signal => {
+    const requests = [...urls, ...own].map(url =>
+      healthOfPeer({ ...peer, url }, key !== undefined, path, signal).catch((error: Error) => {
+        // The server requires a client certificate: handshake failure, bad certificate, certificate required.
+        if (own.includes(url) && /SSL alert number (40|42|116)\b/.test(error.message)) return;
+        throw new Error(`${url}: ${error.message}`, { cause: error });
+      }),
+    );
+    await Promise.any(requests).catch(({ errors }: AggregateError) => {
+      throw errors[0];
     });
   });
 }
@@ -58,8 +54,11 @@ export function requestHealth(url: string): Promise<void> {
 export function healthcheckCommand(): Command {
   return new Command('healthcheck')
     .description(
-      'exit 0 if the agent of a configuration file responds on this machine, otherwise 1; for container engines',
+      'exit 0 if the running agent of a configuration file responds on this machine, otherwise 1; for container engines',
     )
     .requiredOption('--config <file>', 'configuration file of the running agent; required')
-    .action(async ({ config }: { config: string }) => requestHealth(healthUrl(config)));
+    .action(async ({ config }: { config: string }) => {
+      // A database that does not respond would keep the process alive.
+      await checkHealth(config).finally(() => endWithin(0));
+    });
 }

@@ -4,7 +4,7 @@ import type { Authenticate, Authenticated } from './authentication.ts';
 import type { Bounds, LogBound } from './bounds.ts';
 import type { Admission } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
-import { isPeerRequest } from './peer.ts';
+import { FOREIGN_KEY, isPeerRequest, type PeerKey, SIGNATURE } from './peer.ts';
 import { type ResponseLimiter, whenOver } from './response-limiter.ts';
 import { hasBody } from './routes/methods.ts';
 
@@ -18,6 +18,18 @@ export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage
   );
 }
 
+/** Returns whether a request is signed with `key`. If so, signs its response, which must be sent as a whole. */
+export function signIfPeer(request: IncomingMessage, response: ServerResponse, key: PeerKey | undefined): boolean {
+  if (!key?.isSigned(request)) return false;
+  const { authorization = '' } = request.headers;
+  const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.end = ((body: string | Buffer = '', ...args: unknown[]) => {
+    response.setHeader(SIGNATURE, key.signResponse(authorization, response.statusCode, body));
+    return end(body, ...args);
+  }) as ServerResponse['end'];
+  return true;
+}
+
 export interface GateOptions {
   readonly bounds: Bounds;
   readonly responses: ResponseLimiter;
@@ -27,13 +39,13 @@ export interface GateOptions {
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;
-  /** Whether an agent with the same store signed the request. If so, it needs no password and may use any Host header. */
-  readonly isPeer: (request: IncomingMessage) => boolean;
+  /** A request signed with this key needs no password and may use any Host header. */
+  readonly peerKey: PeerKey | undefined;
   readonly identify: (request: IncomingMessage, caller: string) => void;
 }
 
 export function createGate(
-  { bounds, responses, hosts, web, admission, authenticate, isPeer, identify }: GateOptions,
+  { bounds, responses, hosts, web, admission, authenticate, peerKey, identify }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
@@ -71,7 +83,8 @@ export function createGate(
     text: string,
     headers: Readonly<Record<string, string>> = {},
   ): void {
-    response.writeHead(status, { ...headers, 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
+    response.statusCode = status;
+    response.setHeaders(new Headers({ ...headers, 'Content-Type': 'text/plain; charset=utf-8' })).end(`${text}\n`);
   }
 
   function respond(found: Authenticated, request: IncomingMessage, response: ServerResponse): void {
@@ -89,10 +102,9 @@ export function createGate(
       request.socket.destroy();
       return;
     }
-    const isKnown = isPeer(request);
+    const isKnown = signIfPeer(request, response, peerKey);
     // Without this check, an agent without passwords would answer a command that found the address in another agent's store.
-    if (!isKnown && isPeerRequest(request))
-      refuse(response, 401, 'the request is not signed with the key of this store');
+    if (!isKnown && isPeerRequest(request)) refuse(response, 401, FOREIGN_KEY);
     else if (!isKnown && !isAllowed(request)) refuse(response, 421, 'not a host of this server');
     else if (!config) refuse(response, 503, 'the web configuration cannot be used: see the log');
     else if (isKnown) routes(request, response);

@@ -1,16 +1,24 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { systemClock, withDeadline } from '../kit/clock.ts';
 
-/** Requests from commands, and between agents that share a store. Only explanations and reports can be requested. */
+/** Requests from commands, and between agents that share a store. Only explanations, reports and health can be requested. */
 
 export const REPORT_PATH = '/api/v1/report';
 export const EXPLAIN_PATH = '/api/v1/explain';
+export const HEALTH_PATH = '/-/healthy';
+export const HEALTHY = 'delivery-watch is healthy\n';
 /** Query parameter that marks a request forwarded by another replica, so that it is not forwarded again. */
 export const FORWARDED = 'sentOn';
 
 const SCHEME = 'Delivery-Watch';
+/** Response header with the signature of a response. */
+export const SIGNATURE = 'Delivery-Watch-Signature';
+/** Response to a request that is signed with another key. */
+export const FOREIGN_KEY = 'the request is not signed with the key of this store';
 /** Maximum clock skew (ms). A signature can be replayed for this long, with the same path and query. */
 const SKEW = 600_000;
 /** Timeout of a request to an agent (ms). */
@@ -18,29 +26,33 @@ const WITHIN = 5000;
 const MAX_BODY_BYTES = 2 ** 24;
 
 /**
- * Signs requests with a key from the store, which callers can read anyway. Passwords are never forwarded, because addresses
- * of replicas come from the database.
+ * Signs requests and responses with a key from the store, which callers can read anyway. Passwords are never forwarded, because
+ * addresses of replicas come from the database.
  */
 export type PeerKey = ReturnType<typeof createPeerKey>;
 
-/** Creates a key. `secret`: from the store. `now`: ms since the Unix epoch. */
-export function createPeerKey(secret: string, now: () => number = systemClock.now) {
-  const macOf = (at: string, target: string) => createHmac('sha256', secret).update(`${at}\n${target}`).digest();
+/** Creates a key. `secret`: from the store. `now`: ms since the Unix epoch. `ownHealth`: from `healthPathOf`. */
+export function createPeerKey(secret: string, now: () => number = systemClock.now, ownHealth = HEALTH_PATH) {
+  const macOf = (head: string, body: string | Buffer) =>
+    createHmac('sha256', secret).update(`${head}\n`).update(body).digest('base64url');
+  // The lengths of the bytes differ if a text is not ASCII.
+  const isSame = (one: string, other: string) =>
+    Buffer.byteLength(one) === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
   return {
     /** Returns the `Authorization` header for a GET request. `target`: path and query. */
     sign(target: string): string {
       const at = String(now());
-      return `${SCHEME} ${at}.${macOf(at, target).toString('base64url')}`;
+      return `${SCHEME} ${at}.${macOf(at, target)}`;
     },
-    isSigned({
-      method,
-      url = '',
-      headers: { authorization = '' },
-    }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
-      const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.([\w-]{43})$/.exec(authorization) ?? [];
-      if (method !== 'GET' || !(url.startsWith(`${EXPLAIN_PATH}?`) || url === REPORT_PATH) || at === '') return false;
-      return Math.abs(now() - Number(at)) <= SKEW && timingSafeEqual(Buffer.from(mac, 'base64url'), macOf(at, url));
+    isSigned({ method, url = '', headers }: IncomingMessage): boolean {
+      const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.(.{43})$/.exec(headers.authorization ?? '') ?? [];
+      const isServed = url.startsWith(`${EXPLAIN_PATH}?`) || [REPORT_PATH, HEALTH_PATH, ownHealth].includes(url);
+      return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, macOf(at, url));
     },
+    /** Signs each response together with the header of its request, so that it is no valid response to a later one. */
+    signResponse: (authorization: string, status: number, body: string | Buffer): string =>
+      macOf(`${authorization}\n${status}`, body),
+    isSame,
   };
 }
 
@@ -62,7 +74,7 @@ export interface PeerRequest extends Peer {
   readonly isSentOn: boolean;
 }
 
-async function read(response: IncomingMessage): Promise<string> {
+async function read(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -70,23 +82,44 @@ async function read(response: IncomingMessage): Promise<string> {
     size += chunk.length;
     if (size > MAX_BODY_BYTES) throw new Error(`more than ${MAX_BODY_BYTES} bytes`);
   }
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
 }
 
-/** Requests JSON from an agent; undefined after a 404. Rejects if no valid response arrives. `target`: path and query. */
-async function getJson({ url, key, isLocal }: Peer, target: string, signal: AbortSignal): Promise<unknown> {
+/** Sends a signed request. `target`: path and query. Rejects if no response arrives. */
+async function send({ url, key, isLocal }: Peer, target: string, signal: AbortSignal) {
   const base = new URL(url);
   const get = base.protocol === 'https:' ? getSecure : getPlain;
-  const { status, text } = await withDeadline(WITHIN, signal, async deadline => {
-    const options = { agent: false, signal: deadline, headers: { authorization: key.sign(target) } };
+  const authorization = key.sign(target);
+  return withDeadline(WITHIN, signal, async deadline => {
+    const options = { agent: false, signal: deadline, headers: { authorization } };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       get(new URL(target, base), { ...options, rejectUnauthorized: !isLocal }, resolve).on('error', reject);
     });
-    return { status: response.statusCode, text: await read(response) };
+    const { statusCode: status = 0, headers } = response;
+    const body = await read(response);
+    const expected = key.signResponse(authorization, status, body);
+    return { status, body, isSigned: key.isSame(String(headers[SIGNATURE.toLowerCase()]), expected) };
   });
-  if (status === 404) return undefined;
-  if (status !== 200) throw new Error(`${base.origin} responded with status ${status}`);
-  return JSON.parse(text);
+}
+
+/** Requests JSON from an agent; undefined after a 404. Rejects if no valid response arrives. `target`: path and query. */
+async function getJson(peer: Peer, target: string, signal: AbortSignal): Promise<unknown> {
+  const { status, body, isSigned } = await send(peer, target, signal);
+  if (status !== 200 && status !== 404) throw new Error(`${peer.url} responded with status ${status}`);
+  if (!isSigned) throw new Error(`${peer.url} did not sign its response`);
+  return status === 404 ? undefined : JSON.parse(body.toString());
+}
+
+/** Returns the path for the health of one of several agents with the same key. `file`: its configuration file. */
+export const healthPathOf = (file: string): string =>
+  `${HEALTH_PATH}?agent=${encodeURIComponent(`${hostname()}:${resolve(file)}`)}`;
+
+/** Requests the health of an agent. Rejects unless the agent with this key responds; if `hasKey` is false, unless any agent does. */
+export async function healthOfPeer(peer: Peer, hasKey: boolean, path: string, signal: AbortSignal): Promise<void> {
+  const { isSigned, body } = await send(peer, path, signal);
+  // The port for probes ignores a signature with another key.
+  const isAgent = isSigned || (!hasKey && [`${FOREIGN_KEY}\n`, HEALTHY].includes(body.toString()));
+  if (!isAgent) throw new Error('another program responds');
 }
 
 /** Requests explanations from an agent; empty if it does not track the callback. Rejects if no valid response arrives. */

@@ -6,9 +6,10 @@ import { type Access, createAccess, type ReadWebConfig } from './access.ts';
 import { createAuthentication } from './authentication.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
 import { createAdmission } from './client-certs.ts';
-import { createGate, logCut } from './gate.ts';
+import { createGate, logCut, signIfPeer } from './gate.ts';
 import { type Address, type Listener, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
+import { HEALTH_PATH, HEALTHY } from './peer.ts';
 import { createResponseLimiter, type ResponseLimiter } from './response-limiter.ts';
 import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { READ } from './routes/methods.ts';
@@ -36,7 +37,7 @@ interface AppDeps {
 
 /** Probes always succeed. Readiness does not depend on the service, because an unready sidecar stops traffic to its application. */
 const PROBES: Readonly<Record<string, string>> = {
-  '/-/healthy': 'delivery-watch is healthy\n',
+  [HEALTH_PATH]: HEALTHY,
   '/-/ready': 'delivery-watch is ready\n',
 };
 
@@ -44,11 +45,10 @@ const PROBES: Readonly<Record<string, string>> = {
 function sendProbe(request: IncomingMessage, response: ServerResponse): void {
   const text = PROBES[request.url?.split('?', 1)[0] ?? ''];
   const isRead = request.method === 'GET' || request.method === 'HEAD';
-  response.writeHead(text === undefined ? 404 : isRead ? 200 : 405, {
-    'Content-Type': 'text/plain; charset=utf-8',
-    'X-Content-Type-Options': 'nosniff',
-    ...(isRead ? {} : { Allow: READ, Connection: 'close' }),
-  });
+  response.statusCode = text === undefined ? 404 : isRead ? 200 : 405;
+  response.setHeader('Content-Type', 'text/plain; charset=utf-8');
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  if (!isRead) response.setHeader('Allow', READ).setHeader('Connection', 'close');
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
 
@@ -155,9 +155,14 @@ export async function openHttpServer(
   const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };
   const openPort = (access: Access) => (what: keyof Ports, address: Address) => {
-    if (what === 'probes') return openListener(address, deps, sendProbe);
+    const { peerKey } = served;
+    if (what === 'probes') {
+      return openListener(address, deps, (request, response) => {
+        signIfPeer(request, response, peerKey);
+        sendProbe(request, response);
+      });
+    }
     // Each port keeps the web-config file with which it was opened.
-    const isPeer = (request: IncomingMessage) => served.peerKey?.isSigned(request) ?? false;
     const gateOptions = {
       bounds,
       responses,
@@ -165,7 +170,7 @@ export async function openHttpServer(
       web: access.current,
       admission,
       authenticate,
-      isPeer,
+      peerKey,
       identify,
     };
     return openListener(address, deps, createGate(gateOptions, logBound, app), { access, admission });

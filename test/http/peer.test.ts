@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { createPeerKey, requestPeer } from '../../src/http/peer.ts';
+import { createPeerKey, reportOfPeer, requestPeer, SIGNATURE } from '../../src/http/peer.ts';
 import type { Served } from '../../src/status/served.ts';
 import { eventually } from '../support/eventually.ts';
 import { openPort } from '../support/port.ts';
@@ -70,6 +70,14 @@ describe('signed requests', () => {
   });
 });
 
+/** Responds with a body that is signed with `key`. `request`: the request to which it responds. */
+const respond =
+  (body: string, { key = KEY, status = 200, request = '' } = {}): RequestListener =>
+  ({ headers }, response) => {
+    response.setHeader(SIGNATURE, key.signResponse(request || (headers.authorization ?? ''), 200, body));
+    response.writeHead(status).end(body);
+  };
+
 describe('requestPeer', () => {
   it('requestPeer returns the explanations, or an empty list if the agent does not track the callback', async () => {
     let found: readonly unknown[] = [{ account: 'a' }];
@@ -94,8 +102,19 @@ describe('requestPeer', () => {
   it.each<[string, RequestListener, RegExp]>([
     ['redirects', (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), /status 307/],
     ['requires a password', (_, response) => response.writeHead(401).end(), /status 401/],
-    ['sends invalid JSON', (_, response) => response.end('<html>'), /JSON/],
-    ['sends an object', (_, response) => response.end('{}'), /invalid response/],
+    ['sends invalid JSON', respond('<html>'), /JSON/],
+    ['sends an object', respond('{}'), /invalid response/],
+    ['does not sign its response', (_, response) => response.end('[]'), /did not sign/],
+    ['does not sign its response with 404', (_, response) => response.writeHead(404).end(), /did not sign/],
+    ['signs with another key', respond('[]', { key: createPeerKey('another') }), /did not sign/],
+    ['signed the response to an earlier request', respond('[]', { request: KEY.sign(EXPLAIN) }), /did not sign/],
+    ['signed another status', respond('[]', { status: 404 }), /did not sign/],
+    [
+      'returns the signature of the request',
+      ({ headers: { authorization = '' } }, response) =>
+        response.setHeader(SIGNATURE, authorization.split('.')[1] ?? '').end('[]'),
+      /did not sign/,
+    ],
     ['sends more than 16 MiB', (_, response) => response.end('x'.repeat(2 ** 24 + 1)), /more than 16777216 bytes/],
     ['closes the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
   ])('requestPeer rejects if the other agent %s', async (_what, listener, message) => {
@@ -117,6 +136,19 @@ describe('requestPeer', () => {
     await expect(asked).rejects.toThrow(/abort/i);
     await eventually(() => expect(closed).toBe(1));
   });
+});
+
+it('reportOfPeer accepts a signed report and rejects a recorded one', async () => {
+  const report = { verdict: 'healthy' };
+  const { server, ask } = await serve(USERS, { peerKey: KEY, report: async () => report as never });
+  const peer = { key: KEY, isLocal: true };
+  expect(await reportOfPeer({ ...peer, url: server.url }, never)).toEqual(report);
+  const recorded = await ask('/api/v1/report', signed('/api/v1/report'));
+  expect(recorded.headers).toHaveProperty(SIGNATURE.toLowerCase());
+  const url = await openPort((_request, response) => {
+    response.setHeader(SIGNATURE, String(recorded.headers[SIGNATURE.toLowerCase()])).end(recorded.text);
+  });
+  await expect(reportOfPeer({ ...peer, url }, never)).rejects.toThrow(`${url} did not sign its response`);
 });
 
 describe('GET /api/v1/explain', () => {

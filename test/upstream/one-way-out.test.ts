@@ -62,8 +62,6 @@ describe('outgoing requests', () => {
   it('no code opens separate connections to the service', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
       ...DOCTOR,
-      // Asks the running agent.
-      'cli/healthcheck.ts',
       // These only parse addresses and certificates.
       'config/replica-url.ts',
       'config/web-tls.ts',
