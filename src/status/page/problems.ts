@@ -127,11 +127,13 @@ function unlistedAlerts(alerts: readonly AlertView[], problems: readonly Problem
   });
 }
 
-/** Whether the text of a listed alert may no longer hold: no listed problem explains a built-in alert. */
-const isPast = ({ labels, state }: AlertView) =>
-  state === 'resolved' || BUILTIN_ALERTS.some(name => name === labels.alertname);
-
-function alertList(alerts: readonly AlertView[], context: PageContext, withAccount: boolean): Html {
+/** `isPast`: whether the text of an alert may no longer hold. */
+function alertList(
+  alerts: readonly AlertView[],
+  isPast: (alert: AlertView) => boolean,
+  context: PageContext,
+  withAccount: boolean,
+): Html {
   const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
     const { alertname = '', account, severity, ...others } = labels;
@@ -167,8 +169,12 @@ export function alertLists(
   context: PageContext,
   more?: Html,
 ): Html {
-  const list = (all: readonly AlertView[]) => alertList(all, context, more !== undefined);
   const others = unlistedAlerts(alerts, problems);
+  // A built-in alert that no problem explains is kept firing after its last finding.
+  const isPast = (alert: AlertView) =>
+    alert.state === 'resolved' ||
+    (others.includes(alert) && BUILTIN_ALERTS.some(name => name === alert.labels.alertname));
+  const list = (all: readonly AlertView[]) => alertList(all, isPast, context, more !== undefined);
   return html`${others.length > 0 && html`<h2>${title}</h2>\n${list(others)}\n${more}`}
 ${alerts.length > 0 && html`<details id="all-alerts"><summary>All alerts</summary><div id="alerts">${list(alerts)}</div></details>`}`;
 }
