@@ -56,6 +56,9 @@ export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   return fixedToken(token);
 }
 
+/** Explains a rejected token whose value contains the quotes around it. */
+const quotesIn = (token: string): string => (/^["']|["']$/.test(token) ? "the token's value contains quotes: " : '');
+
 /** Interval at which a rejected token is retried (ms), because the service may accept it again. */
 export const RECHECK_AFTER = 60_000;
 
@@ -91,7 +94,7 @@ export const withBearer =
           if (clock.monotonic() - refused.at < RECHECK_AFTER) {
             const { serviceError } = refused;
             const why = serviceError === undefined ? '' : `: ${statusText(401, serviceError)}`;
-            const message = `the service rejects the token; it is retried every minute${why}`;
+            const message = `${quotesIn(sent)}the service rejects the token; it is retried every minute${why}`;
             throw new UpstreamError('unauthorized', message, { serviceError });
           }
           // Set before the response arrives, so that only one of the waiting requests retries the token.
@@ -104,6 +107,7 @@ export const withBearer =
           return response;
         } catch (error) {
           if (!(error instanceof UpstreamError) || error.reason !== 'unauthorized') throw error;
+          error.message = quotesIn(sent) + error.message;
           // The token may have been replaced while the request was in flight; one retry is enough.
           const replaced = !changed && (await isReplaced(sent, request));
           if (replaced) continue;

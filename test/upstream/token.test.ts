@@ -43,6 +43,23 @@ describe('rejected tokens', () => {
     expect(rejections).toEqual([true, false]);
   });
 
+  it.each([
+    ['"abc"', true],
+    ["'abc'", true],
+    ['abc"', true],
+    ['"abc', true],
+    ['abc', false],
+    ['a"b"c', false],
+  ])('the error about the rejected token %s mentions quotes: %s', async (token, isExpected) => {
+    const service = await serveRejecting(() => 'another');
+    const { reader } = createTestClient(service.url, { token: async () => new Secret(token) });
+    for (const attempt of ['first', 'suppressed']) {
+      const { message } = await allKeys(reader, signal()).catch(error => error);
+      expect([attempt, message.startsWith("the token's value contains quotes: ")]).toEqual([attempt, isExpected]);
+      expect(message).not.toContain(token);
+    }
+  });
+
   it('a rejected token does not block its replacement, even if the token changes during a request', async () => {
     let token = 'old';
     let swapDuringRequest = false;
