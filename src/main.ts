@@ -18,8 +18,13 @@ const V8_FLAGS = [
 ];
 
 const [, , command = ''] = process.argv;
-// Without a handler, SIGHUP ends the process, and systemd considers that a clean exit. `serve` installs its own handler.
-if (command === 'serve') process.on('SIGHUP', () => {});
+// Without a handler, SIGHUP ends the process, and systemd considers that a clean exit. `serve` installs its own handlers.
+if (command === 'serve') {
+  process.on('SIGHUP', () => {});
+  for (const signal of ['SIGTERM', 'SIGINT']) {
+    process.once(signal, () => process.listenerCount(signal) === 0 && process.exit());
+  }
+}
 if (LONG_RUNNING.includes(command)) for (const flag of V8_FLAGS) setFlagsFromString(flag);
 // Collects garbage earlier: the peak RSS of `list` with 100,000 rows falls from 230 to 157 MiB. With one row, it is 120 MiB.
 if (command === 'list') setFlagsFromString('--optimize-for-size');

@@ -7,6 +7,9 @@ import { untilStopped } from './until-stopped.ts';
 /** Interval between checks of the configuration's files (ms). */
 const WATCH_EVERY = 5000;
 
+/** Maximum time from a signal to the end of the process (ms). Every part of a stop has a shorter limit. */
+const STOP_WITHIN = 9000;
+
 /** Time to wait for pending work after closing (ms). */
 const LINGER = 1000;
 
@@ -15,7 +18,11 @@ export function serveCommand(): Command {
     .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
     .requiredOption('--config <file>', 'configuration file; required')
     .action(async ({ config: file }: { config: string }) => {
-      const stopped = untilStopped();
+      let isStopping = false;
+      const stopped = untilStopped().then(() => {
+        isStopping = true;
+        endWithin(STOP_WITHIN);
+      });
       // By default, SIGHUP would end the process.
       let reload: (() => unknown) | undefined;
       let isRequested = false;
@@ -35,6 +42,10 @@ export function serveCommand(): Command {
         if (isRequested) void reload();
         await stopped;
         await agent.close();
+      } catch (error) {
+        // After a signal, a database that does not respond is no reason to report a failure.
+        if (!isStopping) throw error;
+        process.stderr.write(`${error}\n`);
       } finally {
         // An unresponsive trace receiver, or a log that is not read, would otherwise keep the process alive.
         endWithin(LINGER);

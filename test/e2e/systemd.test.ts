@@ -45,6 +45,7 @@ describe('unit settings', () => {
     expect(UNIT).toMatch(/^ExecStart=\/usr\/bin\/delivery-watch serve --config /m);
     expect(UNIT).toMatch(/^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
     expect(UNIT).toMatch(/^RestartPreventExitStatus=2$/m);
+    expect(UNIT).toMatch(/^RestartForceExitStatus=SIGHUP$/m);
     expect(UNIT).not.toMatch(/^MemoryDenyWriteExecute=/m);
   });
 });
