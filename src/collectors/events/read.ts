@@ -9,9 +9,10 @@ import { statusClassOf } from './tally.ts';
 
 /** Number of pages after which a range is shortened. Ranges are read completely, because pages may come in any order. */
 export const MAX_RANGE_PAGES = 20;
-/** Maximum number of events in a range. Only a service that ignores ranges lists more. */
-const MAX_EVENTS = 1_000_000;
-const MAX_ROWS = 100_000;
+/** Maximum size of a range in memory (bytes). Only a service that ignores ranges lists more. */
+const MAX_BYTES = 256 * 2 ** 20;
+/** Size of an event in memory, without its row (bytes). */
+const EVENT_BYTES = 800;
 
 /** Events of one range of the log. Times are in milliseconds since the Unix epoch, both ends included. */
 export interface RangeRead {
@@ -21,6 +22,8 @@ export interface RangeRead {
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
   /** Identities of repeated rows. */
   readonly twice: bigint[];
+  /** Size in memory, including repeated rows. */
+  bytes: number;
   rejected: number;
   /** Whether any row was unreadable or incomplete. */
   isPartial: boolean;
@@ -35,7 +38,7 @@ export interface RangeRead {
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed ? 'detail' : undefined);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
-  return { from, to, events: new Map(), rows, twice: [], rejected: 0, isPartial: false, pages: 0, iterator };
+  return { from, to, events: new Map(), rows, twice: [], bytes: 0, rejected: 0, isPartial: false, pages: 0, iterator };
 }
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
@@ -63,16 +66,24 @@ export async function readMore(
       const identity = eventIdentity(message, index, time);
       const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
       const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, statusClass };
+      range.bytes += EVENT_BYTES;
+      if (range.bytes > MAX_BYTES)
+        throw new ImplausibleResponse(`more than ${events.size} events within ${to - from + 1} ms`);
       if (events.has(identity)) {
         range.twice.push(identity);
         continue;
       }
       events.set(identity, kept);
-      if (range.rows && range.rows.size < MAX_ROWS) range.rows.set(identity, event);
+      if (!range.rows) continue;
+      range.rows.set(identity, event);
+      range.bytes += 2 * JSON.stringify(event).length;
     }
     if (isOfRange) range.pages += 1;
-    if (events.size > MAX_EVENTS)
-      throw new ImplausibleResponse(`more than ${MAX_EVENTS} events within ${to - from + 1} ms`);
+    if (range.bytes > MAX_BYTES / 2 && to > from) {
+      // Few large pages are also a reason to shorten the range.
+      range.pages = Math.max(range.pages, MAX_RANGE_PAGES);
+      return false;
+    }
   }
   return false;
 }
