@@ -15,11 +15,8 @@ import type { Config } from './schema.ts';
 /** Options of Node.js that weaken TLS or the HTTP parser. Node.js also accepts underscores. */
 const WEAKENING = /--(?:tls[-_](?:min[-_]v1\.[01]|max[-_]v1\.2|cipher[-_]list|keylog)|insecure[-_]http[-_]parser)/g;
 
-/** Variables of libpq that describe a connection. */
-const OF_LIBPQ = /^PG(?:HOST|PORT|USER|PASSWORD|PASSFILE|DATABASE|OPTIONS|SERVICE|SSL[A-Z]+)$/;
-
-/** Warns of variables that concern all connections, or seem to. */
-function checkConnections({ store }: Config, env: Env, report: Reporter): void {
+/** Checks variables of the environment that no setting names. Warns of those that override a setting or weaken connections. */
+export function checkEnvironment({ tracing }: Config, env: Env, report: Reporter): void {
   if (env.NODE_TLS_REJECT_UNAUTHORIZED?.trim() === '0') {
     const remedy = 'remove it, and name a private CA in upstream.caFile or NODE_EXTRA_CA_CERTS';
     report.warn([], `NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect: certificates are always verified; ${remedy}`);
@@ -27,13 +24,6 @@ function checkConnections({ store }: Config, env: Env, report: Reporter): void {
   for (const option of env.NODE_OPTIONS?.match(WEAKENING) ?? []) {
     report.warn([], `NODE_OPTIONS contains ${option}, which may weaken connections; remove it`);
   }
-  for (const name of store.kind === 'postgres' ? Object.keys(env) : []) {
-    if (OF_LIBPQ.test(name) && env[name]) report.warn(['store', 'url'], `is used without ${name}: only the URL counts`);
-  }
-}
-
-/** Checks OpenTelemetry's variables, and warns of those that override a setting. */
-function checkTracing({ tracing }: Config, env: Env, report: Reporter): void {
   const { enabled, endpoint, headers, propagate, lifecycle } = tracing;
   if (!enabled) return;
   if (isDisabled(env))
@@ -65,10 +55,4 @@ function checkTracing({ tracing }: Config, env: Env, report: Reporter): void {
     const wrong = headerError(value, env);
     if (wrong) report.error(['tracing', 'headers', name], wrong);
   }
-}
-
-/** Checks variables of the environment that no setting names. */
-export function checkEnvironment(config: Config, env: Env, report: Reporter): void {
-  checkConnections(config, env, report);
-  checkTracing(config, env, report);
 }

@@ -11,7 +11,7 @@ import { checkEnvironment } from './environment.ts';
 import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 import { readBytes, readText, tryRead } from './text-file.ts';
-import { certificatesIn, keyError } from './web-tls.ts';
+import { certificatesIn, keyIn } from './web-tls.ts';
 
 type Account = Config['accounts'][number];
 
@@ -123,20 +123,21 @@ function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string |
   return notAddress && `the environment variable ${setting.env} ${notAddress}`;
 }
 
-const hasCertificates = (pem: string) =>
-  certificatesIn(pem) ? undefined : 'must have certificates in PEM, which begin with -----BEGIN CERTIFICATE-----';
-
-/** Returns why a PEM file cannot be used, or undefined. `check`: returns an error text for unusable content. */
-function pemError(file: string, check: (pem: string) => string | undefined): string | undefined {
+/** Returns why a PEM file cannot be used, or undefined. */
+function pemError(file: string, isKey = false): string | undefined {
   const found = tryRead(() => readBytes(file).toString('latin1'));
-  return 'wrong' in found ? found.wrong : check(found.content);
+  if ('wrong' in found) return found.wrong;
+  const key = isKey ? keyIn(found.content) : undefined;
+  if (isKey) return typeof key === 'string' ? key : undefined;
+  if (certificatesIn(found.content)) return undefined;
+  return 'must have certificates in PEM, which begin with -----BEGIN CERTIFICATE-----';
 }
 
 function checkProxies(config: Config, env: Env, report: Reporter): void {
   for (const { path, proxy, caFile } of proxiesOf(config)) {
     const wrong = proxy && proxyError(proxy, env);
     if (wrong) report.error([...path, 'proxy'], wrong);
-    const wrongFile = caFile === null ? undefined : pemError(caFile, hasCertificates);
+    const wrongFile = caFile === null ? undefined : pemError(caFile);
     if (wrongFile) report.error([...path, 'caFile'], `${caFile} ${wrongFile}`);
   }
 }
@@ -158,7 +159,7 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Repor
   if (warning) report.warn(path, warning);
   for (const [name, file] of new URL(text).searchParams) {
     if (!TLS_FILES.includes(name) || file === 'system') continue;
-    const wrongFile = pemError(file, name === 'sslkey' ? keyError : hasCertificates);
+    const wrongFile = pemError(file, name === 'sslkey');
     if (wrongFile) report.error(path, `the file of ${name} ${wrongFile}`);
   }
 }

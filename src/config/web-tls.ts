@@ -48,18 +48,13 @@ export function certificatesIn(pem: string): X509Certificate[] | undefined {
 }
 
 /** Returns the private key, or why it is unusable. OpenSSL's message is dropped, because it may quote the key. */
-function keyIn(pem: string): KeyObject | string {
+export function keyIn(pem: string): KeyObject | string {
   try {
     return createPrivateKey(pem);
   } catch (error) {
     const isEncrypted = (error as NodeJS.ErrnoException).code === 'ERR_MISSING_PASSPHRASE' || /ENCRYPTED/.test(pem);
     return isEncrypted ? 'must be a private key without a passphrase' : 'must have a private key in PEM';
   }
-}
-
-export function keyError(pem: string): string | undefined {
-  const key = keyIn(pem);
-  return typeof key === 'string' ? key : undefined;
 }
 
 function checkDates({ validFromDate, validToDate }: X509Certificate, path: Path, { now, warn }: TlsDeps): void {

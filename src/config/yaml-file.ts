@@ -11,6 +11,7 @@ import {
   Scalar,
   visit,
 } from 'yaml';
+import { escaped } from '../kit/text.ts';
 import { type FileLocation, formatPath, type LocatedError, type Path } from './errors.ts';
 
 export interface YamlFile {
@@ -40,9 +41,7 @@ export function writeYaml(value: object): string {
       if (typeof node.value === 'string' && QUOTED.test(node.value)) node.type = 'QUOTE_DOUBLE';
     },
   });
-  return document
-    .toString({ lineWidth: 0 })
-    .replace(ESCAPED, each => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return document.toString({ lineWidth: 0 }).replace(ESCAPED, escaped);
 }
 
 interface YamlError {

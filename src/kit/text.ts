@@ -3,7 +3,8 @@ import { hash } from 'node:crypto';
 /** Replaces control and formatting characters, to make text safe for a terminal. */
 export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
 
-const escaped = (text: string) =>
+/** Escapes each UTF-16 unit, as in JSON. */
+export const escaped = (text: string) =>
   text
     .split('')
     .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -36,7 +36,12 @@ const secretAddress = secret.superRefine((setting, context) => {
 
 const alertmanagerOptions = z.strictObject({
   urls: z
-    .array(address(({ search }) => search === '', 'must be an http or https address without user, query or fragment'))
+    .array(
+      address(
+        ({ search, pathname }) => search === '' && !/\/api\/v[12](\/alerts)?\/*$/i.test(pathname),
+        'must be an http or https address without user, query, fragment and /api/v2, which is added to it',
+      ),
+    )
     .min(1, { error: 'must have at least one address' })
     .describe(
       'URLs of all members of a cluster, without `/api/v2`; each gets every alert. Do not use a load balancer.',

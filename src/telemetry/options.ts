@@ -139,16 +139,12 @@ export function otlpReceiver({ endpoint, headers }: Pick<TracingOptions, 'endpoi
   if (doubled) throw new Error(`${variable} ${doubled}`);
   const sent = variable === undefined ? Object.entries(headers) : [];
   const textOf = (value: HeaderSetting) => (value instanceof Secret ? value.reveal() : (env[value.env] ?? ''));
-  const files = {
-    ca: pemIn(env, 'CERTIFICATE'),
-    cert: pemIn(env, 'CLIENT_CERTIFICATE'),
-    key: pemIn(env, 'CLIENT_KEY'),
-  };
+  const [ca, cert, key] = ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY'].map(name => pemIn(env, name));
   return {
     url,
     headers: Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), textOf(value)])),
     // Without `rejectUnauthorized`, NODE_TLS_REJECT_UNAUTHORIZED could turn verification off.
-    httpAgentOptions: { keepAlive: true, rejectUnauthorized: true, ...files },
+    httpAgentOptions: { keepAlive: true, rejectUnauthorized: true, ca, cert, key },
   };
 }
 

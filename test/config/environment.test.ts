@@ -85,6 +85,19 @@ describe('environment errors', () => {
     }
   });
 
+  it.each(['/api/v2', '/api/v2/', '/api/v2/alerts', '/prefix/api/v1/alerts', '/API/v2'])(
+    'the Alertmanager address with the path %s is refused, because the path is added to it',
+    path => {
+      const alerts = (url: string) => ({ notifiers: [{ name: 'ops', alertmanager: { urls: [url] } }] });
+      expect(faults({ alerts: alerts(`http://am.example${path}`) }, {})).toEqual([
+        expect.stringMatching(
+          /^alerts\.notifiers\[0\]\.alertmanager\.urls\[0\]: must be .* \/api\/v2, which is added to it$/,
+        ),
+      ]);
+      expect(faults({ alerts: alerts('http://am.example/api/v2/eu') }, {})).toEqual([]);
+    },
+  );
+
   it.each(['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY', 'TRACES_CERTIFICATE'])(
     'OTEL_EXPORTER_OTLP_%s must name a file that can be read',
     name => {
@@ -139,22 +152,6 @@ describe('environment warnings', () => {
     );
     const harmless = { NODE_TLS_REJECT_UNAUTHORIZED: '1', NODE_OPTIONS: '--tls-min-v1.3', NODE_EXTRA_CA_CERTS: '/x' };
     expect(warnings({}, harmless)).toEqual([]);
-  });
-
-  it('variables of libpq are named if the store is in PostgreSQL', () => {
-    const env = {
-      PGOPTIONS: '-c x=y',
-      PGSSLMODE: 'verify-full',
-      PGPASSWORD: 'canary',
-      PGDATA: '/d',
-      PGHOST: '',
-      URL: 'postgres://u:p@localhost/d',
-    };
-    const store = { kind: 'postgres', url: { env: 'URL' } };
-    expect(warnings({ store }, env)).toEqual(
-      ['PGOPTIONS', 'PGSSLMODE', 'PGPASSWORD'].map(name => `store.url: is used without ${name}: only the URL counts`),
-    );
-    expect(warnings({}, env)).toEqual([]);
   });
 });
 

@@ -3,7 +3,7 @@ import type { AccountSettings } from '../../agent/account-client.ts';
 import { accountMayAct } from '../../auto-cancel/options.ts';
 import type { Config } from '../../config/schema.ts';
 import { addressesOf, type UpstreamOptions } from '../../upstream/options.ts';
-import { type CheckLine, type Checklist, createChecklist, type Diagnosis, fail, skip, wordOf } from './checklist.ts';
+import { type CheckLine, type Checklist, createChecklist, type Diagnosis, skip } from './checklist.ts';
 import { checkClock, checkConnection, checkDns } from './connection.ts';
 import { type CheckedList, findingAmong, openReads, type ReadAttempt, type ReadDeps } from './reads.ts';
 
@@ -85,14 +85,7 @@ async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal:
 /** Checks the connection to the service and the reads of one account, within its budget. */
 export async function checkService(settings: AccountSettings, deps: ServiceDeps): Promise<readonly CheckLine[]> {
   const list = createChecklist(deps, settings.name);
-  let dispatcher: Dispatcher;
-  try {
-    dispatcher = deps.dispatchers.for(settings.upstream);
-  } catch (error) {
-    const detail = `${settings.upstream.caFile} can't be read (${wordOf(error)})`;
-    await list.check('connection', () => fail(detail, 'check upstream.caFile'));
-    return list.lines;
-  }
+  const dispatcher = deps.dispatchers.for(settings.upstream);
   const ways = await checkWays(list, settings, deps, dispatcher);
   const { reads, token } = await checkLists(list, settings, deps, ways.base);
   const key = async (signal: AbortSignal) => {
