@@ -304,7 +304,7 @@ describe('import rules', () => {
     const including = (text: string) =>
       files.filter(path => !path.startsWith('emulator/') && textOf(path).includes(text));
     expect(including('/rotatetoken')).toEqual(['upstream/options.ts']);
-    expect(including('paths.rotateToken').sort()).toEqual(['cli/rotate-token.ts', 'upstream/options.ts']);
+    expect(including('paths.rotateToken').sort()).toEqual(['rotation/index.ts', 'upstream/options.ts']);
   });
 
   it('OpenTelemetry packages are loaded only to send spans', () => {

@@ -28,10 +28,8 @@ export function syncFolder(path: string): void {
   }
 }
 
-function writeAll(handle: number, bytes: Buffer, position: number): void {
-  for (let done = 0; done < bytes.length; ) {
-    done += writeSync(handle, bytes, done, bytes.length - done, position + done);
-  }
+function writeAll(handle: number, bytes: Buffer): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(handle, bytes, done);
 }
 
 const ROOT = 0;
@@ -78,7 +76,7 @@ export function replaceFile(path: string, content: string | Buffer, mode = 0o600
   const handle = openSync(fresh, 'wx', 0o600);
   try {
     try {
-      writeAll(handle, typeof content === 'string' ? Buffer.from(content) : content, 0);
+      writeAll(handle, typeof content === 'string' ? Buffer.from(content) : content);
       if (before && !mayBePlanted(file)) keepOwner(handle, before);
       else fchmodSync(handle, mode);
       fsyncSync(handle);
@@ -99,36 +97,29 @@ export function removeFile(path: string): void {
 }
 
 /**
- * Creates a file of `size` blanks with mode 0600. It can then be filled even if the disk becomes full, except on
- * copy-on-write file systems. Throws if the file exists.
+ * Creates a file with mode 0600 to append to. Throws if the file exists, or if `size` bytes cannot be written to it; they are
+ * removed again.
  */
-export function reserveFile(path: string, size: number) {
-  const handle = openSync(path, 'wx', 0o600);
-  let length = 0;
-  const discard = () => {
-    closeSync(handle);
-    removeFile(path);
-  };
+export function createAppendFile(path: string, size: number) {
+  const handle = openSync(path, 'ax', 0o600);
   try {
-    writeAll(handle, Buffer.alloc(size, ' '), 0);
+    writeAll(handle, Buffer.alloc(size, ' '));
+    fsyncSync(handle);
+    ftruncateSync(handle, 0);
     fsyncSync(handle);
     syncFolder(dirname(path));
   } catch (error) {
-    discard();
+    closeSync(handle);
+    removeFile(path);
     throw error;
   }
   return {
-    /** Appends bytes. They survive if the process is killed, but survive a power cut only after `complete`. */
-    append(bytes: Buffer): void {
-      writeAll(handle, bytes, length);
-      length += bytes.length;
-    },
-    /** Truncates the file to the written bytes and syncs it. */
-    complete(): void {
-      ftruncateSync(handle, length);
+    /** Appends bytes. They survive if the process is killed, but survive a power cut only after `close`. */
+    append: (bytes: Buffer) => writeAll(handle, bytes),
+    /** Syncs and closes the file. */
+    close(): void {
       fsyncSync(handle);
       closeSync(handle);
     },
-    discard,
   };
 }

@@ -1,66 +1,52 @@
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
-import { replaceFile, reserveFile, syncFolder } from '../kit/durable-file.ts';
-import { codeOf, RotationError } from './rotation-error.ts';
+import { lstatSync, readFileSync, readlinkSync, statSync, symlinkSync } from 'node:fs';
+import { dirname, relative, resolve } from 'node:path';
+import { createAppendFile, mayBePlanted, removeFile, syncFolder } from '../kit/durable-file.ts';
+import { failureOf } from '../kit/failure.ts';
+import { RotationError } from './rotation-error.ts';
 
-/** Disk space reserved before a request (bytes). A response takes about 1,000. */
-const RESERVED = 64 * 1024;
-
-export function probe(record: string): void {
-  try {
-    reserveFile(record, RESERVED).discard();
-  } catch (error) {
-    const code = codeOf(error);
-    throw new RotationError(
-      code === 'EEXIST'
-        ? `${record} already exists and is never overwritten; nothing was sent`
-        : `${record}, the file for the new credentials, can't be written (${code}); nothing was sent. --out FILE names another`,
-    );
-  }
+/** A started reset and its response. */
+export interface StartedReset {
+  /** The response file. */
+  readonly record: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly startedAt: number;
+  readonly bytes: Buffer;
+  /** Why the response file does not contain all `bytes`. */
+  readonly failure?: string | undefined;
 }
 
-export type Keeper = ReturnType<typeof createKeeper>;
+/** Space that the response file must have before the request (bytes). A response takes about 1,000. */
+const NEEDED = 64 * 1024;
 
-/** Creates the response file and reserves its disk space. Throws if that fails. */
-export function createKeeper(record: string) {
-  const chunks: Buffer[] = [];
-  const file = reserveFile(record, RESERVED);
-  let failure: unknown;
-  const attempt = (work: () => void) => {
-    try {
-      if (failure === undefined) work();
-    } catch (error) {
-      failure = error;
-    }
-  };
-  return {
-    keep(bytes: Buffer): void {
-      chunks.push(bytes);
-      attempt(() => file.append(bytes));
-    },
-    /** Returns the response and its file, which is in the temporary folder if the reserved file could not be written. */
-    end(): { readonly bytes: Buffer; readonly record: string } {
-      const bytes = Buffer.concat(chunks);
-      attempt(() => file.complete());
-      if (failure === undefined) return { bytes, record };
-      failure = undefined;
-      let other = record;
-      attempt(() => {
-        // In the shared temporary folder, another user may already have created a file with this name.
-        const path = join(mkdtempSync(join(tmpdir(), 'delivery-watch-')), basename(record));
-        replaceFile(path, bytes);
-        syncFolder(tmpdir());
-        other = path;
-      });
-      return { bytes, record: other };
-    },
-  };
+/** Finds an unfinished reset. `mark`: the link to its response file. Throws if the files cannot be read. */
+export function findReset(mark: string): StartedReset | undefined {
+  const found = lstatSync(mark, { throwIfNoEntry: false });
+  if (!found) return undefined;
+  const record = resolve(dirname(mark), readlinkSync(mark));
+  if ([mark, record].some(mayBePlanted)) throw new RotationError(`${mark}: another user created it; nothing was sent`);
+  const bytes = statSync(record, { throwIfNoEntry: false }) ? readFileSync(record) : Buffer.alloc(0);
+  return { record, startedAt: found.mtimeMs, bytes };
 }
 
-/** Returns the response stored by an earlier run, without the spaces that reserve disk space. */
-export function received(record: string): Buffer {
-  if (!existsSync(record)) return Buffer.alloc(0);
-  const bytes = readFileSync(record);
-  return bytes.subarray(0, bytes.findLastIndex(byte => byte !== 0x20) + 1);
+/** Removes files if possible. A mark that remains only makes the next run finish the reset again. */
+export function forget(...files: readonly string[]): void {
+  for (const file of files) failureOf(() => removeFile(file));
+}
+
+/** Creates the response file, and the mark that links to it until the reset is finished. Throws RotationError. */
+export function createResponseFile(record: string, mark: string): ReturnType<typeof createAppendFile> {
+  let file: ReturnType<typeof createAppendFile> | undefined;
+  const failure = failureOf(() => {
+    file = createAppendFile(record, NEEDED);
+    // A relative link stays valid if another container mounts the folder elsewhere.
+    symlinkSync(relative(dirname(mark), record), mark);
+    syncFolder(dirname(mark));
+  });
+  if (file && !failure) return file;
+  if (file) forget(mark, record);
+  const why =
+    failure === 'EEXIST'
+      ? 'already exists and is never overwritten; nothing was sent'
+      : `can't be written (${failure}); nothing was sent. --out FILE names another file for the new credentials`;
+  throw new RotationError(`${record} ${why}`);
 }

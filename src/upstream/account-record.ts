@@ -34,7 +34,6 @@ export interface ResetResponse {
   readonly token: Secret;
   /** Later versions of the record have no password. */
   readonly password: Secret | undefined;
-  readonly hasReadOnlyToken: boolean;
   readonly record: AccountRecord;
 }
 
@@ -62,7 +61,7 @@ export function parseResetResponse(bytes: Buffer): ResetResponse | undefined {
   const fields = Row.safeParse(body).data;
   const token = fields && toToken(fields.token);
   if (!token) return undefined;
-  const { password, read_only_token: readOnlyToken } = fields;
+  const { password } = fields;
   const limits = Object.entries(FIELDS).flatMap(([name, field]) => {
     const value = limit(fields[field]);
     return value === undefined ? [] : [[name, value] as const];
@@ -71,7 +70,6 @@ export function parseResetResponse(bytes: Buffer): ResetResponse | undefined {
   return {
     token,
     password: typeof password === 'string' ? toToken(password) : undefined,
-    hasReadOnlyToken: word(readOnlyToken) !== undefined,
     record: {
       // For prepaid plans, `type` is only `paid`.
       plan: word(fields.reserved_type) ?? word(fields.type),

@@ -9,20 +9,19 @@ import { createSend, type SendDeps, toUpstreamError, untilAborted } from './send
 
 /** Public entry point of this module for rotation/: token reset and token check. */
 export { parseResetResponse, type ResetResponse } from './account-record.ts';
-export type { Addresses } from './send.ts';
 export { resetMark } from './token.ts';
 
 /** Maximum number of bytes of a response to keep. A record has about 1,000. */
 export const MAX_RECORD_BYTES = 1024 * 1024;
 
-/** Outcome of a reset. Its errors reveal only the status of the response. */
-export type ResetOutcome =
-  /** The service confirmed the reset, and the complete response was passed on. */
+/**
+ * Outcome of a reset, with the received part of the response. `answered`: the service confirmed it. `not_done`: the request was not
+ * sent or was refused. `unknown`: the token may have been reset. Errors reveal only the status of the response.
+ */
+export type ResetOutcome = { readonly bytes: Buffer } & (
   | { readonly end: 'answered' }
-  /** The service did not reset the token: the request was not sent or was refused. */
-  | { readonly end: 'not_done'; readonly error: UpstreamError }
-  /** The service may have reset the token. */
-  | { readonly end: 'unknown'; readonly error: UpstreamError };
+  | { readonly end: 'not_done' | 'unknown'; readonly error: UpstreamError }
+);
 
 export interface Connection {
   readonly dispatcher: Dispatcher;
@@ -30,7 +29,7 @@ export interface Connection {
   readonly timeout: number;
 }
 
-export interface RotatorDeps extends Connection {
+interface RotatorDeps extends Connection {
   readonly baseUrl: string;
   readonly path: string;
   readonly username: string;
@@ -38,30 +37,18 @@ export interface RotatorDeps extends Connection {
 }
 
 /** Error codes of failed connections: no request was sent. */
-const UNSENT: ReadonlySet<unknown> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ENETUNREACH',
-  'EHOSTUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
+const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
 /** Failure reasons that prove that the token was not reset. */
 const REFUSALS: ReadonlySet<Reason> = new Set(['unauthorized', 'forbidden', 'not_found', 'rate_limited', 'refused']);
-
-function endOf(error: UpstreamError): ResetOutcome {
-  const cause = error.cause as { readonly code?: unknown } | undefined;
-  const isRefused = error.status !== undefined && REFUSALS.has(error.reason);
-  return { end: isRefused || UNSENT.has(cause?.code) ? 'not_done' : 'unknown', error };
-}
 
 /** Resets an account's token. Used only by `rotate-token`, never by the agent. */
 export function createRotator({ baseUrl, path, username, password, dispatcher, timeout }: RotatorDeps) {
   const what = `POST ${path}`;
   const url = `${baseUrl.replace(/\/+$/, '')}${path}`;
 
-  async function send(keep: (bytes: Buffer) => void, deadline: AbortSignal): Promise<ResetOutcome> {
+  async function send(keep: (bytes: Buffer) => void, deadline: AbortSignal): Promise<void> {
+    if (rotatesKeys(new URL(url).pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     const login = Buffer.from(`${username}:${password.reveal()}`).toString('base64');
     const request = undiciRequest(url, {
       dispatcher,
@@ -78,20 +65,25 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
       if (size > MAX_RECORD_BYTES) throw new UpstreamError('invalid_response', `${what}: response above 1 MiB`);
     }
     const reason = reasonOfStatus(status);
-    if (!reason) return { end: 'answered' };
-    return endOf(new UpstreamError(reason, `${what}: status ${status}`, { status }));
+    if (reason) throw new UpstreamError(reason, `${what}: status ${status}`, { status });
   }
 
   return {
     /** Requests a reset once. Passes response bytes to `keep` as they arrive; `keep` must not throw. Never rejects. */
     async reset(keep: (bytes: Buffer) => void): Promise<ResetOutcome> {
-      if (rotatesKeys(new URL(url).pathname)) {
-        return { end: 'not_done', error: new UpstreamError('refused', `${what} is never sent`) };
-      }
+      const chunks: Buffer[] = [];
+      const received = (bytes: Buffer) => {
+        chunks.push(bytes);
+        keep(bytes);
+      };
       try {
-        return await withDeadline(timeout, new AbortController().signal, deadline => send(keep, deadline));
-      } catch (error) {
-        return endOf(toUpstreamError(error, what));
+        await withDeadline(timeout, new AbortController().signal, deadline => send(received, deadline));
+        return { end: 'answered', bytes: Buffer.concat(chunks) };
+      } catch (failure) {
+        const error = toUpstreamError(failure, what);
+        const { code = '' } = (error.cause ?? {}) as { readonly code?: unknown };
+        const end = REFUSALS.has(error.reason) || UNSENT.test(String(code)) ? 'not_done' : 'unknown';
+        return { end, error, bytes: Buffer.concat(chunks) };
       }
     },
   };

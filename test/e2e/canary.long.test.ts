@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
+import { runOnTerminal } from './rotation.ts';
 
 /** Text planted wherever a secret, a header value or a body can occur. */
 const CANARY = 'canary-7f3a';
@@ -325,6 +326,19 @@ it('rotate-token outputs no secret, regardless of the response', async () => {
     if (index === 0) expect(await reset(['--yes'])).toBe(1);
   }
   expect(await reset(['--check'])).toBe(0);
+  // A response that cannot be stored appears only on the terminal.
+  const crash = {
+    NODE_OPTIONS: `--import=${new URL('../support/crash.ts', import.meta.url)}`,
+    CRASH_FOLDER: folder,
+    CRASH_FAIL: 'write token.rotated ENOSPC 2',
+    PASSWORD: CANARY,
+  };
+  answers.push(response => response.end(record));
+  const unstored = await runOnTerminal(file, 'a', crash);
+  expect([unstored.code, calls]).toEqual([1, answers.length]);
+  expect(unstored.terminal).toContain(`"token":"${CANARY}-new"`);
+  expect(unstored.stdout).toContain('does not contain the response (ENOSPC)');
+  expect(unstored.stdout + unstored.stderr).not.toContain(CANARY);
   // Files that other users can read contain no secrets, and files with credentials are readable only by their owner.
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);

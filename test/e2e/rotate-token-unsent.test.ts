@@ -1,16 +1,26 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { startRotation } from './rotation.ts';
+import { type Rotation, startRotation } from './rotation.ts';
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
 describe('unsent resets', () => {
   const refused = async (
-    rotation: Awaited<ReturnType<typeof startRotation>>,
+    rotation: Rotation,
     { args = ['--yes'], env = {}, code = 1 }: { args?: string[]; env?: Record<string, string>; code?: number } = {},
   ) => {
     const result = await rotation.run(args, env);
@@ -29,7 +39,7 @@ describe('unsent resets', () => {
   it('rotate-token sends nothing with an incomplete configuration', async () => {
     const rotation = await startRotation({ account: { management: null } });
     expect(await refused(rotation, { code: 2 })).toBe(
-      'error: /config.yaml: acme has no management section; rotate-token needs { baseUrl, username, password } there\n',
+      'error: acme has no management section; rotate-token needs { baseUrl, username, password } there\n',
     );
     rotation.configure({ password: { env: 'NOT_SET' } });
     expect(await refused(rotation, { code: 2 })).toBe(
@@ -50,25 +60,16 @@ describe('unsent resets', () => {
   });
 
   it.each([
-    [
-      'open token.rotated EDQUOT',
-      "/secrets/token.rotated-T.json, the file for the new credentials, can't be written (EDQUOT)",
-    ],
-    [
-      'write token.rotated ENOSPC',
-      "/secrets/token.rotated-T.json, the file for the new credentials, can't be written (ENOSPC)",
-    ],
-    [
-      'fsync token.rotated EIO',
-      "/secrets/token.rotated-T.json, the file for the new credentials, can't be written (EIO)",
-    ],
+    ['open token.rotated EDQUOT', "/secrets/token.rotated-T.json can't be written (EDQUOT)"],
+    ['write token.rotated ENOSPC', "/secrets/token.rotated-T.json can't be written (ENOSPC)"],
+    ['fsync token.rotated EIO', "/secrets/token.rotated-T.json can't be written (EIO)"],
     [
       'rename token EBUSY',
       "/secrets/token can't be replaced (EBUSY): its folder must be writable, and the file must not be a mount",
     ],
     ['fsync token.being ENOSPC', "/secrets/token can't be replaced (ENOSPC)"],
     ['write password ENOSPC', "/secrets/password can't be replaced (ENOSPC)"],
-    ['rename rotating.json EIO', "/secrets/token.rotated-T.json can't be written (EIO); nothing was sent"],
+    ['symlink token.rotating.json EIO', "/secrets/token.rotated-T.json can't be written (EIO); nothing was sent"],
     ['open rotating.json-lock EACCES', "/secrets can't be written (EACCES); nothing was sent"],
   ])('rotate-token sends nothing if a file cannot be written: %s', async (fail, expected) => {
     const rotation = await startRotation();
@@ -79,14 +80,30 @@ describe('unsent resets', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.password);
   });
 
-  it('rotate-token sends nothing if the output file already exists', async () => {
+  it.each([
+    ['is a file', (out: string) => writeFileSync(out, 'mine')],
+    ['is empty', (out: string) => writeFileSync(out, '')],
+    ['is a folder', (out: string) => mkdirSync(out)],
+    ['is a link to a file', (out: string, rotation: Rotation) => symlinkSync(rotation.configFile, out)],
+    ['is a link to a missing file', (out: string) => symlinkSync(`${out}.missing`, out)],
+    ['is a device', (out: string) => symlinkSync('/dev/stdout', out)],
+  ])('rotate-token sends nothing if the output file %s', async (_name, create) => {
     const rotation = await startRotation();
     const out = join(rotation.folder, 'out.json');
-    writeFileSync(out, 'mine');
+    create(out, rotation);
+    const before = readFileSync(rotation.configFile, 'utf8');
     expect(await refused(rotation, { args: ['--yes', '--out', out] })).toBe(
       '/out.json already exists and is never overwritten; nothing was sent\n',
     );
-    expect(readFileSync(out, 'utf8')).toBe('mine');
+    expect(existsSync(`${out}.missing`)).toBe(false);
+    expect(readFileSync(rotation.configFile, 'utf8')).toBe(before);
+  });
+
+  it('rotate-token sends nothing if the folder of the output file is missing', async () => {
+    const rotation = await startRotation();
+    expect(await refused(rotation, { args: ['--yes', '--out', join(rotation.folder, 'missing', 'out.json')] })).toBe(
+      "/missing/out.json can't be written (ENOENT); nothing was sent. --out FILE names another file for the new credentials\n",
+    );
   });
 
   it('rotate-token sends nothing while another rotate-token of the account is running', async () => {
@@ -110,34 +127,54 @@ describe('unsent resets', () => {
   const isRoot = process.getuid?.() === 0;
   const bound = isRoot ? ['setpriv', '--bounding-set', '-dac_override'] : [];
 
-  it('rotate-token needs --out if the secrets are in a read-only folder, and then leaves their replacement to the user', async ({
-    skip,
-  }) => {
-    const [probe = 'true', ...flags] = bound;
-    if (isRoot && spawnSync(probe, [...flags, 'true']).status !== 0)
-      skip('root ignores permissions, and setpriv cannot drop this capability');
-    const rotation = await startRotation();
-    const { folder, secrets, tokenFile, passwordFile } = rotation;
-    const outside = join(folder, 'outside');
-    mkdirSync(outside);
-    for (const file of [tokenFile, passwordFile]) chmodSync(file, 0o644);
-    chmodSync(secrets, 0o555);
-    // Restore the permissions, because the folder could not be deleted otherwise.
-    afterThisTest(async () => chmodSync(secrets, 0o755));
-    async function run(more: string[]) {
-      const { code, stdout, stderr } = await rotation.run(['--yes', ...more], {}, bound);
-      return { code, out: stdout + stderr };
-    }
-    const without = await run([]);
-    expect([without.code, rotation.resets()]).toEqual([1, 0]);
-    expect(without.out).toContain(`${tokenFile} can't be replaced (not writable)`);
-    expect(without.out).toContain('With --out FILE');
+  it.for([
+    ['files', (secrets: string) => [secrets]],
+    [
+      'links, as in Kubernetes',
+      (secrets: string) => {
+        const [data, version] = [join(secrets, '..data'), join(secrets, '..2026_11_28')];
+        mkdirSync(version);
+        symlinkSync('..2026_11_28', data);
+        for (const name of ['token', 'password']) {
+          renameSync(join(secrets, name), join(version, name));
+          symlinkSync(join('..data', name), join(secrets, name));
+        }
+        return [version, secrets];
+      },
+    ],
+  ] as const)(
+    'rotate-token needs --out for %s in a read-only folder, and then leaves their replacement to the user',
+    async ([, arrange], { skip }) => {
+      const [probe = 'true', ...flags] = bound;
+      if (isRoot && spawnSync(probe, [...flags, 'true']).status !== 0)
+        skip('root ignores permissions, and setpriv cannot drop this capability');
+      const rotation = await startRotation();
+      const { folder, secrets, tokenFile, passwordFile } = rotation;
+      const outside = join(folder, 'outside');
+      mkdirSync(outside);
+      for (const file of [tokenFile, passwordFile]) chmodSync(file, 0o644);
+      const folders = arrange(secrets);
+      for (const each of folders) chmodSync(each, 0o555);
+      // Restore the permissions, because the folder could not be deleted otherwise.
+      afterThisTest(async () => {
+        for (const each of folders.reverse()) chmodSync(each, 0o755);
+      });
+      async function run(more: string[]) {
+        const { code, stdout, stderr } = await rotation.run(['--yes', ...more], {}, bound);
+        return { code, out: stdout + stderr };
+      }
+      const without = await run([]);
+      expect([without.code, rotation.resets()]).toEqual([1, 0]);
+      expect(without.out).toContain(`${folders[0]} can't be written (EACCES); nothing was sent. --out FILE names`);
 
-    const out = join(outside, 'new.json');
-    const { code, out: output } = await run(['--out', out]);
-    expect([code, rotation.resets(), rotation.token()]).toEqual([0, 1, rotation.first]);
-    expect(output).toContain(`Put the value of "token" in ${out} into ${tokenFile}, which can't be replaced (EACCES).`);
-    expect([JSON.parse(readFileSync(out, 'utf8')).token, mode(out)]).toEqual([rotation.emulator.token, '600']);
-    expect(existsSync(join(outside, 'acme.rotating.json'))).toBe(false);
-  });
+      const out = join(outside, 'new.json');
+      const { code, out: output } = await run(['--out', out]);
+      expect([code, rotation.resets(), rotation.token()]).toEqual([0, 1, rotation.first]);
+      expect(output).toContain(
+        `Put the value of "token" in ${out} into ${tokenFile}, which can't be replaced (EACCES).`,
+      );
+      expect([JSON.parse(readFileSync(out, 'utf8')).token, mode(out)]).toEqual([rotation.emulator.token, '600']);
+      expect(existsSync(join(outside, 'acme.rotating.json'))).toBe(false);
+    },
+  );
 });

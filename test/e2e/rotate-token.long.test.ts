@@ -43,11 +43,11 @@ describe('rotate-token', () => {
     for (const secret of [first, password, emulator.token, emulator.credentials.password]) {
       expect(stdout).not.toContain(secret);
     }
-    // Order of file operations: intent, reserved space for the response, response, token.
+    // Order of file operations: test for space, mark, response, token.
     const name = record.slice(secrets.length + 1);
     const steps = readFileSync(trace, 'utf8').trimEnd().split('\n').join(', ').replaceAll(name, 'RECORD');
     expect(steps).toMatch(
-      /fsync token\.rotating\.json\.being-replaced, rename token\.rotating\.json, fsync , open RECORD, write RECORD, fsync RECORD, fsync , write RECORD, truncate RECORD, fsync RECORD, open token\.being-replaced, .*rename token, fsync , .*rename password, fsync , remove token\.rotating\.json, fsync$/,
+      /open RECORD, write RECORD, fsync RECORD, truncate RECORD, fsync RECORD, fsync , symlink token\.rotating\.json, fsync , write RECORD, fsync RECORD, open token\.being-replaced, .*rename token, fsync , .*rename password, fsync , remove token\.rotating\.json, fsync$/,
     );
   });
 
@@ -72,7 +72,7 @@ describe('rotate-token', () => {
     const before = await rotation.run(['--check']);
     expect(before.code).toBe(0);
     expect(before.stdout).toContain(`token        ${print(rotation.first)}, in ${rotation.tokenFile}\n`);
-    expect(before.stdout).toMatch(/age {10}0 hours, since \S+Z, when \S+token was last written\n/);
+    expect(before.stdout).toMatch(/age {10}[\d.]+ m?s, since \S+Z, when \S+token was last written\n/);
     expect(before.stdout).toContain('the service  accepts it\nunfinished   none\n');
     expect([rotation.resets(), rotation.names()]).toEqual([0, ['password', 'token']]);
 
@@ -125,6 +125,19 @@ describe('rotate-token', () => {
     expect(stdout).toContain(`${rotation.tokenFile} (a link to ${real}, which is replaced)`);
     expect(readFileSync(real, 'utf8')).toBe(`${rotation.emulator.token}\n`);
     expect(rotation.token()).toBe(rotation.emulator.token);
+  });
+
+  it('rotate-token does not call a plain file below a linked folder a link', async () => {
+    const rotation = await startRotation();
+    const linked = join(rotation.folder, 'linked');
+    symlinkSync(rotation.secrets, linked);
+    rotation.configure({ token: { file: join(linked, 'token') } });
+    const { code, stdout } = await rotation.run();
+    expect(code).toBe(0);
+    expect(stdout).toContain(`The new token is in ${join(linked, 'token')}; running agents`);
+    expect(stdout).not.toContain('a link');
+    const [, record = ''] = /credential, is in (\S+),/.exec(stdout) ?? [];
+    expect(JSON.parse(readFileSync(record, 'utf8')).token).toBe(rotation.emulator.token);
   });
 
   it('rotate-token waits for a slow response despite SIGHUP, SIGINT and SIGTERM', async () => {

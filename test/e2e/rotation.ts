@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EmulatorOptions } from '../../src/emulator/server.ts';
 import { fingerprint, Secret } from '../../src/kit/secret.ts';
+import { mainFile } from '../support/bundle.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { newFolder } from '../support/folder.ts';
@@ -91,8 +94,11 @@ export async function startRotation(options: RotationOptions = {}) {
       env: Readonly<Record<string, string>> = {},
       wrap: readonly string[] = [],
     ) => runCli(args(more), env, wrap),
-    start: (more: readonly string[] = ['--yes'], env: Readonly<Record<string, string>> = {}) =>
-      startCli(args(more), env),
+    start: (
+      more: readonly string[] = ['--yes'],
+      env: Readonly<Record<string, string>> = {},
+      wrap: readonly string[] = [],
+    ) => startCli(args(more), env, wrap),
     fault: (fault: object) => emulator.faults.replace([{ endpoint: ENDPOINT, ...fault }]),
     resets: () => emulator.credentials.resets,
     /** Returns the token in the file, without the trailing newline. */
@@ -104,6 +110,23 @@ export async function startRotation(options: RotationOptions = {}) {
         .map(name => join(secrets, name)),
     names: () => readdirSync(secrets).sort(),
   };
+}
+
+/** Runs the command on a terminal, with standard output and standard error in files next to the configuration. */
+export async function runOnTerminal(configFile: string, account: string, env: Readonly<Record<string, string>>) {
+  const command = [process.execPath, mainFile(), 'rotate-token', '--config', configFile, '--account', account, '--yes'];
+  const [out, err] = [`${configFile}.out`, `${configFile}.err`];
+  // script(1), which provides the terminal, is in one of Debian's essential packages.
+  const child = spawn('script', ['-qec', `${command.join(' ')} >${out} 2>${err}`, '/dev/null'], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let terminal = '';
+  child.stdout.on('data', chunk => {
+    terminal += chunk;
+  });
+  const [code] = await once(child, 'close');
+  return { code, terminal, stdout: readFileSync(out, 'utf8'), stderr: readFileSync(err, 'utf8') };
 }
 
 export type Rotation = Awaited<ReturnType<typeof startRotation>>;

@@ -19,7 +19,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { behindLinks, mayBePlanted, removeFile, replaceFile, reserveFile } from '../../src/kit/durable-file.ts';
+import { behindLinks, createAppendFile, mayBePlanted, removeFile, replaceFile } from '../../src/kit/durable-file.ts';
 import { afterThisTest } from '../support/client.ts';
 
 function newFolder(): string {
@@ -113,7 +113,7 @@ describe.runIf(isRoot)('files of other users in shared folders', () => {
     lchownSync(link, 4321, 4321);
     expect(() => replaceFile(link, 'secret')).toThrow('it is a link owned by another user');
     expect(() => behindLinks(link)).toThrow('it is a link owned by another user');
-    expect(() => reserveFile(link, 10)).toThrow('EEXIST');
+    expect(() => createAppendFile(link, 10)).toThrow('EEXIST');
     expect(readFileSync(victim, 'utf8')).toBe('mine');
     rmSync(link);
     symlinkSync(victim, link);
@@ -136,32 +136,29 @@ describe.runIf(isRoot)('files of other users in shared folders', () => {
   });
 });
 
-describe('reserveFile', () => {
-  it('a reserved file is filled with spaces; appended data overwrites them, and completion removes the rest', () => {
+describe('createAppendFile', () => {
+  it('createAppendFile creates an empty private file, and appends to it', () => {
     const path = join(newFolder(), 'f');
-    const file = reserveFile(path, 100);
-    expect([readFileSync(path, 'utf8'), mode(path)]).toEqual([' '.repeat(100), '600']);
+    const file = createAppendFile(path, 100);
+    expect([readFileSync(path, 'utf8'), mode(path)]).toEqual(['', '600']);
     file.append(Buffer.from('one'));
+    expect(readFileSync(path, 'utf8')).toBe('one');
     file.append(Buffer.from('two'));
-    expect(readFileSync(path, 'utf8')).toBe(`onetwo${' '.repeat(94)}`);
-    file.complete();
+    file.close();
     expect(readFileSync(path, 'utf8')).toBe('onetwo');
-  });
-
-  it('a reserved file can grow beyond its reserved size and can be discarded', () => {
-    const path = join(newFolder(), 'f');
-    const file = reserveFile(path, 2);
-    file.append(Buffer.from('longer'));
-    expect(readFileSync(path, 'utf8')).toBe('longer');
-    file.discard();
+    removeFile(path);
     expect(existsSync(path)).toBe(false);
     removeFile(path);
   });
 
-  it('reserveFile rejects an existing file', () => {
-    const path = join(newFolder(), 'f');
+  it('createAppendFile rejects an existing file, a folder and a link', () => {
+    const folder = newFolder();
+    const path = join(folder, 'f');
     writeFileSync(path, 'mine');
-    expect(() => reserveFile(path, 10)).toThrow('EEXIST');
+    symlinkSync(join(folder, 'missing'), join(folder, 'link'));
+    for (const existing of [path, folder, join(folder, 'link')])
+      expect(() => createAppendFile(existing, 10)).toThrow('EEXIST');
     expect(readFileSync(path, 'utf8')).toBe('mine');
+    expect(existsSync(join(folder, 'missing'))).toBe(false);
   });
 });

@@ -25,7 +25,6 @@ describe('account record', () => {
     });
     expect([answer?.token.reveal(), answer?.password?.reveal()]).toEqual(['token-canary', 'password-canary']);
     expect(JSON.stringify(answer)).not.toContain('canary');
-    expect(answer?.hasReadOnlyToken).toBe(false);
     expect(answer?.record).toEqual({
       plan: 'svc_enterprise_1m',
       state: 'active',
@@ -42,7 +41,7 @@ describe('account record', () => {
 
   it('the newer form of the account record is parsed: no password, a second token, additional states', () => {
     const answer = read({ token: 't', read_only_token: 'r', state: 'suspended', type: 'free', reserved_type: '' });
-    expect(answer).toMatchObject({ password: undefined, hasReadOnlyToken: true });
+    expect(answer).toMatchObject({ password: undefined });
     expect(answer?.record).toMatchObject({ plan: 'free', state: 'suspended', limits: {} });
   });
 

@@ -31,7 +31,7 @@ describe('rotator', () => {
   it('the rotator sends one request with the login and without a body, and passes the response on unchanged', async () => {
     const odd = Buffer.from([0xff, 0x00, 0x7b]);
     const { service, end, kept } = await reset(response => response.end(odd), { path: '/below/' });
-    expect(end).toEqual({ end: 'answered' });
+    expect(end).toEqual({ end: 'answered', bytes: odd });
     expect(kept).toEqual(odd);
     expect(service.requests).toEqual(['POST /below/svc/user/rotatetoken']);
     expect(service.headers[0]).toMatchObject({
@@ -75,6 +75,7 @@ describe('rotator', () => {
       expect(got.end).toMatchObject({
         end,
         error: { reason, message: `POST /svc/user/rotatetoken: status ${status}` },
+        bytes: Buffer.from('body-canary'),
       });
       expect(got.kept.toString()).toBe('body-canary');
       expect(got.service.requests).toHaveLength(1);
