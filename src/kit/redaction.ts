@@ -52,15 +52,18 @@ interface Compact {
 }
 
 const INVISIBLE = /[\p{C}\p{Z}\s]/u;
-const ESCAPED = /%[\da-f]{2}|\\u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
+/** Percent-encoding and JSON escapes, also when encoded twice or three times, and the character references of HTML. */
+const ESCAPED = /%(?:25){0,2}[\da-f]{2}|&#x[\da-f]{2};|&#\d{2,3};|\\{1,2}u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
+const CODE = /^(?:%(?:25)*|&#x|\\+u)(?<hex>[\da-f]+);?$|^&#(?<decimal>\d+);$/i;
 const JSON_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
 
 /** Unifies the alphabets and cases of base64, to redact too much rather than too little. */
 const folded = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/').toLowerCase();
 
 function decoded(part: string): string {
-  if (part.length === 3) return String.fromCharCode(Number.parseInt(part.slice(1), 16));
-  if (part.length === 6) return String.fromCharCode(Number.parseInt(part.slice(2), 16));
+  const { hex, decimal } = CODE.exec(part)?.groups ?? {};
+  if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
+  if (decimal !== undefined) return String.fromCharCode(Number(decimal));
   return part.length === 2 ? (JSON_ESCAPES[part.slice(1)] ?? part.slice(1)) : part;
 }
 
@@ -142,7 +145,7 @@ function gramsOf(secret: string): Grams {
 function* knownRanges(text: string, secrets: readonly string[]): Generator<Range> {
   const grams = secrets.flatMap(secret => [...gramsOf(secret)]);
   if (grams.length === 0) return;
-  for (const pattern of /[%\\]/.test(text) ? [/[\s\S]/g, ESCAPED] : [/[\s\S]/g]) {
+  for (const pattern of /[%\\&]/.test(text) ? [/[\s\S]/g, ESCAPED] : [/[\s\S]/g]) {
     const view = compact(text, pattern);
     for (const [length, known] of grams) {
       for (let at = 0; at + length <= view.text.length; at += 1) {

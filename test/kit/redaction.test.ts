@@ -33,6 +33,10 @@ describe('redacted', () => {
     `coloured ${TOKEN.slice(0, 5)}\u001b[1m${TOKEN.slice(5)}`,
     `percent-encoded ${[...TOKEN].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')}`,
     `escaped ${[...TOKEN].map(char => `\\u00${char.charCodeAt(0).toString(16)}`).join('')}`,
+    `percent-encoded twice ${[...TOKEN].map(char => `%25${char.charCodeAt(0).toString(16)}`).join('')}`,
+    `escaped twice ${[...TOKEN].map(char => `\\\\u00${char.charCodeAt(0).toString(16)}`).join('')}`,
+    `in HTML ${[...TOKEN].map(char => `&#${char.charCodeAt(0)};`).join('')}`,
+    `in hexadecimal HTML ${[...TOKEN].map(char => `&#x${char.charCodeAt(0).toString(16)};`).join('')}`,
     `as base64 ${base64(TOKEN)}`,
     `as a login ${base64(`user:${TOKEN}`)}`,
     `as another ${base64(`me@example.com:${TOKEN}`).replaceAll('+', '-').replaceAll('/', '_')}`,
@@ -40,11 +44,12 @@ describe('redacted', () => {
     const shown = redacted(text, [TOKEN], 200);
     expect(shown).toContain('<secret>');
     for (let at = 0; at + 8 <= TOKEN.length; at += 1) expect(shown).not.toContain(TOKEN.slice(at, at + 8));
-    expect(shown).not.toMatch(/[0-9a-f]{2}(?:%|\\u00)[0-9a-f]{2}|[\w+/]{10,}$/);
+    expect(shown).not.toMatch(/[0-9a-f]{2};?(?:%|%25|\\u00|&#x?)[0-9a-f]{2}|[\w+/]{10,}$/);
   });
 
   it('redaction removes every encoding of a known secret that contains spaces and symbols', () => {
-    const forms = [PASSWORD, encodeURIComponent(PASSWORD), JSON.stringify(PASSWORD), base64(PASSWORD)];
+    const encoded = encodeURIComponent(PASSWORD);
+    const forms = [PASSWORD, encoded, encodeURIComponent(encoded), JSON.stringify(PASSWORD), base64(PASSWORD)];
     for (const form of forms) expect(redacted(`no: ${form}`, [PASSWORD], 200)).toMatch(/^no: ["']?<secret>["'=]*$/);
   });
 
@@ -92,6 +97,7 @@ describe('redacted', () => {
     ['plain', TOKEN],
     ['in base64', base64(TOKEN)],
     ['percent-encoded', [...TOKEN].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')],
+    ['in HTML', [...TOKEN].map(char => `&#x${char.charCodeAt(0).toString(16)};`).join('')],
     ['unknown', 'k9'.repeat(30)],
   ])('redaction shows no part of a secret that crosses the end of the examined text: %s', (_form, secret) => {
     // The prefix is redacted, so that the end of the examined text fits into the output.
@@ -103,7 +109,22 @@ describe('redacted', () => {
   });
 
   it('redaction of 100,000 repetitions of a hostile text takes less than a second', () => {
-    for (const part of ['token', 'password:', 'a-', 'eyJ', '?a=', '%41', '\\u0041', 'Bearer ', '://', '"', '\u001b[']) {
+    for (const part of [
+      'token',
+      'password:',
+      'a-',
+      'eyJ',
+      '?a=',
+      '%41',
+      '%2525',
+      '\\',
+      '\\u0041',
+      '&#',
+      'Bearer ',
+      '://',
+      '"',
+      '\u001b[',
+    ]) {
       const start = performance.now();
       redacted(part.repeat(100_000), [TOKEN, PASSWORD], 200);
       expect(performance.now() - start).toBeLessThan(1000);
