@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -39,13 +39,24 @@ function stateOf(file: string): string | undefined {
   }
 }
 
-/** Returns the links in a WAL. Each is the end of its page, because a page of the table has one row. */
-function linksIn(wal: Buffer): string[] {
-  const links: string[] = [];
-  // Frames with another salt precede the last restart of the WAL.
-  for (let at = HEADER; at + FRAME <= wal.length && wal.compare(wal, 16, 24, at + 8, at + 16) === 0; at += FRAME)
-    links.push(wal.toString('latin1', at + FRAME - LENGTH, at + FRAME));
-  return links.filter(link => link.startsWith(MARK));
+/**
+ * Yields the links in a WAL. Each is the end of its page, because a page of the table has one row. Reads frame by frame: while a
+ * program reads the database, its WAL may grow by gigabytes.
+ */
+function* linksIn(wal: string): Generator<string> {
+  const [header, frame] = [Buffer.alloc(HEADER), Buffer.alloc(FRAME)];
+  const handle = openSync(wal, 'r');
+  try {
+    readSync(handle, header);
+    // Frames with another salt precede the last restart of the WAL.
+    for (let at = HEADER; readSync(handle, frame, 0, FRAME, at) === FRAME; at += FRAME) {
+      if (frame.compare(header, 16, 24, 8, 16) !== 0) return;
+      const link = frame.toString('latin1', FRAME - LENGTH);
+      if (link.startsWith(MARK)) yield link;
+    }
+  } finally {
+    closeSync(handle);
+  }
 }
 
 /** Throws StoreError `leftover` if the WAL next to a file continues another file. Reads only. */
@@ -53,8 +64,13 @@ export function checkWal(file: string): void {
   const wal = `${file}-wal`;
   const isContinued = () => {
     const state = stateOf(file);
-    const links = state !== undefined && existsSync(wal) ? linksIn(readFileSync(wal)) : [];
-    return links.length === 0 || links.some(link => link.includes(state ?? ''));
+    if (state === undefined || !existsSync(wal)) return true;
+    let hasLinks = false;
+    for (const link of linksIn(wal)) {
+      if (link.includes(state)) return true;
+      hasLinks = true;
+    }
+    return !hasLinks;
   };
   // An agent may have restarted the WAL after the file was read: try again.
   if (!isContinued() && !isContinued()) throw new StoreError('leftover', file, basename(wal));

@@ -1,5 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { copyFileSync, linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -129,6 +139,17 @@ describe('files that belong together', () => {
       expect(await valueIn(attachSqliteStore({ path }))).toBe(String(n));
     }
     expect(await valueIn()).toBe('3');
+  });
+
+  it('a file opens with a WAL of more than 2 GiB, which grows while another program reads', async () => {
+    const remote = startRemote();
+    await remote.open(path);
+    await commit(remote, 'latest');
+    await remote.kill();
+    // The rest is a hole, which SQLite does not apply.
+    truncateSync(`${path}-wal`, 2 ** 31 + 2 ** 20);
+    expect(await valueIn(attachSqliteStore({ path }))).toBe('latest');
+    expect(await valueIn()).toBe('latest');
   });
 
   it('a file of an older version opens after its first agent of this version was killed', async () => {
