@@ -61,7 +61,7 @@ export function createAccountClient(
   let { tokenRejected } = before;
   let isTokenKnown = false;
   function onTokenRejected(isRejected: boolean): void {
-    if (isRejected) log.error({ account: name }, 'the service rejects the token; polling stops until it accepts one');
+    if (isRejected) log.error({ account: name }, 'the service rejects the token; it is retried every minute');
     else if (tokenRejected) log.info({ account: name }, 'the service accepts the token again');
     tokenRejected = isRejected;
     isTokenKnown = true;
