@@ -141,7 +141,7 @@ export async function checkClock(
   const off = Math.abs(difference);
   const side = difference < 0 ? 'ahead of' : 'behind';
   const detail = `${(off / 1000).toFixed(1)} s ${side} the service's`;
-  const todo = 'synchronise the clock of this machine (NTP): auto-cancel is suspended until then';
+  const todo = 'synchronize the clock of this machine (NTP): auto-cancel is suspended until then';
   if (off > CLOCK_FAILS) return fail(detail, todo);
   return off > MAX_CLOCK_SKEW ? warn(detail, todo) : ok(off === 0 ? "agrees with the service's" : detail);
 }

@@ -253,7 +253,7 @@ it('doctor reports how far the local clock is behind or ahead of the service’s
   const clock = (ms: number) => ({ ...systemClock, now: () => Date.now() + ms });
   const file = configFile(service);
   const [late] = (await diagnose(file, { clock: clock(-90_000) })).of('clock');
-  expect(late).toMatch(/^fail a clock: (8[89]|90)\.\d s behind the service's → synchronise/);
+  expect(late).toMatch(/^fail a clock: (8[89]|90)\.\d s behind the service's → synchronize/);
   const [early] = (await diagnose(file, { clock: clock(20_000) })).of('clock');
   expect(early).toMatch(/^(warn|fail) a clock: \d+\.\d s ahead of the service's → /);
 });
