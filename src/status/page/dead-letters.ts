@@ -103,7 +103,8 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
       { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
       {
         head: 'share',
-        cell: row => html`${shareBar(row.messages, sum, 'Share')} ${sum > 0 ? percent(row.messages / sum) : ''}`,
+        cell: row =>
+          html`${shareBar(row.messages, sum, 'Share')} <span>${sum > 0 ? percent(row.messages / sum) : ''}</span>`,
       },
     ];
     const more = beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more values are summed in (all others).</p>`;
