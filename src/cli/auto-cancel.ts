@@ -12,7 +12,7 @@ import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
 import { type Peer, requestPeer } from '../http/peer.ts';
 import { systemClock } from '../kit/clock.ts';
 import { durationText } from '../kit/duration.ts';
-import { printable, printableJson } from '../kit/text.ts';
+import { plural, printable, printableJson } from '../kit/text.ts';
 import { BREAKERS } from '../model/journal.ts';
 import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
@@ -64,7 +64,7 @@ function explanationText(found: Explanation): string {
   const seen = durationText((lastSeenAt - firstSeenAt) / 1000);
   const lines = [
     `${found.account}: entry ${printable(found.dlqId ?? found.messageId ?? '(without an id)')}, action ${found.action ?? '-'}`,
-    `seen in ${found.snapshots} complete walks over ${seen}: ${iso(firstSeenAt)} to ${iso(lastSeenAt)}`,
+    `seen in ${plural(found.snapshots, 'complete walk')} over ${seen}: ${iso(firstSeenAt)} to ${iso(lastSeenAt)}`,
   ];
   for (const [index, { rule, verdict, reason, predicates }] of findings.entries()) {
     const word = index === 0 ? `mode ${found.owner?.mode}` : 'shadowed by the rule above';
