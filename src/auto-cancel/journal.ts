@@ -33,6 +33,13 @@ const keyOf = (number: number) => `${PREFIX}${String(number).padStart(12, '0')}`
 /** Number of trailing digits that identify a line within its block: 100 lines per block. */
 const BLOCK_DIGITS = 2;
 
+/** Whether a line has what the state needs: without its target, an intent would be forgotten. */
+function isLine(entry: JournalEntry): boolean {
+  if (typeof entry.step !== 'string' || !Number.isFinite(entry.at)) return false;
+  if (entry.step === 'intent') return typeof entry.target?.id === 'string';
+  return entry.step !== 'answered' || typeof entry.answer?.kind === 'string';
+}
+
 /** Returns the lines with this key prefix, oldest first. Rejects with StoreError, which names an invalid row. */
 async function scanLines(
   store: Pick<Store, 'scan'>,
@@ -46,8 +53,7 @@ async function scanLines(
       readRow(`${key} of the account ${account}`, value, () => {
         const number = key.slice(PREFIX.length);
         const entry = JSON.parse(value) as JournalEntry;
-        if (/^\d{12}$/.test(number) && typeof entry.step === 'string' && Number.isFinite(entry.at))
-          return [Number(number), entry];
+        if (/^\d{12}$/.test(number) && isLine(entry)) return [Number(number), entry];
         throw new Error('not a line');
       }),
     );

@@ -144,6 +144,8 @@ describe('journals', () => {
     ['auto-cancel/journal/000000000003', '{"at":'],
     ['auto-cancel/journal/000000000003', 'null'],
     ['auto-cancel/journal/000000000003', '{"at":1}'],
+    ['auto-cancel/journal/000000000003', '{"at":1,"step":"intent","action":"x","attempt":1}'],
+    ['auto-cancel/journal/000000000003', '{"at":1,"step":"answered","action":"x","attempt":1}'],
     ['auto-cancel/journal/x', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
     ['auto-cancel/journal/3', '{"at":1,"step":"resumed","by":"x","reason":"x"}'],
   ])('a journal cannot be opened or read with the invalid row %s: %s', async (key, value) => {
