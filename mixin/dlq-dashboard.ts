@@ -223,8 +223,8 @@ const selections: readonly PanelSpec[] = [
   ),
 ];
 
-const { candidates, actions, skipped, breakerOpen, paused, oldestUnresolved, budgetRemaining, ruleBudgetRemaining } =
-  autoCancelFamilies;
+const { candidates, actions, skipped, plannedOutcomes, breakerOpen, paused, oldestUnresolved } = autoCancelFamilies;
+const { budgetRemaining, ruleBudgetRemaining } = autoCancelFamilies;
 const NOT_ON = 'autoCancel.mode is off';
 const perRule = { keep: ['account', 'rule'] } as const;
 
@@ -295,6 +295,14 @@ const cancels: readonly PanelSpec[] = [
     description: 'Why were failure callbacks that a rule matches not cancelled? Counted in each interval.',
     queries: each('{{reason}}', rise(skipped, '$__rate_interval', { keep: ['reason'] })),
     noValue: `${NOT_ON}, or nothing was skipped`,
+  },
+  {
+    kind: 'bars',
+    title: 'Planned cancels, by what became of the callback',
+    description:
+      'What became of callbacks that a rule would have cancelled? success: a cancel would have been wrong. in_progress: still in progress two days later.',
+    queries: each('{{outcome}}', rise(plannedOutcomes, '$__rate_interval', { keep: ['outcome'] })),
+    noValue: `${NOT_ON}, or nothing was planned`,
   },
 ];
 

@@ -240,7 +240,7 @@ it('runs all accounts except one with a damaged row, reports that account, and o
   };
   const [problem, ...others] = await problems();
   expect(problem?.text).toMatch(
-    /^No data is read: the account could not be opened: .*: restore a backup of the store\./,
+    /^No data is read: the account could not be opened: .*: the row budget\/spent is damaged: stop the agent and restore a backup of the store/,
   );
   expect(others).toEqual([]);
   await setTimeout(5);

@@ -27,13 +27,15 @@ interface Variant {
   readonly second?: { readonly outcome: FinalOutcome; readonly callback: WireCallbackState };
   /** Whether the response alone, without a read-back, ends the action or permits a new attempt. */
   readonly isSettledByAnswer?: boolean;
+  /** Whether the action stays open if a crash loses the first response: the second one says nothing about the first cancel. */
+  readonly staysOpen?: boolean;
 }
 
 const cancelled = { outcome: 'confirmed', callback: 'CALLBACK_CANCELED' } as const;
 const inProgress = { outcome: 'gave_up', callback: 'CALLBACK_INPROGRESS' } as const;
 const once = (fault: FaultSeed): Variant => ({ ...cancelled, fault: { ...fault, times: 1 }, timeout: '20s' });
 const answered = (cancelAnswer: Dialect['cancelAnswer']): Variant => ({ ...cancelled, dialect: { cancelAnswer } });
-const rejected: Variant = { outcome: 'rejected', callback: 'CALLBACK_INPROGRESS', isSettledByAnswer: true };
+const denied: Variant = { ...inProgress, outcome: 'expired', isSettledByAnswer: true, staysOpen: true };
 
 const VARIANTS = {
   '302': answered('302'),
@@ -51,8 +53,8 @@ const VARIANTS = {
     },
   },
   '400, callback invalid': { ...answered('400'), ...inProgress },
-  '401': { ...rejected, actionToken: 'void' },
-  '403': { ...rejected, actionToken: 'read-only' },
+  '401': { ...denied, actionToken: 'void' },
+  '403': { ...denied, actionToken: 'read-only' },
   '404': {
     outcome: 'gone',
     callback: undefined,
@@ -99,6 +101,11 @@ const afterSettled: Point[] = ['during the read-back', 'before the end is commit
 
 /** Points from the intent onwards. Earlier points do not depend on the response and leave no trace. */
 const fromIntent = ['never' as const, ...all.slice(all.indexOf('after the intent is committed'))];
+/** Points after which the first response is unknown. */
+const unanswered: Point[] = all.slice(
+  all.indexOf('after the intent is committed'),
+  all.indexOf('after the response is committed'),
+);
 /** Points at which an attempt counts although its request does not take effect. */
 const lost: Point[] = ['after the intent is committed', 'before the DELETE takes effect'];
 
@@ -183,6 +190,7 @@ async function dieAndRestart(stage: Stage, point: Point, reached: Promise<unknow
 async function check({ variant, point }: Case, { onTestFinished, expect }: TestContext): Promise<void> {
   const { dialect, fault, changeEntry, isForeign, actionToken, timeout, second } = variant;
   const { outcome, callback } = (lost.includes(point) && second) || variant;
+  const staysOpen = variant.staysOpen === true && unanswered.includes(point);
   const onEnd = (close: () => Promise<unknown>) => void onTestFinished(async () => void (await close()));
   const foreign = await startHttpService((_request, response) => void response.end());
   onEnd(() => foreign.close());
@@ -218,7 +226,8 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
 
   const { lines, state, actions } = await eventually(async () => {
     const now = await stage.journal();
-    expect(now.actions.map(({ ended }) => ended)).toEqual([outcome]);
+    expect(now.actions.map(({ ended }) => ended)).toEqual([staysOpen ? undefined : outcome]);
+    if (staysOpen) expect(now.lines.filter(({ step }) => step === 'answered')).toHaveLength(1);
     return now;
   });
   const received = stage.deletes.length;
@@ -249,9 +258,9 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
   const now = await stage.journal();
   expect(now.lines).toEqual(stage.traced());
   expect(now.lines).toEqual(lines);
-  expect(actions[0]?.isOpen).toBe(false);
+  expect(actions[0]?.isOpen).toBe(staysOpen);
   expect(state.uses.length).toBe(intents.length);
-  expect([...state.breakers.keys()]).toEqual(outcome === 'rejected' ? ['errors'] : []);
+  expect([...state.breakers.keys()]).toEqual(outcome === 'expired' ? ['errors'] : []);
   const [end] = lines.filter(({ step }) => step === 'ended').slice(-1);
   const [last] = lines.filter(({ step }) => step === 'answered').slice(-1);
   const wasAccepted = last?.step === 'answered' && last.answer.kind === 'accepted';
