@@ -225,7 +225,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     const down = [
       '1 problem, 1 critical — since 12:00 UTC',
       'service down',
-      'The service returns 503: nothing has been read for 2 min',
+      'nothing has been read for 2 min',
     ];
     await expectFirstScreen(...down, '5 dead letters', 'stale');
     for (let minute = 0; minute < 32; minute += 1) await scene.clock.advance(MINUTE);

@@ -85,7 +85,11 @@ async function startBusyAgent(described: Described) {
     server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile: web },
     log: { level: 'silent' },
     store,
-    accounts: [account('busy', emulator.token), account('refused', 'another')],
+    accounts: [
+      account('busy', emulator.token),
+      account('refused', 'another'),
+      { ...account('away', 'another'), baseUrl: 'http://127.0.0.1:1' },
+    ],
     collect: {
       dlq: {
         filters: [
@@ -166,7 +170,7 @@ async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
     for (const name of ['busy', 'refused', 'nobody'])
       await get(`/api/v1/${path}?account=${name}`, `/api/v1/${path.replace('unknown', '{id}')}`);
   }
-  for (const name of ['busy', 'refused', 'nobody']) {
+  for (const name of ['busy', 'refused', 'away', 'nobody']) {
     await get(`/api/v1/accounts/${name}`, ACCOUNT);
     await get(`/api/v1/accounts/${name}/history?${FAMILIES}`, `${ACCOUNT}/history`);
   }
@@ -261,7 +265,7 @@ const URL_OF_ANOTHER = 'http://another:10922';
 const SINCE = '2026-01-01T00:00:00.000Z';
 const ANOTHER = { replica: URL_OF_ANOTHER, publicUrl: 'https://another.example', holder: 'one' };
 const FROM_ANOTHER = { ...ANOTHER, asOf: SINCE };
-const APPROVED = { account: 'a', action: 'ab', rule: 'r' };
+const APPROVED = { account: 'a', action: 'ab', rule: 'r', holds: ['the pause ends'] };
 const EXPLAINED: Explanation = {
   account: 'a',
   dlqId: '1-0',
