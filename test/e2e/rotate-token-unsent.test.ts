@@ -55,7 +55,7 @@ describe('unsent resets', () => {
     );
     rmSync(rotation.tokenFile);
     expect(await refused(rotation, { code: 2 })).toBe(
-      "/config.yaml:1:132: accounts[0].token: /secrets/token does not exist\n",
+      '/config.yaml:1:132: accounts[0].token: /secrets/token does not exist\n',
     );
   });
 
