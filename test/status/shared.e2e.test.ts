@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { AgentCore } from '../../src/agent/agent.ts';
+import { signIfPeer } from '../../src/http/gate.ts';
 import { CHANGE } from '../../src/notify/outbox-rows.ts';
 import { AccountView, ReducedAccountView } from '../../src/status/api/account.ts';
 import { AgentView } from '../../src/status/api/agent.ts';
@@ -247,6 +248,7 @@ describe('explanations for accounts of another replica', () => {
     const requests: IncomingMessage[] = [];
     const url = await openPort((request, response) => {
       requests.push(request);
+      signIfPeer(request, response, replicas.two.served.peerKey);
       answer(response);
     });
     replicas.shared.answersAt('one', url);
@@ -308,7 +310,7 @@ describe('explanations for accounts of another replica', () => {
   it.each([500, 401, 307])(
     'a replica is reported as failed if it responds to a request for an explanation with status %d',
     async status => {
-      const { explain } = await startPeer(response => response.writeHead(status).end());
+      const { explain } = await startPeer(response => Object.assign(response, { statusCode: status }).end());
       expect(await explain()).toBe('no_agent');
     },
   );
