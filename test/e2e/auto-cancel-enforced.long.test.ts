@@ -50,8 +50,8 @@ function enforced(url: string, folder: string): string {
     'limits: { perRun: 100, perHour: 1000 }\n      cooldown: { perUrl: 0s }\n',
   );
   text = replace(text, /\n {6}windows:\n[^\n]*/, '');
+  text = replace(text, /listen: 127\.0\.0\.1:10922/, "listen: '127.0.0.1:0'");
   return `${text}
-server: { listen: '127.0.0.1:0' }
 store: { path: ${join(folder, 'store.db')} }
 log: { level: silent }
 collect:
