@@ -145,7 +145,8 @@ describe.concurrent('breakers', () => {
       expect(count(lines, 'breaker_reset')).toBe(1);
       await afterWalks(stage, 3);
       expect(stage.deletes.length).toBe(2);
-      expect(new Set(stage.deletes).size).toBe(2);
+      // The second DELETE may be for the same callback, after a new evaluation.
+      expect(count(lines, 'intent')).toBe(2);
       const output = first.stderr() + second.stderr() + JSON.stringify(await stage.journal());
       for (const secret of stage.secrets) expect(output).not.toContain(secret);
     },
