@@ -84,7 +84,9 @@ export function createGate(
     headers: Readonly<Record<string, string>> = {},
   ): void {
     response.statusCode = status;
-    response.setHeaders(new Headers({ ...headers, 'Content-Type': 'text/plain; charset=utf-8' })).end(`${text}\n`);
+    response
+      .setHeaders(new Map(Object.entries({ ...headers, 'Content-Type': 'text/plain; charset=utf-8' })))
+      .end(`${text}\n`);
   }
 
   function respond(found: Authenticated, request: IncomingMessage, response: ServerResponse): void {
