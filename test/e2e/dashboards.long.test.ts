@@ -119,6 +119,7 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   'Stuck callbacks': { scenario: 'unresolved', above: 0 },
   'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
   'Skipped, by reason': { scenario: 'stuck-callback', above: -1 },
+  'Planned cancels, by what became of the callback': { scenario: 'stuck-callback', above: -1 },
   'Breakers and pauses': { scenario: 'stuck-callback', above: -1 },
 };
 
