@@ -42,18 +42,22 @@ const polled = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => 
 /** Returns the rounds that gauges depend on. */
 const deciding = (view: CheckedAccount) => polled(view).filter(round => !isAuxiliary(round));
 
-/** Returns each collector's most frequent round among those that gauges depend on: it detects an outage first. */
+const isUntried = ({ dataAt, failure }: CheckedRound) => dataAt === null && failure === null;
+
+/**
+ * Returns each collector's most frequent round among those that gauges depend on: it detects an outage first. Prefers rounds that
+ * have been tried, because others may wait for them.
+ */
 function pulses(view: CheckedAccount): CheckedRound[] {
-  // A round that was not attempted waits for another one.
-  const active = deciding(view).filter(
-    ({ state, dataAt, failure }) => state !== 'waiting' && (dataAt !== null || failure !== null),
-  );
-  return [...Map.groupBy(active, ({ collector }) => collector).values()].map(rounds =>
-    rounds.reduce((a, b) => (b.everySeconds < a.everySeconds ? b : a)),
-  );
+  const active = deciding(view).filter(({ state }) => state !== 'waiting');
+  return [...Map.groupBy(active, ({ collector }) => collector).values()].map(rounds => {
+    const isFirst = (a: CheckedRound, b: CheckedRound) =>
+      isUntried(a) === isUntried(b) ? a.everySeconds <= b.everySeconds : isUntried(b);
+    return rounds.reduce((a, b) => (isFirst(a, b) ? a : b));
+  });
 }
 
-const isStale = ({ state }: Pick<CheckedRound, 'state'>) => state === 'stale' || state === 'withdrawn';
+const isStale = ({ state }: CheckedRound) => state === 'stale' || state === 'withdrawn';
 
 /** Returns the start of the newest complete round; undefined if none has completed since the agent started. */
 function newestOf(rounds: readonly CheckedRound[]): number | undefined {
@@ -82,8 +86,8 @@ function shownDataText({ view, now }: CheckInput): string {
 }
 
 /** Returns when the first of these rounds is attempted again; undefined if none waits for its next attempt. */
-function retryOf(rounds: readonly CheckedRound[]): number | undefined {
-  const times = rounds.flatMap(({ retryAt }) => msOf(retryAt) ?? []);
+function retryOf(rounds: readonly CheckedRound[], now: number): number | undefined {
+  const times = rounds.flatMap(({ retryAt }) => msOf(retryAt) ?? []).filter(time => time > now);
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
@@ -148,7 +152,7 @@ function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', sta
     const reason = why === undefined ? '' : `: ${why}`;
     const text = `${collectorTitle(collector)} ${read}${gone}${reason}.`;
     const severity = age < BLIND_FOR * 1000 ? 'warning' : 'critical';
-    return { subject: collector, since, severity, text, retryAt: retryOf(rounds) };
+    return { subject: collector, since, severity, text, retryAt: retryOf(rounds, now) };
   });
   return [...found, ...unread(view)];
 }
@@ -203,7 +207,7 @@ function inReads(
 /** Whether the last reads of all rounds were complete. */
 const isComplete = (rounds: readonly CheckedRound[]) =>
   rounds.some(({ state }) => state === 'ok') &&
-  rounds.every(({ state }) => !isStale({ state }) && state !== 'failing' && state !== 'partial');
+  rounds.every(round => !isStale(round) && round.state !== 'failing' && round.state !== 'partial');
 
 /** Returns the state of a collector's data. `collector`: a value of a label, which only collectors with lists have. */
 const dataOf = (view: CheckedAccount, collector: string) => view[PARTS[collector as CheckedCollector]].data;
@@ -240,7 +244,7 @@ export const READING: readonly AccountCheck[] = [
         since === undefined || lasts < 1000 ? '' : `: nothing has been read for ${durationText(lasts / 1000)}`;
       const text = `${outageText(failed)}${unread}; ${shownDataText(input)}.`;
       const severity = lasts < BLIND_FOR * 1000 ? 'warning' : 'critical';
-      return { since, severity, text, retryAt: retryOf(polled(view)) };
+      return { since, severity, text, retryAt: retryOf(polled(view), now) };
     },
   }),
   defineCheck('data_withdrawn', 'DeliveryBlind', {
@@ -273,7 +277,7 @@ export const READING: readonly AccountCheck[] = [
           const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
           const why = failure ? `: ${failure.message}` : '';
           const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}.`;
-          return { ...of, since, text, retryAt: retryOf([each]) };
+          return { ...of, since, text, retryAt: retryOf([each], now) };
         });
     },
   }),

@@ -30,6 +30,13 @@ describe('unknown results', () => {
     expect(unknownIn({ change }).sort()).toEqual(ofCollector(collector));
   });
 
+  it('an outage is unknown until a collector has been read or has failed', () => {
+    const change = (view: AccountViewBase) =>
+      rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null, failure: null }));
+    const [outage] = check({ change }).filter(({ check }) => check.kind === 'service_unavailable');
+    expect(outage).toMatchObject({ findings: [], unknown: [{ isUnknown: true }] });
+  });
+
   it('checks of a disabled collector have no results', () => {
     const change = (view: AccountViewBase) => Object.assign(view.deadLetters, { enabled: false, data: 'not_read' });
     const dlq = check({ change }).filter(({ check }) => check.collector === 'dlq');
