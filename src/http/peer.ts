@@ -49,7 +49,7 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
       const isServed = url.startsWith(`${EXPLAIN_PATH}?`) || [REPORT_PATH, HEALTH_PATH, ownHealth].includes(url);
       return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, macOf(at, url));
     },
-    /** Signs each response together with the header of its request, so that it is no valid response to a later one. */
+    /** Signs each response together with the header of its request, so that it is not accepted as the response to a later one. */
     signResponse: (authorization: string, status: number, body: string | Buffer): string =>
       macOf(`${authorization}\n${status}`, body),
     isSame,

@@ -141,7 +141,7 @@ async function finish(response: upstream.ResetResponse, reset: StartedReset, set
 
 /**
  * Settles a reset whose outcome is unknown. Returns whether the token needs no other reset. Throws RotationError if no token is
- * known to work. `what`: begin of the message. `isKept`: whether to keep a response without effect. `worked`: whether the service
+ * known to work. `what`: start of the message. `isKept`: whether to keep a response without effect. `worked`: whether the service
  * accepted the old token before; undefined if unknown.
  */
 async function settle(reset: StartedReset, setup: Setup, what: string, isKept: boolean, worked?: boolean) {

@@ -132,7 +132,7 @@ describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', 
     await eventually(async () => {
       const byState = await values('delivery_events_recent{account="real"}', 'state');
       // The window ends at the service's time, which is frozen. The agent estimates it from `Date`, which has whole seconds, and
-      // assumes that it goes on until two responses show otherwise.
+      // assumes that it advances until two responses show otherwise.
       const estimates = Array.from({ length: 500 }, (_, step) => emulator.clock.now() + 20 * step);
       const counts = estimates.map(to => emulator.state.countEvents({ from: to - 1_800_000, to }));
       expect(counts.map(each => ({ ...each, unknown: 0 }))).toContainEqual(byState);

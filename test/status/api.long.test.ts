@@ -62,9 +62,9 @@ async function startBusyAgent(described: Described) {
   const [file, web] = [join(folder, 'config.yaml'), join(folder, 'web.yaml')];
   writeFileSync(web, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
   const store = { kind: 'sqlite' as const, path: join(folder, 'store.db') };
-  const account = (name: string, token: string) => ({
+  const account = (name: string, token: string, baseUrl = emulator.url) => ({
     name,
-    baseUrl: emulator.url,
+    baseUrl,
     token,
     region: 'eu',
     labels: { team: 'payments' },
@@ -85,11 +85,7 @@ async function startBusyAgent(described: Described) {
     server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile: web },
     log: { level: 'silent' },
     store,
-    accounts: [
-      account('busy', emulator.token),
-      account('refused', 'another'),
-      { ...account('away', 'another'), baseUrl: 'http://127.0.0.1:1' },
-    ],
+    accounts: [account('busy', emulator.token), account('refused', 'x'), account('away', 'x', 'http://127.0.0.1:1')],
     collect: {
       dlq: {
         filters: [

@@ -11,6 +11,7 @@ import { byWeight, problemsOf, unheldProblems } from '../../../src/status/proble
 import { NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
 import { QUEUES } from './cases-of-queues.ts';
+import { READING } from './cases-of-reading.ts';
 import { ago, finished, MINUTE, problemLines, problems, rounds, row, type Scene, waitlist } from './check-scene.ts';
 
 type AgentScene = AgentInput & Pick<Parameters<typeof problemsOf>[2], 'firstSeen'>;
@@ -18,7 +19,7 @@ type AgentScene = AgentInput & Pick<Parameters<typeof problemsOf>[2], 'firstSeen
 const agentProblemsOf = ({ firstSeen, ...input }: AgentScene) =>
   problemsOf(runChecks(AGENT_CHECKS, input), null, { now: input.now, firstSeen });
 
-const CASES = [...MESSAGES, ...QUEUES];
+const CASES = [...READING, ...MESSAGES, ...QUEUES];
 
 describe('accounts without problems', () => {
   it('a healthy account has no problems', () => {

@@ -1,0 +1,307 @@
+import { NOON } from '../../support/calm-account.ts';
+import { ago, type Case, failing, MINUTE, outcomes, rounds, type Scene } from './check-scene.ts';
+
+/** Twelve unreadable rows of the DLQ and three unusable lists of events in the last 15 minutes. */
+const UNREADABLE: Scene = {
+  count({ rowsRejected, listsMissing }) {
+    rowsRejected.inc({ collector: 'dlq' }, 12);
+    listsMissing.inc({ collector: 'events' }, 3);
+  },
+};
+
+/** Cases about polling an account. */
+export const READING: readonly Case[] = [
+  [
+    'a rejected token, without the problems that it causes',
+    {
+      change(view) {
+        view.calls.tokenRejected = true;
+        rounds(view, failing('stale', 'unauthorized', 'GET /v2/dlq: status 401'));
+      },
+    },
+    ['critical token_rejected 4 min: The service rejects the token (401); the shown data is from 11:56:00 UTC.'],
+  ],
+  [
+    'a rejected token with an explanation',
+    {
+      change(view) {
+        view.calls.tokenRejected = true;
+        const retried = 'the service rejects the token; it is retried every 5 minutes: status 401: token expired';
+        rounds(view, failing('stale', 'unauthorized', retried));
+      },
+    },
+    [
+      'critical token_rejected 4 min: The service rejects the token (401: token expired); the shown data is from 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that responds with 503 and an explanation',
+    { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503: maintenance: until 12:30')) },
+    [
+      'critical service_unavailable 4 min: The service returns 503 (maintenance: until 12:30): nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that responds with 503',
+    { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503')) },
+    [
+      'critical service_unavailable 4 min: The service returns 503: nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service whose clock is ahead',
+    { change: view => Object.assign(view, { clockSkewSeconds: 90.4, serviceNow: ago(-1.5) }) },
+    [
+      'warning clock_skew 0 min: The service’s clock is 1 min 30 s ahead of the agent’s: its data is evaluated by the service’s clock.',
+    ],
+  ],
+  [
+    'a service whose clock is behind by more than a day',
+    { change: view => Object.assign(view, { clockSkewSeconds: -172_800 }) },
+    [
+      'warning clock_skew 0 min: The service’s clock is 2 d behind the agent’s: its data is evaluated by the agent’s clock, because the difference exceeds a day.',
+    ],
+  ],
+  ['clocks that differ by ten seconds', { change: view => Object.assign(view, { clockSkewSeconds: -10 }) }, []],
+  [
+    'an unreachable service with withdrawn data',
+    { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
+    [
+      'critical service_unavailable 4 min: The service is unreachable (ECONNREFUSED): nothing has been read for 4 min; no data is shown, because the last data is from 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that was down when the agent started',
+    {
+      change: view =>
+        rounds(view, round => {
+          failing('failing', 'timeout', 'GET /v2/dlq: no response in time')(round);
+          round.dataAt = null;
+        }),
+      firstSeen: () => NOON - 3 * MINUTE,
+    },
+    [
+      'critical service_unavailable 3 min: The service does not respond in time; nothing has been read since the agent started.',
+    ],
+  ],
+  [
+    'an outage after a restart, before the first walk, for which the reads for new entries wait',
+    {
+      change: view =>
+        rounds(view, round => {
+          failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
+          round.dataAt = null;
+          if (round.round === 'new') Object.assign(round, { consecutiveFailures: 0, failure: null });
+        }),
+    },
+    ['warning service_unavailable 0 min: The service returns 503; nothing has been read since the agent started.'],
+  ],
+  [
+    'a collector that has failed since the agent started a minute ago',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
+            round.dataAt = null;
+          },
+          'dlq',
+        ),
+      firstSeen: () => NOON - MINUTE,
+    },
+    [
+      'warning data_stale (dlq) 1 min: Dead letters have not been read since the agent started: GET /v2/dlq: status 503.',
+    ],
+  ],
+  [
+    'a stale collector with a planned retry',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
+            round.retryAt = ago(round.round === 'new' ? -0.5 : -1);
+          },
+          'dlq',
+        ),
+    },
+    [
+      'critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 503; retried at 12:00:30 UTC.',
+    ],
+  ],
+  ['one failed attempt', { change: view => rounds(view, failing('failing', 'server', 'GET /v2/dlq: status 503')) }, []],
+  [
+    'a failing collector, without problems in its stale data',
+    {
+      change(view) {
+        rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
+        Object.assign(view.deadLetters, { data: 'stale', messages: 9000, suspected: 8 });
+      },
+    },
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
+  ],
+  [
+    'a round that hangs before its first success, if another round has read data',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            if (round.round === 'new') Object.assign(round, { state: 'stale', dataAt: null, consecutiveFailures: 1 });
+            else round.dataAt = ago(3);
+          },
+          'dlq',
+        ),
+    },
+    ['critical data_stale (dlq) 3 min: Dead letters were last read at 11:57:00 UTC.'],
+  ],
+  [
+    'an outage before the first success of the most frequent rounds',
+    {
+      change: view =>
+        rounds(view, round => {
+          failing('stale', 'timeout', 'GET /v2/dlq: no response in time')(round);
+          if (round.round === 'new') round.dataAt = null;
+        }),
+    },
+    [
+      'critical service_unavailable 4 min: The service does not respond in time: nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'several stale rounds of a collector, dated from the latest success of any of them',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'timeout', 'GET /v2/dlq: no response in time')(round);
+            if (round.round === 'full') round.dataAt = ago(13);
+          },
+          'dlq',
+        ),
+    },
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: no response in time.'],
+  ],
+  [
+    'data that has just become stale',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'timeout', 'GET /v2/flowControl: no response in time')(round);
+            round.dataAt = ago(0.5);
+          },
+          'flow_control',
+        ),
+    },
+    [
+      'warning data_stale (flow_control) 0.5 min: Flow-control keys were last read at 11:59:30 UTC: GET /v2/flowControl: no response in time.',
+    ],
+  ],
+  [
+    'withdrawn data of a collector',
+    { change: view => rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/dlq: not JSON'), 'dlq') },
+    [
+      'critical data_withdrawn (dlq) 4 min: Dead letters were last read at 11:56:00 UTC and are no longer shown: GET /v2/dlq: not JSON.',
+    ],
+  ],
+  [
+    'a stale round that no gauge depends on',
+    {
+      change: view =>
+        rounds(view, round => {
+          if (round.round === 'sweep') failing('stale', 'server', 'GET /v2/events: status 500')(round);
+        }),
+    },
+    [
+      'warning data_stale (events sweep) 4 min: The round sweep of events has not completed since 11:56:00 UTC; all gauges are current: GET /v2/events: status 500.',
+    ],
+  ],
+  [
+    'requests with status 429',
+    {
+      count({ requests }) {
+        requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 400);
+        requests.inc({ endpoint: 'dlq', outcome: 'rate_limited' }, 400);
+        requests.inc({ endpoint: 'events', outcome: 'rate_limited' }, 400);
+      },
+      courses: {
+        [outcomes('ok')]: minutes => (minutes > 12 ? undefined : 300),
+        [outcomes('rate_limited')]: minutes => (minutes > 12 ? undefined : 730),
+      },
+    },
+    ['warning rate_limited 0 min: 70 of the 170 requests in 12 min got 429 (41 %).'],
+  ],
+  [
+    'a nearly exhausted request budget',
+    { change: view => Object.assign(view.calls, { budgetRemaining: 40_000 }) },
+    [
+      'warning budget_low 0 min: Only 40,000 of today’s 200,000 requests are left until 00:00 UTC, so rounds are delayed.',
+    ],
+  ],
+  [
+    'unreadable rows and lists at the last read',
+    {
+      ...UNREADABLE,
+      change(view) {
+        rounds(view, round => Object.assign(round, { state: 'partial' }), 'dlq');
+        rounds(view, failing('failing', 'invalid_response', 'GET /v2/events: no list'), 'events');
+        Object.assign(view.deadLetters, { data: 'partial' });
+      },
+    },
+    [
+      'warning rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely at 11:59:50 UTC: the shown data is incomplete.',
+      'warning lists_missing (events) 0 min: At least 3 responses for events in 15 min contained no usable list; older data is shown.',
+    ],
+  ],
+  [
+    'an unreadable list whose data is withdrawn',
+    {
+      ...UNREADABLE,
+      change(view) {
+        rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/events: no list'), 'events');
+        Object.assign(view.events, { data: 'withdrawn' });
+      },
+    },
+    [
+      'critical data_withdrawn (events) 4 min: Events were last read at 11:56:00 UTC and are no longer shown: GET /v2/events: no list.',
+      'warning lists_missing (events) 0 min: At least 3 responses for events in 15 min contained no usable list; no data is shown.',
+      'info rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely in 15 min; the last read was complete.',
+    ],
+  ],
+  [
+    'unreadable rows and lists, followed by complete reads',
+    UNREADABLE,
+    [
+      'info rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely in 15 min; the last read was complete.',
+      'info lists_missing (events) 0 min: At least 3 responses for events in 15 min contained no usable list; the last read was complete.',
+    ],
+  ],
+  [
+    'unreadable rows and lists, followed by failures of another kind',
+    {
+      ...UNREADABLE,
+      change(view) {
+        rounds(view, failing('failing', 'server', 'status 500'), 'dlq');
+        rounds(view, failing('failing', 'timeout', 'no response in time'), 'events');
+      },
+    },
+    [],
+  ],
+  [
+    'unreadable rows that were counted more than 15 minutes ago, but are still listed',
+    {
+      change(view) {
+        rounds(view, round => Object.assign(round, { state: 'partial' }), 'dlq');
+        Object.assign(view.deadLetters, { data: 'partial' });
+      },
+    },
+    [
+      'warning rows_unreadable (dlq) 0 min: Some rows of dlq could not be read completely at 11:59:50 UTC: the shown data is incomplete.',
+    ],
+  ],
+];
