@@ -34,7 +34,10 @@ async function startService() {
     }
     const page = Number(searchParams.get('cursor') ?? 1);
     const next = page < PAGES ? { cursor: String(page + 1) } : {};
-    return json(response, { ...next, messages: [{ dlqId: `${page}-0`, messageId: `m${page}`, createdAt: 1 }] });
+    return json(response, {
+      ...next,
+      messages: [{ dlqId: `${page}-0`, messageId: `m${page}`, createdAt: Date.now() }],
+    });
   });
   return {
     url: service.url,

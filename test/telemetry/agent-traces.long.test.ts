@@ -120,7 +120,7 @@ describe('agent spans', () => {
         .split('\n')
         .filter(line => line.includes('"collected"'))
         .map(line => JSON.parse(line));
-      expect(lines.length).toBeGreaterThan(3);
+      expect(lines).not.toEqual([]);
       for (const { trace_id, span_id, collector } of lines) {
         expect(bySpanId.get(span_id)).toMatchObject({ traceId: trace_id, name: `collect ${collector}` });
       }
