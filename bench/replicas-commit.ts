@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../src/kit/clock.ts';
-import type { Log } from '../src/kit/log.ts';
 import { openStore } from '../src/store/open.ts';
 import type { Store } from '../src/store/store.ts';
 import type { Postgres } from '../test/support/postgres-server.ts';
@@ -18,9 +17,6 @@ const changes = (number: number) => [
   ...Array.from({ length: 8 }, (_, index) => ({ key: `events/total/${index}`, value: String(number + index) })),
 ];
 
-const ignore = () => {};
-const QUIET: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore, child: () => QUIET };
-
 interface Cost {
   /** Processor time per commit (µs), of this process and of the database. */
   readonly own: number;
@@ -31,11 +27,11 @@ interface Cost {
 
 async function measure(store: Store, together: number, postgres?: Postgres): Promise<Cost> {
   const accounts = Array.from({ length: together }, (_, index) => `account-${index}`);
-  await store.replicas?.renew(accounts);
+  await store.lease?.renew();
   const commitAll = async (rounds: number) => {
     for (let round = 0; round < rounds; round += 1) {
       await Promise.all(accounts.map(account => store.commit(account, changes(round))));
-      if (round % 100 === 0) await store.replicas?.renew(accounts);
+      if (round % 100 === 0) await store.lease?.renew();
     }
   };
   await commitAll(100 / together);
@@ -44,8 +40,7 @@ async function measure(store: Store, together: number, postgres?: Postgres): Pro
   await commitAll(COMMITS / together);
   const { user, system } = process.cpuUsage(start);
   const after = postgres && (await postgresUse(postgres));
-  await store.replicas?.release(accounts);
-  await store.replicas?.leave();
+  await store.lease?.release();
   await store.close();
   return {
     own: (user + system) / COMMITS,
@@ -67,7 +62,7 @@ export async function commitCosts(postgres: Postgres): Promise<string> {
         { kind: 'postgres', path: '', url, lease: 60_000 },
         {
           env: { DATABASE_URL: await postgres.createDatabase() },
-          replica: { url: 'http://bench.invalid', clock: systemClock, log: QUIET },
+          candidate: { url: 'http://bench.invalid', clock: systemClock },
         },
       );
       const cost = await measure(shared, together, postgres);

@@ -2,8 +2,8 @@ import { seriesDropped } from '../src/collectors/cap.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { alertingFamilies } from '../src/metrics/alerting.ts';
+import { leaderFamilies } from '../src/metrics/leader.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { highestOf, lowestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { SUCCEEDED } from './palette.ts';
@@ -194,42 +194,30 @@ const quality: readonly PanelSpec[] = [
   },
 ];
 
-const { leader, replicas, lastRenewal, renewalSeconds, handOvers } = replicaFamilies;
-const NOT_SHARED = 'replicas share no store';
+const { leader, renewals, renewalSeconds } = leaderFamilies;
+const NOT_SHARED = 'the store is not shared';
 
 const shared: readonly PanelSpec[] = [
   {
     kind: 'table',
-    title: 'Replicas',
+    title: 'Leader and standbys',
     description:
-      'Which replica holds how many accounts, and does it reach the database? All should see the same number of replicas. Renewals must stay far below the lease time.',
-    labels: { instance: 'Instance' },
+      'Which process leads its schema, and does each reach the database? Each schema has one leader. Requests must stay far below the lease time.',
+    labels: { instance: 'Instance', schema: 'Schema' },
     columns: [
-      { title: 'Accounts', expr: `sum by (instance) (${chosen(leader)})` },
-      { title: 'Sees', expr: `max by (instance) (${ofAgents(replicas)})` },
+      { title: 'Leads', expr: `max by (instance, schema) (${ofAgents(leader)})` },
       {
-        title: 'Last renewal',
-        unit: 'seconds',
-        expr: `time() - max by (instance) (${ofAgents(lastRenewal)})`,
-        thresholds: { warning: 15, critical: 60, calm: 'text' },
+        title: 'Failed, last hour',
+        expr: `max by (instance) (increase(${ofAgents(renewals)}[1h]))`,
+        thresholds: { warning: 1, critical: 60, calm: 'text' },
       },
       {
-        title: 'Renewals p95',
+        title: 'Requests p95',
         unit: 'seconds',
         expr: quantile(0.95, `sum by (instance, le) (increase(${ofAgents(renewalSeconds, '_bucket')}[1h]))`),
       },
     ],
-    sortBy: ['Last renewal'],
-    noValue: NOT_SHARED,
-    width: 16,
-  },
-  {
-    kind: 'bars',
-    title: 'Handovers',
-    description:
-      'How many accounts move between replicas, and why? Should be none except in rollouts. lost: not renewed in time, so another replica took over.',
-    width: 8,
-    queries: each('{{reason}}', `sum by (reason) (${inInterval(ofAgents(handOvers))})`),
+    sortBy: ['Leads'],
     noValue: NOT_SHARED,
   },
 ];
@@ -304,5 +292,5 @@ export const agentDashboard: readonly RowSpec[] = [
   { title: 'The process', panels: processes },
   { title: 'Data quality', isCollapsed: true, panels: quality },
   { title: 'Alerts', isCollapsed: true, panels: notifications },
-  { title: 'Replicas that share a database', isCollapsed: true, panels: shared },
+  { title: 'Processes that share a database', isCollapsed: true, panels: shared },
 ];

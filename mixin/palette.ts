@@ -91,8 +91,6 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     __none__: 'gray',
     __other__: 'light-purple',
   },
-  // Handovers.
-  reason: { gained: 'green', released: 'light-blue', lost: 'red' },
 };
 
 /** Colours of fixed legends. */

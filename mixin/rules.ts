@@ -11,19 +11,19 @@ import { agentAlerts } from './agent-alerts.ts';
 import { type AlertSpec, DASHBOARDS } from './alert.ts';
 import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';
 import { flowControlAlerts, flowControlRecords } from './flow-control-alerts.ts';
+import { leaderAlerts } from './leader-alerts.ts';
 import { messageAlerts } from './message-alerts.ts';
 import { burnRecords, longRecords, messageRecords } from './message-records.ts';
 import { placeholder } from './placeholder.ts';
 import { firing, healthRecords, IGNORING_NAME, type RecordingRule, unlessBlind } from './promql.ts';
 import { readingAlerts, unavailableRecord } from './reading-alerts.ts';
-import { replicaAlerts } from './replica-alerts.ts';
 import { scheduleAlerts } from './schedule-alerts.ts';
 import { COUNTED_WINDOWS } from './thresholds.ts';
 
 /** Conditions for loading each set of alerts. */
 export const SETS: Readonly<Record<AlertSet, string>> = {
   core: 'For every team: see [core-alerts.md](core-alerts.md).',
-  postgresql: 'If replicas share a PostgreSQL store.',
+  postgresql: 'If the store is in PostgreSQL.',
   'auto-cancel': 'If auto-cancel is enabled.',
   schedules: 'If `schedules` are configured.',
   'flow-control': 'If messages have flow-control keys.',
@@ -33,7 +33,7 @@ export const SETS: Readonly<Record<AlertSet, string>> = {
 
 export const alerts: readonly AlertSpec[] = [
   ...agentAlerts,
-  ...replicaAlerts,
+  ...leaderAlerts,
   ...readingAlerts,
   ...messageAlerts,
   ...dlqAlerts,

@@ -43,9 +43,11 @@ export type Pace = keyof typeof BURNS;
  */
 export const BACKLOG = 100;
 export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
-/** Time after which the database counts as unavailable if lease renewals fail and none succeeds (s). */
+/** Time after which the database counts as unavailable if requests for the lease fail and none succeeds (s). */
 export const DATABASE_AWAY = 180;
-/** Time for which two replicas may seem to hold one account (s), because Prometheus has samples of both during a takeover. */
-export const HELD_TWICE = 300;
+/** Maximum time without a leader (s). A takeover takes a lease time and a few seconds. */
+export const NO_LEADER = 60;
+/** Time for which two processes may seem to lead (s), because Prometheus has samples of both during a takeover. */
+export const TWO_LEADERS = 300;
 /** Number of failed attempts in 15 minutes above which a destination may be failing. */
 export const FAILING = 10;

@@ -33,8 +33,6 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryDispatchPausedWithBacklog: 'Fires at once, because it explains late messages that do not count.',
   DeliveryDatabaseAway:
     'The problem starts at the first failed renewal; the shipped alert evaluates three minutes of samples.',
-  DeliveryAccountUncollected:
-    'Shown but not sent, because every replica would send it. The problem is shown once no replica has held the account for longer than the lease time, or its holder has reported nothing for two minutes.',
 };
 
 /** Reasons why built-in alerts have no shipped counterpart. */
@@ -47,9 +45,10 @@ export const NOT_SHIPPED: Reasons = {
 /** Reasons why shipped alerts have no built-in counterpart. */
 export const NOT_BUILT_IN: Reasons = {
   DeliveryAgentDown: 'An agent cannot report its own absence: use a [heartbeat](notifiers.md#heartbeat).',
-  DeliveryInstanceDown: 'As for DeliveryAgentDown. Other replicas report uncollected accounts.',
+  DeliveryInstanceDown: 'As for DeliveryAgentDown.',
   DeliveryAgentCrashLooping: 'A process has only its own start time, not those of earlier processes.',
-  DeliveryAccountHeldTwice: 'Only Prometheus has the samples of both replicas.',
+  DeliveryNoLeader: 'Without a leader, nothing is sent.',
+  DeliveryTwoLeaders: 'Only Prometheus has the samples of both processes.',
   DeliveryDestinationFailing: 'The problem `dlq_growing` names the largest kind in the queue.',
   DeliveryDlqFirstEntry: 'The status page lists the newest dead letters.',
   DeliveryDlqNewKind: 'The status page lists the kinds of dead letters.',

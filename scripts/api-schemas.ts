@@ -80,7 +80,7 @@ export const JournalEntry = z.discriminatedUnion('step', [
     evidence,
     sendBy: EpochMilliseconds,
     policy: z.string(),
-    replica: z.string().optional().describe('The acting replica, if replicas share the store.'),
+    replica: z.string().optional().describe('The acting process, if several share the store.'),
     approvedBy: z.string().optional(),
   }),
   line({ step: z.literal('answered'), ...of, attempt: z.int(), answer: Answer }),

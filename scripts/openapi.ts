@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApprovalBody, ReasonBody } from '../src/http/routes/lifecycle.ts';
-import { AccountView, AnyAccountView, DeadLetterView, ReducedAccountView } from '../src/status/api/account.ts';
+import { AccountView, DeadLetterView } from '../src/status/api/account.ts';
 import { AgentView, ReloadErrorView } from '../src/status/api/agent.ts';
 import { AutoCancelQuery, AutoCancelView, Candidate, RuleFindingView } from '../src/status/api/auto-cancel.ts';
 import { HistoryQuery, HistoryView } from '../src/status/api/history.ts';
@@ -31,7 +31,7 @@ import {
 
 /** Named schemas of the document. */
 const COMPONENTS = {
-  Account: AnyAccountView,
+  Account: AccountView,
   AccountRow,
   Agent: AgentView,
   Alert: AlertView,
@@ -40,7 +40,6 @@ const COMPONENTS = {
   AutoCancel: AutoCancelView,
   Candidate,
   Change: ChangeView,
-  CompleteAccount: AccountView,
   DataState,
   DeadLetter: DeadLetterView,
   DeadLetters: DlqLookup,
@@ -56,7 +55,6 @@ const COMPONENTS = {
   Overview,
   Problem,
   Reason: ReasonBody,
-  ReducedAccount: ReducedAccountView,
   Report,
   Reloaded,
   State,
@@ -89,12 +87,14 @@ const failure = (description: string): RouteResponse => ({ description, json: 'F
 const BAD_QUERY = failure('A parameter is invalid.');
 const NO_ACCOUNT = failure('No account with that name is configured.');
 
+/** Every route that a standby forwards may have this response. */
+const STANDBY = failure('This process is a standby, and the leader did not respond.');
+
 const LOOKUP_FAILED = {
-  307: failure('Another replica holds the account: see `Location`.'),
   400: BAD_QUERY,
   429: failure('Too many look-ups, or their share of the request budget is used up; retry after `Retry-After`.'),
   502: failure('The service does not support the request, or its rows contradict a filter.'),
-  503: failure('The service limits the rate or fails, or no replica holds the account.'),
+  503: failure('The service limits the rate or fails, or the account is not open.'),
 };
 
 const REFUSED = {
@@ -122,7 +122,7 @@ const ROUTES: readonly Route[] = [
   {
     method: 'get',
     path: '/api/v1/accounts/{name}',
-    description: 'All data of an account or, if another replica holds it, the data in its status row.',
+    description: 'All data of an account.',
     responses: { 200: { description: 'The account.', json: 'Account' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
   },
   {
@@ -210,7 +210,7 @@ const ROUTES: readonly Route[] = [
       200: { description: 'One explanation per account.', list: 'Explanation' },
       400: failure('The id is missing.'),
       404: failure('No failure callback of that entry is tracked.'),
-      503: failure('The replica that holds the account did not respond.'),
+      503: STANDBY,
     },
   },
   {
@@ -225,10 +225,12 @@ const ROUTES: readonly Route[] = [
   {
     method: 'get',
     path: '/api/v1/sd',
-    description: 'Prometheus service discovery: one target per account, at its holder if replicas share the store.',
+    description:
+      'Prometheus service discovery: one target per account, at the leader if several processes share the store.',
     responses: {
       200: { description: 'The targets.', json: 'Targets' },
       400: { description: '`server.externalUrl` is not set and the request has no Host header.', text: 'text/plain' },
+      503: { description: 'No process leads now.', text: 'text/plain' },
     },
   },
   {
@@ -262,7 +264,7 @@ const ROUTES: readonly Route[] = [
       200: { description: 'The approved action.', json: 'Approved' },
       ...BODY,
       409: NOT_DONE,
-      202: failure('No replica holds the account now. The next holder will execute the order.'),
+      202: failure('The account is not open now. The leader will execute the order when it is.'),
     },
   },
   ...(['pause', 'resume'] as const).map(

@@ -2,7 +2,6 @@ import { formatDuration } from '../src/kit/duration.ts';
 import { AGENT_CHECKS } from '../src/rules/checks/agent.ts';
 import { builtinAlert } from '../src/rules/checks/alerts.ts';
 import type { Check } from '../src/rules/checks/check.ts';
-import { REPLICA_CHECKS } from '../src/rules/checks/replicas.ts';
 import { ACCOUNT_CHECKS } from '../src/rules/checks/run.ts';
 import { differencesTable, notBuiltInTable } from './alert-table.ts';
 
@@ -40,9 +39,6 @@ export const problemsReference = () =>
     '## Problems of an account',
     'A message is overdue `objectives.onTimeWithin` after it was due. *By a fifth (20–50)* means by more than a fifth of the earlier number; this threshold is at least 20 and at most 50 messages. If several checks of one kind find the same subject, the first is shown. *times* lists `for` and `keepFiringFor` of the [alert](#as-alerts).',
     tableOf(ACCOUNT_CHECKS),
-    '## Problems of an account that another replica holds',
-    'Shown in addition to the problems that the holder reports.',
-    tableOf(REPLICA_CHECKS),
     '## Problems of the agent',
     'The start times of these problems are not stored: after a restart, a problem starts when the new process first detects it.',
     tableOf(AGENT_CHECKS),

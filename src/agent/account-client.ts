@@ -7,8 +7,8 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { limitLookups } from '../lookup/limit.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
-import type { Holding } from '../replicas/holding.ts';
-import { whileHeld } from '../replicas/session.ts';
+import type { Leadership } from '../replicas/leadership.ts';
+import { whileLeading } from '../replicas/session.ts';
 import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
@@ -34,8 +34,8 @@ export interface ClientDeps {
   readonly log: Log;
   readonly tracer: Tracer;
   readonly secrets: Pick<SecretValues, 'of'>;
-  /** Undefined if no other process can hold the account. */
-  readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
+  /** Undefined if no other process uses the store. */
+  readonly leadership?: Pick<Leadership, 'remaining' | 'confirm'> | undefined;
 }
 
 /**
@@ -46,14 +46,14 @@ export function createAccountClient(
   settings: AccountSettings,
   before: StoredAccount,
   counted: AccountMeter | undefined,
-  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
+  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, leadership }: ClientDeps,
 ) {
   const { name, token, paths, upstream, collect } = settings;
   let { actionToken } = settings;
   const collectors = [...enabledRounds(collect).keys()];
   const meter = createAccountMeter({ ...KNOWN, collectors }, counted);
   const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
-  const ownBudget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
+  const ownBudget = whileLeading(createBudget(settings.budget, clock, onWait, before.spent), leadership);
   const budget = limitLookups(ownBudget, settings.budget, clock);
   const addresses = addressesOf(settings);
   const hosts = new Set([addresses.base, addresses.regional].map(address => new URL(address).host));

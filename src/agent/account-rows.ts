@@ -89,14 +89,14 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     return JSON.stringify([tokenRejected, lists, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
-  /** Saves the state with `more` rows in one commit. Rejects with StoreError. */
-  async function save(more: readonly Change[] = []): Promise<void> {
+  /** Saves the state in one commit. Rejects with StoreError. */
+  async function save(): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
     // Commit everything at once: all accounts then share one transaction and one fsync.
     const recorded = history.unsaved();
-    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, [...recorded, ...more]);
+    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, recorded);
     history.saved(recorded);
   }
 

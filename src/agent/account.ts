@@ -15,7 +15,7 @@ import { createUpkeep, openAccountRows } from './account-rows.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly config: Config;
-  readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
+  readonly leadership?: ClientDeps['leadership'] & CollectorsDeps['leadership'];
 }
 
 /** An open account. Close it before opening another one with the same name. */
@@ -132,7 +132,7 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
     limits: (): AccountLimits => plan()?.limits ?? {},
     /** Starts all rounds. Resolves when each has run once. Call it only once. */
     start: () => startLoops(rounds, loops),
-    /** Saves the state together with further rows. Rejects with StoreError. */
+    /** Rejects with StoreError. */
     save: upkeep.save,
     /** Stops the rounds and aborts requests in flight. */
     stop: () => loops.close(),

@@ -35,7 +35,7 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
     for (const { message, ...place } of loaded.warnings) base.log.warn(place, withPath(place.path, message));
     const supervisor = await Supervisor.open(loaded, base);
     closing.add('accounts', () => supervisor.close());
-    const serving = await createServing(supervisor, base);
+    const serving = createServing(supervisor, base);
     await supervisor.alerting.watchAgent(serving.checkAgent);
     const loops = createLoops(base);
     const stop = async () => void (await Promise.all([loops.close(), supervisor.stop()]));
@@ -44,8 +44,9 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
       ...serving,
       supervisor,
       base,
-      start(): void {
-        supervisor.start(serving.statusRows);
+      /** `lost`: called when another process leads instead of this one, which must end. */
+      start(lost?: () => void): void {
+        supervisor.start(lost);
         void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logProblems);
       },
       stop,
@@ -58,7 +59,7 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
 }
 
 function serverSettings({ server }: Config): ServerSettings {
-  const { listen, probesListen, replicaUrl: _, publicReplicaUrl: __, ...rest } = server;
+  const { listen, probesListen, replicaUrl: _, ...rest } = server;
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 
@@ -81,9 +82,9 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     reloads.last = { at: clock.now(), changed: [], faults: [], ...result };
     return result;
   }
-  /** Stores the agent's URL for CLI commands. URLs of replicas are in a separate table. */
+  /** Stores the agent's URL for CLI commands. A leader's URL is part of its lease. */
   async function announce(): Promise<void> {
-    if (store.replicas) return;
+    if (store.lease) return;
     await writeAgentUrl(store, server.url).catch((error: unknown) =>
       log.warn({ error: String(error) }, 'failed to store the address of this agent'),
     );
@@ -98,12 +99,21 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   closing.add('port', server.close);
   await announce();
   closing.add('loops', core.stop);
-  core.start();
-  async function openPort(next: LoadedConfig): Promise<void> {
-    await server.apply(settingsOf(next));
-    await announce();
-  }
-  reloading = createReloading({ supervisor, log, configRead: base.process.configRead, env, tried, openPort });
+  const lost = Promise.withResolvers<void>();
+  core.start(lost.resolve);
+  supervisor.addPart({
+    async prepare(next) {
+      const { commit, discard } = await server.prepare(settingsOf(next));
+      return {
+        async commit() {
+          commit();
+          await announce();
+        },
+        discard,
+      };
+    },
+  });
+  reloading = createReloading({ supervisor, log, configRead: base.process.configRead, env, tried });
   const { close: endReloading, tried: lastTried } = reloading;
   closing.add('reload', endReloading);
   if (watchEvery !== undefined) {
@@ -119,11 +129,13 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     },
     status: () => served.status(),
     reload,
+    /** Resolves when another process leads instead of this one, which must end at once. */
+    lost: lost.promise,
     /** Stops all loops, aborts requests in flight, and closes everything in reverse order. */
     async close(): Promise<void> {
       log.info({}, 'stopping');
       // Start the shutdown timeout first: an unresponsive database may delay a running reload.
-      base.holding?.drain();
+      base.leadership?.drain();
       await closing.close();
       log.info({}, 'stopped');
     },

@@ -9,14 +9,14 @@ import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
+import { createLeaseMeter } from '../metrics/leader.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
-import { withLeaseMetrics } from '../replicas/lease-metrics.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
 import type { LastReload } from '../status/agent.ts';
 import { createAgentLog } from '../status/problem-log.ts';
 import { openStore } from '../store/open.ts';
-import { isNotHeld, type Store } from '../store/store.ts';
+import { isNotHeld, type LeaderLease, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createLogOutput } from '../telemetry/log-output.ts';
 import { createTracer } from '../telemetry/tracing.ts';
@@ -41,12 +41,27 @@ export interface PartsDeps {
 /** Parts that outlive a reload. */
 export type AgentBase = Awaited<ReturnType<typeof openBase>>;
 
-async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log, deps: PartsDeps) {
-  const { replicas } = store;
-  if (!replicas) return { store, holding: undefined };
-  const { createLeaseHolder, withLeaseCheck } = await import('../replicas/holding.ts');
-  const holding = createLeaseHolder({ ...deps, replicas, accounts: accounts.map(({ name }) => name), log });
-  return { store: withLeaseCheck(store, holding), holding };
+/** Adds leadership to a store that several processes share. Its metrics count the lease's requests. */
+async function lead(store: Store, log: Log, deps: PartsDeps) {
+  const { lease } = store;
+  if (!lease) return { store, leadership: undefined, leaseMeter: undefined };
+  const { clock } = deps;
+  const leaseMeter = createLeaseMeter();
+  const counted: LeaderLease = {
+    ...lease,
+    async renew() {
+      const start = clock.monotonic();
+      const outcome = await lease.renew().catch((error: unknown) => {
+        leaseMeter.renewed('failed', (clock.monotonic() - start) / 1000);
+        throw error;
+      });
+      leaseMeter.renewed('ok', (clock.monotonic() - start) / 1000);
+      return outcome;
+    },
+  };
+  const { Leadership, withLeaseCheck } = await import('../replicas/leadership.ts');
+  const leadership = new Leadership({ ...deps, lease: counted, log });
+  return { store: withLeaseCheck(store, leadership), leadership, leaseMeter };
 }
 
 async function openPeerKey(store: Store, file: string, log: Log): Promise<PeerKey | undefined> {
@@ -69,12 +84,11 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
   });
   const log = createLog(config.log, createLogOutput(process.logLinesDropped));
   const isShared = config.store.kind === 'postgres';
-  const replica = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock, log } : undefined;
-  const stored = await (deps.openStore ?? openStore)(config.store, { env, ...(replica ? { replica } : {}) });
-  const { store: opened, leases } = withLeaseMetrics(stored, clock);
+  const candidate = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock } : undefined;
+  const opened = await (deps.openStore ?? openStore)(config.store, { env, ...(candidate ? { candidate } : {}) });
   closing.add('store', () => opened.close());
-  const { store, holding } = await hold(opened, config, log, deps);
-  if (holding) closing.add('leases', holding.close);
+  const { store, leadership, leaseMeter } = await lead(opened, log, deps);
+  if (leadership) closing.add('lease', leadership.close);
   const dispatchers = createDispatchers(env);
   closing.add('connections', () => dispatchers.destroy());
   const reloads: { last: LastReload | undefined } = { last: undefined };
@@ -87,9 +101,9 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
     log,
     process,
     store,
-    /** Undefined without replicas: this process owns all accounts. */
-    holding,
-    leases,
+    /** Undefined if the store belongs to this process alone, which then runs everything. */
+    leadership,
+    leaseMeter,
     /** Key for requests between agents that share the store; undefined if storing it failed at startup. */
     peerKey: await openPeerKey(store, file, log),
     tracer: createTracer(config.tracing.propagate),
@@ -103,14 +117,14 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
 /** Waits for saves and logs failures. Never rejects. */
 export async function waitUntilSaved(
   saving: readonly Promise<void>[],
-  { log, holding }: Pick<AgentBase, 'log' | 'holding'>,
+  { log, leadership }: Pick<AgentBase, 'log' | 'leadership'>,
 ): Promise<void> {
   const failures = (await Promise.allSettled(saving)).flatMap(each =>
     each.status === 'rejected' ? [each.reason] : [],
   );
-  // A lost account is saved by its new holder. Database outages are logged elsewhere.
+  // The next leader continues from committed rows. Database outages are logged elsewhere.
   const failed = failures.find(error => !isNotHeld(error));
-  if (failed === undefined || holding?.isUnavailable()) return;
+  if (failed === undefined || leadership?.isUnavailable()) return;
   log.warn({ error: String(failed) }, 'failed to store budget use, data freshness and history');
 }
 

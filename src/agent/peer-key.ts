@@ -3,7 +3,7 @@ import { createPeerKey, healthPathOf, type PeerKey } from '../http/peer.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 
 const KEY = 'agent/key';
-/** Row key for the agent's URL. URLs of replicas are in a separate table. */
+/** Row key for the agent's URL. A leader's URL is part of its lease. */
 const URL_ROW = 'agent/url';
 
 async function read(store: Pick<Store, 'scan'>, key: string): Promise<string | undefined> {

@@ -6,11 +6,8 @@ import type { Config } from '../config/schema.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
-import type { Receivers } from '../notify/receivers.ts';
-import type { Alerting } from '../rules/alerting.ts';
-import { hasLifecycles, type Traces } from '../telemetry/message-traces.ts';
+import { hasLifecycles } from '../telemetry/message-traces.ts';
 import type { AccountSettings } from './account-client.ts';
-import type { Exporting } from './exporting.ts';
 import type { AgentBase } from './parts.ts';
 
 export interface DesiredAccount {
@@ -37,28 +34,36 @@ function identityOfReading(settings: AccountSettings, config: Config, env: Agent
   ]);
 }
 
-/** A validated configuration and its process-wide parts. */
+/** A validated configuration and its accounts. */
 export interface Prepared {
   readonly loaded: LoadedConfig;
   readonly desired: ReadonlyMap<string, DesiredAccount>;
   /** `delivery_account_info`, whose labels depend on all accounts. */
   readonly info: Family;
-  readonly receivers: Receivers;
-  readonly traces: Traces;
 }
 
-interface PrepareDeps {
-  readonly base: Pick<AgentBase, 'dispatchers' | 'env'>;
-  readonly alerting: Pick<Alerting, 'prepare'>;
-  readonly exporting: Pick<Exporting, 'prepare'>;
+/** What a slot runs: an account, or the agent-wide part. */
+export interface Tenant {
+  /** Whether it may continue reading with this configuration. */
+  keepsReading(prepared: Prepared): boolean;
+  /** Whether its auto-cancel may continue with this configuration. */
+  keepsAutoCancel(prepared: Prepared): boolean;
+  isConfigured(prepared: Prepared): boolean;
+  /** Applies all settings that do not affect reading. Rejects if a part cannot be opened. */
+  configure(prepared: Prepared): Promise<void>;
+  stopAutoCancel(): Promise<void>;
+  /** Ends its requests. */
+  stop(): Promise<void>;
+  /** Rejects with StoreError. */
+  save(): Promise<void>;
 }
 
-/** Creates the process-wide parts and reuses unchanged ones from `before`. Rejects if a secret or file is missing. */
-export async function prepare(
+/** Derives the accounts from a configuration. */
+export function prepare(
   loaded: LoadedConfig,
-  { base: { dispatchers, env }, alerting, exporting }: PrepareDeps,
+  { dispatchers, env }: Pick<AgentBase, 'dispatchers' | 'env'>,
   before?: Prepared,
-): Promise<Prepared> {
+): Prepared {
   const { config } = loaded;
   const desired = config.accounts.map((settings): [string, DesiredAccount] => [
     settings.name,
@@ -66,9 +71,7 @@ export async function prepare(
   ]);
   const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
   const isSame = before && JSON.stringify(before.info) === JSON.stringify(info);
-  const receivers = alerting.prepare(config);
-  const traces = await exporting.prepare(config);
-  return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, traces };
+  return { loaded, desired: new Map(desired), info: isSame ? before.info : info };
 }
 
 /** Returns the dispatchers in use, including those of accounts that still run with earlier settings. */

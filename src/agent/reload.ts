@@ -15,8 +15,6 @@ export interface ReloadDeps {
   configRead(isValid: boolean): void;
   readonly env: Env;
   readonly tried: FilesState | undefined;
-  /** Applies the configuration to the port. If that fails, rejects and changes nothing. */
-  openPort(next: LoadedConfig): Promise<void>;
 }
 
 const FIXED: readonly (readonly [path: string[], of: (config: LoadedConfig['config']) => unknown])[] = [
@@ -45,7 +43,7 @@ function toReloadError(error: Refusal): ReloadError {
   return { ...place, message: withPath(path, message) };
 }
 
-export function createReloading({ supervisor, log, env, openPort, configRead, ...deps }: ReloadDeps) {
+export function createReloading({ supervisor, log, env, configRead, ...deps }: ReloadDeps) {
   let tried = deps.tried;
   let isClosed = false;
   let running: Promise<ReloadResult> | undefined;
@@ -57,10 +55,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
 
   async function apply(next: LoadedConfig): Promise<ReloadResult> {
     assertOpen();
-    const changed = await supervisor.reload(next, async () => {
-      assertOpen();
-      await openPort(next);
-    });
+    const changed = await supervisor.reload(next);
     const message = changed.length > 0 ? 'configuration reloaded' : 'configuration reloaded without changes';
     log.info({ file: next.file, hash: next.hash, changed }, message);
     return { changed };

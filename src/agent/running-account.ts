@@ -1,5 +1,4 @@
 import { type AutoCancelAccounts, type OpenAutoCancel, policyFor } from '../auto-cancel/accounts.ts';
-import type { Config } from '../config/schema.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Session } from '../replicas/session.ts';
 import type { Alerting } from '../rules/alerting.ts';
@@ -9,7 +8,7 @@ import { createChecking, createSampling, historyLimits } from '../status/recordi
 import { type Account, openAccount } from './account.ts';
 import type { Exporting } from './exporting.ts';
 import type { AgentBase } from './parts.ts';
-import type { DesiredAccount, Prepared } from './prepared.ts';
+import type { DesiredAccount, Prepared, Tenant } from './prepared.ts';
 
 export interface RunningDeps {
   readonly base: AgentBase;
@@ -24,7 +23,7 @@ const FIRST_SAMPLE = 5000;
 const APART = 1000;
 
 /** An open account with its auto-cancel, alerts and history. */
-export class RunningAccount {
+export class RunningAccount implements Tenant {
   readonly account: Account;
   readonly session: Session;
   readonly #desired: DesiredAccount;
@@ -54,14 +53,15 @@ export class RunningAccount {
     deps: RunningDeps,
     last?: RunningAccount,
   ): Promise<RunningAccount> {
-    const { base, exporting } = deps;
-    const { account: name, store, holding } = session;
+    const { base, alerting, exporting } = deps;
+    const { account: name, store, leadership } = session;
     const desired = accounts.get(name);
     if (!desired) throw new Error(`the account ${name} is not configured`);
     const { requestSeconds } = base.process;
     const dispatchers = { for: () => desired.dispatcher };
     const traceQueue = (account: string) => exporting.current.queue(account);
-    const own = { ...base, store, holding, config, dispatchers, requestSeconds, traceQueue };
+    await alerting.open(name);
+    const own = { ...base, store, leadership, config, dispatchers, requestSeconds, traceQueue };
     const account = await (base.openAccount ?? openAccount)(desired.settings, own, last?.account);
     return new RunningAccount(account, session, desired, deps, last);
   }
@@ -91,8 +91,8 @@ export class RunningAccount {
     return this.#configured === prepared;
   }
 
-  keepsAutoCancel(config: Config): boolean {
-    return !this.#isAutoCancelStopped && this.#autoCancel?.policy === policyFor(config, this.name);
+  keepsAutoCancel({ loaded }: Prepared): boolean {
+    return !this.#isAutoCancelStopped && this.#autoCancel?.policy === policyFor(loaded.config, this.name);
   }
 
   /** Updates `delivery_account_info`. Its label names must be the same for all accounts. */
@@ -115,7 +115,7 @@ export class RunningAccount {
     await account.use(settings);
     account.history.use(historyLimits(config.store.history, config.accounts.length));
     let failure: Error | undefined;
-    if (!this.keepsAutoCancel(config)) {
+    if (!this.keepsAutoCancel(prepared)) {
       this.#lastAutoCancel = this.#autoCancel ?? this.#lastAutoCancel;
       this.#autoCancel = undefined;
       try {
@@ -161,6 +161,10 @@ export class RunningAccount {
   async stopAutoCancel(): Promise<void> {
     this.#isAutoCancelStopped = true;
     await this.#autoCancel?.stop();
+  }
+
+  save(): Promise<void> {
+    return this.account.save();
   }
 
   async stop(): Promise<void> {

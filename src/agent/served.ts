@@ -1,16 +1,12 @@
 import { type AutoCancel, MAX_LINES } from '../auto-cancel/accounts.ts';
-import { publicReplicaUrlOf } from '../config/replica-url.ts';
 import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
-import type { Change } from '../model/change.ts';
 import { createAgentView } from '../status/agent.ts';
-import { NOT_SHARED } from '../status/api/parts.ts';
 import { createAutoCancelView } from '../status/auto-cancel.ts';
 import { createHistoryView } from '../status/history.ts';
 import { createLookups } from '../status/lookups.ts';
 import type { KeptRows } from '../status/overview-rows.ts';
 import type { Served } from '../status/served.ts';
-import type { Shared, StateServed } from '../status/shared.ts';
 import { createViews } from '../status/views.ts';
 import type { AgentState } from './agent-state.ts';
 import type { AgentBase } from './parts.ts';
@@ -18,17 +14,9 @@ import type { Supervisor } from './supervisor.ts';
 
 type OwnServed = Omit<Served, 'reload' | 'reloadErrors'>;
 
-async function createSharedViews(base: AgentBase): Promise<Shared | undefined> {
-  const { holding, store } = base;
-  if (!holding || !store.replicas) return undefined;
-  const { createShared } = await import('../status/shared.ts');
-  return createShared(base, holding, store.replicas);
-}
-
 /** Creates the views that the port serves. */
-export async function createServing(supervisor: Supervisor, base: AgentBase) {
-  const { process, holding, log, clock, peerKey } = base;
-  const shared = await createSharedViews(base);
+export function createServing(supervisor: Supervisor, base: AgentBase) {
+  const { process, leadership, log, clock, peerKey } = base;
   const kept: KeptRows = new WeakMap();
   // A bug in one source must not break the scrape of all accounts.
   const onBug = (account: string | undefined, error: unknown) =>
@@ -36,13 +24,13 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
   const exposition = createExposition(
     [],
     ({ account }, error) => onBug(account, error),
-    account => holding?.isCurrent(account) ?? true,
+    () => leadership?.isCurrent() ?? true,
   );
   let last: { readonly state: AgentState; readonly views: ReturnType<typeof createStateViews> } | undefined;
 
   function current() {
     const state = supervisor.state();
-    if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor, shared, kept }) };
+    if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor, kept }) };
     return last.views;
   }
 
@@ -50,14 +38,12 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
     version,
     clock,
     peerKey,
+    group: leadership,
     get externalUrl() {
       return supervisor.loaded.config.server.externalUrl;
     },
     get accounts() {
       return current().served.accounts;
-    },
-    get replicas() {
-      return current().served.replicas;
     },
     status: () => current().served.status(),
     explain: (...which) => current().served.explain(...which),
@@ -92,42 +78,37 @@ export async function createServing(supervisor: Supervisor, base: AgentBase) {
     checkAgent: () => current().agent.check(),
     /** Logs problems of the agent itself. Call it once a minute. Never rejects. */
     logProblems: (): Promise<void> => current().agent.logProblems(),
-    /** Returns the status rows for other replicas; undefined if the store is not shared. */
-    async statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined> {
-      const { elsewhere, rows } = current();
-      const { accounts, autoCancel } = supervisor.state();
-      elsewhere?.use();
-      const alerts = () => supervisor.alerting.alerts();
-      return elsewhere?.changes({ accounts, rows, alerts, autoCancel, failed: onBug });
-    },
   };
 }
 
 interface StateViewsDeps {
   readonly base: AgentBase;
   readonly supervisor: Supervisor;
-  readonly shared: Shared | undefined;
   readonly kept: KeptRows;
 }
 
-function createStateViews(state: AgentState, { base, supervisor, shared, kept }: StateViewsDeps) {
+function createStateViews(state: AgentState, { base, supervisor, kept }: StateViewsDeps) {
   const { loaded, accounts, sources, autoCancel } = state;
   const { config } = loaded;
   const { clock, log } = base;
   const { alerting } = supervisor;
   const alerts = (account?: string) => alerting.alerts(account);
   const byName = new Map(accounts.map(account => [account.name, account]));
-  const elsewhere = shared?.over(config.accounts, publicReplicaUrlOf(config.server, base.env), [...byName.keys()]);
   const agent = createAgentView({
     ...base,
     loaded,
     accounts,
     printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
     notifications: () => alerting.notifications(),
-    databaseAway: base.holding?.unavailableSince,
+    group: base.leadership,
   });
-  const ownJournal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];
-  const journal = autoCancel && elsewhere ? elsewhere.journal(autoCancel.journal) : ownJournal;
+  const journal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];
+  /** While the database is unavailable, returns no lines, so that pages still work. */
+  const shownJournal: AutoCancel['journal'] = (...which) =>
+    journal(...which).catch((error: unknown) => {
+      if (!base.leadership?.isUnavailable()) throw error;
+      return [];
+    });
   const views = createViews({
     clock,
     accounts,
@@ -136,24 +117,17 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     sources,
     alerts,
     agentProblems: agent.problems,
-    elsewhere,
     kept,
     externalUrl: config.server.externalUrl,
     log,
   });
-  const own: StateServed = {
+  const own: Omit<OwnServed, 'version' | 'clock' | 'exposition'> = {
     ...views,
-    history: createHistoryView(
-      name => byName.get(name)?.history ?? elsewhere?.history(name),
-      config.store.history,
-      clock,
-    ),
+    history: createHistoryView(name => byName.get(name)?.history, config.store.history, clock),
     autoCancel: createAutoCancelView({
       config,
       autoCancel,
-      others: elsewhere?.others.autoCancel ?? (() => []),
-      self: elsewhere?.self ?? NOT_SHARED,
-      journal: autoCancel && elsewhere ? elsewhere.ifThere(journal) : journal,
+      journal: shownJournal,
       clock,
     }),
     agent: agent.view,
@@ -175,5 +149,5 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     journal: since => journal(since, MAX_LINES),
     alerts: () => alerting.alerts(),
   };
-  return { served: elsewhere ? elsewhere.serve(own) : own, agent, rows: views.rows, elsewhere };
+  return { served: own, agent };
 }

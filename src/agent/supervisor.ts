@@ -3,38 +3,45 @@ import { AutoCancelAccounts } from '../auto-cancel/accounts.ts';
 import { changesBetween } from '../config/changes.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
-import type { Change } from '../model/change.ts';
-import { createSession, handoverFields, type Session } from '../replicas/session.ts';
 import { Alerting } from '../rules/alerting.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import { type AgentState, createAgentState } from './agent-state.ts';
 import { Exporting } from './exporting.ts';
-import { AccountFailures } from './failures.ts';
 import { type AgentBase, waitUntilSaved } from './parts.ts';
-import { dispatchersOf, type Prepared, prepare } from './prepared.ts';
-import { RunningAccount, type RunningDeps } from './running-account.ts';
-
-type StatusRows = () => Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
+import { dispatchersOf, type Prepared, prepare, type Tenant } from './prepared.ts';
+import { type PreparedPart, type ProcessPart, prepareParts } from './process-parts.ts';
+import { RunningAccount } from './running-account.ts';
+import { Slot, type SlotDeps } from './slot.ts';
 
 /** Maximum number of accounts that start concurrently. A first round may read minutes of history. */
 const CONCURRENCY = 8;
 /** Maximum time (ms) that one account's first round may delay other accounts. */
 const MAX_START = 1000;
 
-/** Runs the accounts. After each change, `reconcile` closes and opens accounts until they match the configuration and the leases. */
+const nothing = async () => undefined;
+
+/** The agent-wide part: the rows of alerts and notifications about no account. It has no settings of its own. */
+const AGENT_WIDE: Tenant = {
+  keepsReading: () => true,
+  keepsAutoCancel: () => true,
+  isConfigured: () => true,
+  configure: nothing,
+  stopAutoCancel: nothing,
+  stop: nothing,
+  save: nothing,
+};
+
+/** Runs the accounts. After each change, `reconcile` closes and opens slots until they match the configuration. */
 export class Supervisor {
   readonly alerting: Alerting;
   readonly exporting: Exporting;
   readonly #base: AgentBase;
   readonly #autoCancel: AutoCancelAccounts;
-  readonly #parts: RunningDeps;
-  readonly #running = new Map<string, RunningAccount>();
-  /** Closed accounts that will be reopened. Their data is still served. */
-  readonly #closed = new Map<string, RunningAccount>();
-  readonly #sessions = new Map<string, Session>();
-  readonly #failures: AccountFailures;
+  readonly #parts: ProcessPart[];
+  readonly #agentWide: Slot<Tenant>;
+  readonly #accounts = new Map<string, Slot<RunningAccount>>();
   readonly #inTurn = pLimit(1);
   readonly #loops: ReturnType<typeof createLoops>;
   readonly #starting = new Set<Promise<void>>();
@@ -42,14 +49,13 @@ export class Supervisor {
   readonly #shownSources = createShownSources();
   #prepared!: Prepared;
   #state: AgentState | undefined;
-  /** Whether this process does agent-wide work: the heartbeat, and alert groups that span several accounts. */
-  #isAgentWide = false;
+  #isLeading: boolean;
   #isStarted = false;
   #isQueued = false;
 
   private constructor({ config }: LoadedConfig, base: AgentBase) {
     this.#base = base;
-    this.#failures = new AccountFailures(base);
+    this.#isLeading = base.leadership === undefined;
     this.#loops = createLoops(base);
     this.alerting = new Alerting(config, { ...base, accounts: () => this.state().accounts });
     this.exporting = new Exporting({
@@ -61,17 +67,24 @@ export class Supervisor {
       ...base,
       outbox: this.alerting.outbox,
       alertStates: account => this.alerting.states(account),
-      leaseLeft: account => base.holding?.remaining(account),
+      leaseLeft: () => base.leadership?.remaining(),
     });
-    const { alerting, exporting } = this;
-    this.#parts = { base, alerting, exporting, autoCancel: this.#autoCancel };
+    this.#agentWide = this.#createSlot(NO_ACCOUNT, {
+      open: async () => {
+        await this.alerting.open(NO_ACCOUNT);
+        return AGENT_WIDE;
+      },
+      opened: () => undefined,
+    });
+    this.#parts = this.#createParts();
   }
 
-  /** Opens all accounts; with replicas, `start` opens them. */
+  /** Opens all accounts. In a group, they are opened when this process leads. */
   static async open(loaded: LoadedConfig, base: AgentBase): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
-    opened.#prepared = await prepare(loaded, opened.#parts);
-    opened.exporting.use(opened.#prepared.traces);
+    const parts = await prepareParts(opened.#parts, loaded);
+    opened.#prepared = prepare(loaded, base);
+    await parts.commit();
     await opened.reconcile();
     return opened;
   }
@@ -80,9 +93,7 @@ export class Supervisor {
     this.#state ??= createAgentState({
       ...this.#base,
       prepared: this.#prepared,
-      running: this.#running,
-      closed: this.#closed,
-      failureOf: name => this.#failures.of(name),
+      slotOf: name => this.#accounts.get(name),
       alertsOf: name => this.alerting.sourceOf(name),
       others: this.alerting.sources,
       selectShown: this.#shownSources,
@@ -95,41 +106,36 @@ export class Supervisor {
     return this.#prepared.loaded;
   }
 
-  start(statusRows: StatusRows = async () => undefined): void {
-    const {
-      holding,
-      intervals: { save, retry },
-    } = this.#base;
-    this.#isStarted = true;
-    void this.#autoCancel.start();
-    this.alerting.start();
-    void this.exporting.start();
-    void this.#loops.start(save, save, async () => this.save(await statusRows()));
-    void this.#loops.start(retry, retry, async () => this.#retryDue());
-    this.#startAccounts([...this.#running.values()]);
-    holding?.start({ lost: names => this.#revoke(names), renewed: () => this.#followLeases() });
+  /** Adds a part that reloads replace. It must have the current configuration. */
+  addPart(part: ProcessPart): void {
+    this.#parts.push(part);
   }
 
-  /**
-   * Switches to another configuration and returns the changes. `commit` may still reject it. If `reload` rejects, nothing has
-   * changed; accounts that fail to open are retried.
-   */
-  reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]> {
-    const { holding, dispatchers } = this.#base;
+  /** Starts the accounts, or waits in a group until this process leads. `lost`: called when another process leads instead. */
+  start(lost: () => void = () => undefined): void {
+    const { leadership, intervals } = this.#base;
+    const { save, retry } = intervals;
+    this.#isStarted = true;
+    void this.exporting.start();
+    void this.#loops.start(save, save, () => this.save());
+    void this.#loops.start(retry, retry, async () => this.#retryDue());
+    if (this.#isLeading) this.#lead();
+    leadership?.start({
+      won: () => this.#lead(),
+      lost: () => {
+        this.#stopping.abort();
+        for (const slot of this.#slots()) slot.revoke();
+        lost();
+      },
+    });
+  }
+
+  /** Switches to another configuration and returns the changes. If it rejects, nothing has changed. Accounts that fail to open are retried. */
+  reload(next: LoadedConfig): Promise<readonly string[]> {
     return this.#inTurn(async () => {
       const before = this.#prepared;
-      let prepared: Prepared | undefined;
-      try {
-        prepared = await prepare(next, this.#parts, before);
-        await commit();
-      } catch (error) {
-        if (prepared) await this.exporting.discard(prepared.traces);
-        await dispatchers.keep(dispatchersOf(before, this.#running.values()));
-        throw error;
-      }
-      await this.#reconcile(prepared);
-      holding?.use([...prepared.desired.keys()]);
-      void holding?.renew();
+      const parts = await prepareParts(this.#parts, next);
+      await this.#reconcile(prepare(next, this.#base, before), parts);
       return changesBetween(before.loaded.config, next.config);
     });
   }
@@ -139,25 +145,26 @@ export class Supervisor {
     return this.#inTurn(() => this.#reconcile(this.#prepared));
   }
 
-  /** Saves all accounts together with `rows`. Never rejects. */
-  async save(rows?: Awaited<ReturnType<StatusRows>>): Promise<void> {
-    const saving = [...this.#running.values()].map(({ name, account }) => account.save(rows?.get(name)));
-    await waitUntilSaved(saving, this.#base);
+  /** Saves all accounts. Never rejects. */
+  async save(): Promise<void> {
+    await waitUntilSaved(
+      this.#running().map(account => account.save()),
+      this.#base,
+    );
   }
 
   /** Stops all loops and aborts requests in flight. Data is still served. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#base.holding?.drain();
-    for (const [name, session] of this.#sessions) if (!this.#running.has(name)) session.revoke();
+    this.#base.leadership?.drain();
     await Promise.all([
-      ...[...this.#running.values()].map(account => account.stop()),
+      ...this.#slots().map(slot => slot.stop()),
       ...this.#starting,
       this.#loops.close(),
       this.alerting.stop(),
       this.exporting.stop(),
       this.#autoCancel.close(),
-      this.#inTurn(async () => undefined),
+      this.#inTurn(nothing),
     ]);
   }
 
@@ -168,186 +175,115 @@ export class Supervisor {
     await this.exporting.close();
   }
 
-  async #reconcile(prepared: Prepared): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
-    this.#isQueued = false;
-    const isOther = prepared !== this.#prepared;
-    // Stop auto-cancel first: a removed rule must not cancel anything.
-    const running = [...this.#running.values()];
-    const keeps = (account: RunningAccount) => this.#wants(account.name, prepared) && account.keepsReading(prepared);
-    const keepsActing = (account: RunningAccount) => keeps(account) && account.keepsAutoCancel(prepared.loaded.config);
-    const acting = running.filter(account => !keepsActing(account));
-    await Promise.all(acting.map(account => account.stopAutoCancel()));
-    if (isOther) await this.#activate(prepared);
-    // Close accounts before opening others: a renamed account uses the same account of the service.
-    const closing = running.filter(account => !keeps(account));
-    await Promise.all(closing.map(account => this.#close(account, prepared)));
-    const lost = closing.map(({ name }) => name).filter(name => !this.#wants(name, prepared));
-    if (this.#isAgentWide && !this.#holds(NO_ACCOUNT)) {
-      await this.alerting.release(NO_ACCOUNT);
-      this.#isAgentWide = false;
-      lost.push(NO_ACCOUNT);
-    }
-    await this.#releaseLeases();
-    await pLimit(CONCURRENCY).map(this.#running.values(), account => this.#configure(account, prepared));
-    const gained = await this.#openMissing(prepared);
-    if (this.#base.holding && gained.length + lost.length > 0) {
-      this.#base.log.info(
-        { ...handoverFields(gained, lost), held: this.#running.size },
-        'accounts move between replicas',
-      );
-    }
-    await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running.values()));
-    if (isOther) await this.exporting.closeReplaced();
+  #slots(): readonly (Slot<Tenant> | Slot<RunningAccount>)[] {
+    return [this.#agentWide, ...this.#accounts.values()];
   }
 
-  #holds(name: string): boolean {
-    return this.#base.holding?.held(name) ?? true;
+  #running(): readonly RunningAccount[] {
+    return [...this.#accounts.values()].flatMap(({ tenant }) => tenant ?? []);
   }
 
-  #isOpen(name: string): boolean {
-    return name === NO_ACCOUNT ? this.#isAgentWide : this.#running.has(name);
-  }
-
-  #wants(name: string, { desired }: Prepared): boolean {
-    return (name === NO_ACCOUNT || desired.has(name)) && this.#holds(name);
-  }
-
-  async #activate(prepared: Prepared): Promise<void> {
-    const { log, secrets, process, clock } = this.#base;
-    const { config, hash } = prepared.loaded;
-    this.#prepared = prepared;
-    this.#failures.retryAll();
-    // Keep this synchronous: label names of a family must match in every scrape.
-    for (const account of [...this.#running.values(), ...this.#closed.values()]) account.describe(prepared);
-    this.#state = undefined;
-    this.#autoCancel.use(config);
-    this.exporting.use(prepared.traces);
-    if (this.#isStarted) await this.exporting.start();
-    log.use(config.log);
-    secrets.use(config);
-    process.configLoaded(hash, clock.now());
-    await this.alerting.use(config, prepared.receivers);
-    this.#state = undefined;
-  }
-
-  /** Closes an account. If it cannot be saved and is still wanted, it keeps running. */
-  async #close(account: RunningAccount, prepared: Prepared): Promise<void> {
-    const { name } = account;
-    const isReopened = this.#wants(name, prepared);
-    if (isReopened) {
-      if (!this.#failures.isDue(name)) return;
-      try {
-        await account.account.save();
-      } catch (error) {
-        this.#failures.note(name, error, 'failed to save account; it keeps its settings, retrying later');
-        return;
-      }
-    }
-    await account.stop();
-    // The new holder continues a lost account from its committed rows.
-    const isLost = this.#base.holding?.leaving().get(name) === 'lost';
-    if (!isLost) await waitUntilSaved([account.account.save()], this.#base);
-    if (isReopened) this.#closed.set(name, account);
-    else await this.alerting[prepared.desired.has(name) ? 'release' : 'remove'](name);
-    account.session.revoke();
-    this.#sessions.delete(name);
-    this.#running.delete(name);
-    this.#state = undefined;
-  }
-
-  async #releaseLeases(): Promise<void> {
-    const { desired } = this.#prepared;
-    for (const name of new Set([...this.#closed.keys(), ...this.#failures.accounts])) {
-      if (this.#wants(name, this.#prepared)) continue;
-      this.#closed.delete(name);
-      // Keep the failure if no replica holds the account, so that its next delay is longer.
-      if (!desired.has(name) || this.#base.holding?.isElsewhere(name)) this.#failures.delete(name);
-      if (!this.#running.has(name)) await this.alerting[desired.has(name) ? 'release' : 'remove'](name);
+  #createSlot<T extends Tenant>(name: string, deps: Pick<SlotDeps<T>, 'open' | 'opened'>): Slot<T> {
+    const changed = () => {
       this.#state = undefined;
-    }
-    const { holding } = this.#base;
-    // An account lost during this run is still open. The next run closes it.
-    await holding?.release([...holding.leaving().keys()].filter(name => !this.#isOpen(name)));
+    };
+    return new Slot(name, { base: this.#base, stopping: this.#stopping.signal, changed, ...deps });
   }
 
-  async #configure(account: RunningAccount, prepared: Prepared): Promise<void> {
-    const { name } = account;
-    if (account.isConfigured(prepared) || !this.#failures.isDue(name)) return;
-    try {
-      await account.configure(prepared);
-      this.#failures.delete(name);
-    } catch (error) {
-      this.#failures.note(name, error, 'failed to open a part of the account; retrying later');
-    }
-    this.#state = undefined;
-  }
-
-  async #openMissing(prepared: Prepared): Promise<readonly string[]> {
-    const gained: string[] = [];
-    if (!this.#isAgentWide && this.#holds(NO_ACCOUNT) && this.#failures.isDue(NO_ACCOUNT)) {
-      try {
-        await this.alerting.open(NO_ACCOUNT);
-        this.#isAgentWide = true;
-        this.#failures.delete(NO_ACCOUNT);
-        gained.push(NO_ACCOUNT);
-      } catch (error) {
-        await this.#openFailed(NO_ACCOUNT, error);
-      }
-    }
-    await pLimit(CONCURRENCY).map(prepared.desired.keys(), async name => {
-      const isMissing = this.#wants(name, prepared) && !this.#running.has(name);
-      if (!isMissing || !this.#failures.isDue(name) || this.#stopping.signal.aborted) return;
-      try {
-        await this.#open(name, prepared);
-        gained.push(name);
-      } catch (error) {
-        await this.#openFailed(name, error);
-      }
-      this.#state = undefined;
+  #createAccountSlot(name: string): Slot<RunningAccount> {
+    const { alerting, exporting } = this;
+    const parts = { base: this.#base, alerting, exporting, autoCancel: this.#autoCancel };
+    return this.#createSlot(name, {
+      open: (session, prepared, last) => RunningAccount.open(session, prepared, parts, last),
+      opened: account => {
+        if (this.#isStarted) this.#startAccounts([account]);
+      },
     });
-    return gained;
   }
 
-  async #open(name: string, prepared: Prepared): Promise<void> {
-    const session = createSession(name, this.#base.store, this.#base.holding);
-    this.#sessions.set(name, session);
-    await this.alerting.open(name);
-    const account = await RunningAccount.open(session, prepared, this.#parts, this.#closed.get(name));
-    this.#failures.delete(name);
-    // Serve the predecessor's data until the account is configured.
-    await this.#configure(account, prepared);
-    if (session.isRevoked) {
-      await account.stop();
-      throw new Error('lost the lease while opening the account');
-    }
-    this.#running.set(name, account);
-    this.#closed.delete(name);
-    if (this.#isStarted) this.#startAccounts([account]);
+  /** Returns the process-wide parts in the order in which a reload replaces them. */
+  #createParts(): ProcessPart[] {
+    const { alerting, exporting } = this;
+    const { log, secrets, process, clock, dispatchers } = this.#base;
+    return [
+      {
+        prepare: ({ config, hash }) => ({
+          commit: () => {
+            this.#autoCancel.use(config);
+            log.use(config.log);
+            secrets.use(config);
+            process.configLoaded(hash, clock.now());
+          },
+          // A new configuration may have created dispatchers.
+          discard: () => dispatchers.keep(dispatchersOf(this.#prepared, this.#running())),
+        }),
+      },
+      {
+        async prepare({ config }) {
+          const traces = await exporting.prepare(config);
+          return { commit: () => exporting.use(traces), discard: () => exporting.discard(traces) };
+        },
+      },
+      {
+        prepare({ config }) {
+          const receivers = alerting.prepare(config);
+          return { commit: () => alerting.use(config, receivers), discard: () => undefined };
+        },
+      },
+    ];
   }
 
-  async #openFailed(name: string, error: unknown): Promise<void> {
-    const { holding } = this.#base;
-    this.#sessions.get(name)?.revoke();
-    this.#sessions.delete(name);
-    if (this.#stopping.signal.aborted) return;
-    if (holding) {
-      await holding.renew();
-      // The database is unavailable. The account is opened once it responds again.
-      if (holding.isUnavailable()) return;
-      await this.alerting.release(name);
-      // The lease was lost: the new holder opens the account.
-      if (!holding.held(name)) return;
+  async #reconcile(prepared: Prepared, parts?: PreparedPart): Promise<void> {
+    if (this.#stopping.signal.aborted) return parts?.discard();
+    this.#isQueued = false;
+    const slots = this.#slots();
+    const isWanted = ({ name }: { readonly name: string }) => name === NO_ACCOUNT || prepared.desired.has(name);
+    // Stop auto-cancel first: a removed rule must not cancel anything.
+    await Promise.all(slots.map(slot => slot.stopActing(prepared, isWanted(slot))));
+    if (parts) await this.#activate(prepared, parts);
+    // Close accounts before opening others: a renamed account uses the same account of the service.
+    await Promise.all(slots.map(slot => slot.close(prepared, isWanted(slot))));
+    for (const slot of this.#accounts.values()) {
+      if (isWanted(slot)) continue;
+      await this.alerting.remove(slot.name);
+      this.#accounts.delete(slot.name);
+      this.#state = undefined;
     }
-    const ms = this.#failures.note(name, error, 'failed to open account; retrying later');
-    if (!holding) return;
-    this.#failures.ignoreDelay(name);
-    await holding.refuse(name, ms);
+    await pLimit(CONCURRENCY).map(this.#slots(), slot => slot.configure(prepared));
+    if (this.#isLeading) {
+      for (const name of prepared.desired.keys())
+        if (!this.#accounts.has(name)) this.#accounts.set(name, this.#createAccountSlot(name));
+      await this.#agentWide.open(prepared);
+      await pLimit(CONCURRENCY).map(this.#accounts.values(), slot => slot.open(prepared));
+    }
+    await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running()));
+    if (parts) await this.exporting.closeReplaced();
+  }
+
+  async #activate(prepared: Prepared, parts: PreparedPart): Promise<void> {
+    this.#prepared = prepared;
+    for (const slot of this.#slots()) slot.retry();
+    // Keep this synchronous: label names of a family must match in every scrape.
+    for (const { tenant, last } of this.#accounts.values()) (tenant ?? last)?.describe(prepared);
+    this.#state = undefined;
+    await parts.commit();
+    if (this.#isStarted) await this.exporting.start();
+    this.#state = undefined;
+  }
+
+  /** Starts everything that only the leader does. */
+  #lead(): void {
+    const isOpen = this.#isLeading;
+    this.#isLeading = true;
+    void this.#autoCancel.start();
+    this.alerting.start();
+    if (isOpen) this.#startAccounts(this.#running());
+    else this.#queue();
   }
 
   #retryDue(): void {
-    const isDue = (name: string) => this.#wants(name, this.#prepared) && this.#failures.isDue(name);
-    if (this.#failures.accounts.some(isDue)) this.#queue();
+    if (this.#isLeading && !this.#base.leadership?.isUnavailable() && this.#slots().some(({ isDue }) => isDue))
+      this.#queue();
   }
 
   #startAccounts(accounts: readonly RunningAccount[]): void {
@@ -356,23 +292,6 @@ export class Supervisor {
     const start = (account: RunningAccount) => account.start();
     const starting = startStaggered(accounts, { ...options, start }).finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
-  }
-
-  /** Stops requests and commits of accounts that another replica may hold. */
-  #revoke(names: readonly string[]): void {
-    for (const name of names) {
-      this.#sessions.get(name)?.revoke();
-      void this.#running.get(name)?.stop();
-    }
-  }
-
-  #followLeases(): void {
-    const { holding } = this.#base;
-    const isMissing = [NO_ACCOUNT, ...this.#prepared.desired.keys()].some(
-      name => this.#holds(name) && !this.#isOpen(name),
-    );
-    const isOpenElsewhere = this.#failures.accounts.some(name => holding?.isElsewhere(name));
-    if (isMissing || isOpenElsewhere || holding?.leaving().size) this.#queue();
   }
 
   #queue(): void {

@@ -61,8 +61,8 @@ export interface AutoCancelAccountsDeps {
   readonly outbox: Pick<Outbox, 'post'>;
   /** Firing or unknown alerts of an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Undefined without replicas. */
-  readonly leaseLeft?: (account: string) => number | undefined;
+  /** Remaining time of the lease (ms); undefined if no other process uses the store. */
+  readonly leaseLeft?: () => number | undefined;
   /** Intervals (ms). `act`: between checks for due work; `orders`: between reads of orders and the brake. */
   readonly intervals: { readonly act: number; readonly orders: number };
 }
@@ -130,7 +130,7 @@ function openAccount(
   const { alertStates, store, leaseLeft } = deps;
   const { name } = account;
   const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
-  const leaseTime = store.replicas?.leaseTime ?? 0;
+  const leaseTime = store.lease?.leaseTime ?? 0;
   // While renewals succeed, at least a third of the lease time is always left.
   const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
   const own = {
@@ -147,10 +147,10 @@ function openAccount(
     clockSkew: account.serviceClock.largestSkew,
     alertStates: () => alertStates(name),
     lease() {
-      const left = leaseLeft?.(name);
+      const left = leaseLeft?.();
       return left === undefined ? undefined : { left, needed };
     },
-    replica: store.replicas?.self.id,
+    replica: store.lease?.self.id,
   };
   return createAutoCancel(own, before);
 }

@@ -104,7 +104,7 @@ export async function attempt(
   }
   await brake.read();
   const left = sendUntil - clock.monotonic();
-  // The request must end before another replica can acquire the lease.
+  // The request must end before another process can acquire the lease.
   const held = (contexts.account().lease?.left ?? Number.POSITIVE_INFINITY) - LEASE_MARGIN;
   // A suspended process runs no timers: check the deadline again.
   const abort = () => (clock.monotonic() >= sendUntil ? 'too_late' : abortReason(contextNow()));

@@ -185,14 +185,14 @@ export interface PauseDeps {
  * ends only the wait. Rejects with StoreError, or with a RangeError for a blank operator or reason.
  */
 export async function pauseAutoCancel(
-  store: Pick<Store, 'scan' | 'commit' | 'valuesOf'>,
+  store: Pick<Store, 'scan' | 'command' | 'valuesOf'>,
   order: StopOrder,
   { clock, signal, waiting }: PauseDeps,
 ): Promise<Pause | undefined> {
   const now = clock.now();
   const changes = changesOf('paused', order, now);
   const before = await readBrake(store);
-  await store.commit(NO_ACCOUNT, changes);
+  await store.command(changes);
   const end = clock.monotonic() + SEND_WITHIN;
 
   /** Returns the number of requests in flight; undefined if the store cannot be read. */
@@ -220,7 +220,7 @@ export async function pauseAutoCancel(
  * concurrent change), or with a RangeError for a blank operator or reason.
  */
 export async function resumeAutoCancel(
-  store: Pick<Store, 'scan' | 'commit' | 'create'>,
+  store: Pick<Store, 'scan' | 'command' | 'create'>,
   order: StopOrder,
   clock: Pick<Clock, 'now'>,
 ): Promise<Pause | undefined> {
@@ -235,6 +235,6 @@ export async function resumeAutoCancel(
   }
   const before = pauseOf(value, now);
   if (!before) return undefined;
-  await store.commit(NO_ACCOUNT, changes, { account: NO_ACCOUNT, key: BRAKE, value: value ?? '' });
+  await store.command(changes, { account: NO_ACCOUNT, key: BRAKE, value: value ?? '' });
   return before;
 }

@@ -49,7 +49,7 @@ interface OrderAccount {
 
 export interface OrdersDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
-  /** Returns the accounts leased by this process. */
+  /** Returns the open accounts. */
   accounts(): readonly OrderAccount[];
   isConfigured(account: string): boolean;
   readonly clock: Pick<Clock, 'now'>;
@@ -100,7 +100,7 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
     else log.warn({ ...order, order: id, why: refusal }, 'operator command refused');
   }
 
-  /** Executes, deletes or ignores an order. `account`: undefined if this process does not hold its lease. */
+  /** Executes, deletes or ignores an order. `account`: undefined if it is not open. */
   async function processOrder(key: string, order: Order | undefined, account: OrderAccount | undefined): Promise<void> {
     if (order && account) {
       await execute(order, key.slice(ORDERS.length), account);
@@ -137,9 +137,9 @@ export interface PlacedOrder {
 }
 
 export interface PlacingDeps {
-  readonly store: Pick<Store, 'scan' | 'sizes' | 'commit'>;
+  readonly store: Pick<Store, 'scan' | 'sizes' | 'command'>;
   readonly accounts: readonly string[];
-  /** Returns the journal state of an account that this process holds; others are read from the store. */
+  /** Returns the journal state of an open account; others are read from the store. */
   stateOf?(account: string): JournalState | undefined;
   readonly clock: Clock;
 }
@@ -157,10 +157,7 @@ async function place(orders: readonly Order[], store: PlacingDeps['store']): Pro
   const placed = orders.map(order => ({ id: randomUUID(), account: order.account, order }));
   const issue = orders.flatMap(order => orderRow.safeParse(order).error?.issues ?? [])[0];
   if (issue) throw new RangeError([...issue.path, issue.message].join(': '));
-  await store.commit(
-    NO_ACCOUNT,
-    placed.map(({ id, order }) => ({ key: ORDERS + id, value: JSON.stringify(order) })),
-  );
+  await store.command(placed.map(({ id, order }) => ({ key: ORDERS + id, value: JSON.stringify(order) })));
   return placed;
 }
 

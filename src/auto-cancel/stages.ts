@@ -19,7 +19,7 @@ export interface WalkView {
 }
 
 export interface Lease {
-  /** Time until another replica may acquire the lease (ms). */
+  /** Time until another process may acquire the lease (ms). */
   readonly left: number;
   /** Maximum duration of a cancel (ms). No cancel starts with less time left. */
   readonly needed: number;

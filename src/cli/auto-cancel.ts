@@ -121,7 +121,7 @@ const explainCommand = () =>
     .action(async (dlqId: string, { config, account, json }: Options) => {
       const settings = loadStoreSettings(config);
       const signal = stopSignal();
-      const ask = (peer: Peer) => requestPeer({ ...peer, id: dlqId, account, isSentOn: false }, signal);
+      const ask = (peer: Peer) => requestPeer({ ...peer, id: dlqId, account }, signal);
       const response = await withStore(settings, store => askAgent(store, settings.store.kind, signal, ask));
       const found = response as readonly Explanation[] | undefined;
       if (!found) throw new Error('no agent responded: is one running with this store, and autoCancel.mode not off?');

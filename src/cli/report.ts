@@ -43,7 +43,7 @@ function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1]
     const rounds = agent.state().running.flatMap(({ account }) => account.rounds);
     await Promise.all(rounds.map(({ run }) => run(signal)));
     signal.throwIfAborted();
-    const { served } = await createServing(agent, base);
+    const { served } = createServing(agent, base);
     return served.report();
   });
 }

@@ -40,7 +40,9 @@ export function serveCommand(): Command {
         });
         reload = agent.reload;
         if (isRequested) void reload();
-        await stopped;
+        const isLost = await Promise.race([stopped.then(() => false), agent.lost.then(() => true)]);
+        // Another process leads: nothing may be sent or written, and the supervisor restarts this process as a standby.
+        if (isLost) process.exit(1);
         await agent.close();
       } catch (error) {
         // After a signal, a database that does not respond is no reason to report a failure.

@@ -5,7 +5,6 @@ import type { Change } from '../model/change.ts';
 import { backupDatabase } from '../store/database.ts';
 import { attachStore, openStore } from '../store/open.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
-import { createLog } from '../telemetry/log.ts';
 import { commandGroup } from './option-values.ts';
 
 /** Key of a row that the target contains until the copy is complete. A target with this row may be overwritten. */
@@ -13,34 +12,26 @@ const UNFINISHED = 'copy/unfinished';
 /** Approximate maximum size of a commit (characters). */
 const MAX_COMMIT = 2 ** 20;
 
-/** Acquires all leases. Rejects if an agent is running. */
-async function hold({ replicas }: Store, accounts: readonly string[], where: string): Promise<void> {
+/** Acquires the lease of a shared store. Rejects if an agent is running. */
+async function hold({ lease }: Store, where: string): Promise<void> {
   const clock = systemClock;
-  if (!replicas) return;
-  const { self, leaseTime } = replicas;
-  // Leases of a killed agent expire within this time.
-  const end = clock.monotonic() + 2 * leaseTime;
-  for (const held = new Set<string>(); ; ) {
-    // Request no accounts while other replicas run, because they would release some.
-    await replicas.renew([...held]);
-    if (replicas.sharing()?.replicas.every(({ id }) => id === self.id)) {
-      for (const account of (await replicas.renew(accounts)).gained) held.add(account);
-      if (held.size === accounts.length) return;
-    }
-    if (clock.monotonic() > end) throw new Error(`an agent uses ${where}: stop all of them first`);
-    await clock.sleep(leaseTime / 10);
+  if (!lease) return;
+  // The lease of a killed agent expires within this time.
+  const end = clock.monotonic() + 2 * lease.leaseTime;
+  while ((await lease.renew()) !== 'leader') {
+    if (clock.monotonic() > end) throw new Error(`an agent uses ${where}: stop it first`);
+    await clock.sleep(lease.leaseTime / 10);
   }
 }
 
-async function renewed({ replicas }: Store, accounts: readonly string[]): Promise<void> {
-  if (replicas && replicas.remaining(NO_ACCOUNT) < replicas.leaseTime / 2) await replicas.renew(accounts);
+async function renewed({ lease }: Store): Promise<void> {
+  if (lease && lease.remaining() < lease.leaseTime / 2) await lease.renew();
 }
 
 /** Closes the store. A lease that cannot be released expires. */
-async function close(store: Store, accounts: readonly string[]): Promise<void> {
+async function close(store: Store): Promise<void> {
   try {
-    await store.replicas?.release(accounts);
-    await store.replicas?.leave();
+    await store.lease?.release();
   } catch {
   } finally {
     await store.close();
@@ -72,19 +63,18 @@ async function isUsed(store: Store, accounts: readonly string[]): Promise<boolea
  */
 async function copyStore(from: StoreSettings, to: StoreSettings) {
   const { env } = process;
-  const log = createLog({ level: 'warn', format: 'text' });
-  // This replica only acquires leases: its address is never used.
-  const deps = { env, replica: { url: 'http://store-copy.invalid', clock: systemClock, log } };
+  // This process only acquires the leases: its address is never used.
+  const deps = { env, candidate: { url: 'http://store-copy.invalid', clock: systemClock } };
   const all = [NO_ACCOUNT, ...from.accounts];
   let rows = 0;
   // Fail here if the source is missing, because `openStore` would create it.
   await (await attachStore(from.store, { env })).close();
   const source = await openStore(from.store, deps);
   try {
-    await hold(source, all, 'the source store');
+    await hold(source, 'the source store');
     const target = await openStore(to.store, deps);
     try {
-      await hold(target, all, 'the target store');
+      await hold(target, 'the target store');
       if (await isUsed(target, all)) throw new Error('the target store is not empty: choose another store or schema');
       await target.commit(NO_ACCOUNT, [{ key: UNFINISHED, value: new Date(systemClock.now()).toISOString() }]);
       for (const account of all) {
@@ -92,17 +82,17 @@ async function copyStore(from: StoreSettings, to: StoreSettings) {
         const old = [...(await target.sizes(account, '')).keys()];
         const gone = old.filter(key => !known.has(key) && key !== UNFINISHED).map(key => ({ key, value: null }));
         for (const part of inParts([...gone, ...Array.from(known, ([key, value]) => ({ key, value }))])) {
-          for (const store of [source, target]) await renewed(store, all);
+          for (const store of [source, target]) await renewed(store);
           await target.commit(account, part);
         }
         rows += known.size;
       }
       await target.commit(NO_ACCOUNT, [{ key: UNFINISHED, value: null }]);
     } finally {
-      await close(target, all);
+      await close(target);
     }
   } finally {
-    await close(source, all);
+    await close(source);
   }
   return { accounts: from.accounts.length, rows };
 }

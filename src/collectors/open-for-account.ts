@@ -74,8 +74,8 @@ export interface CollectorsDeps {
   readonly tracer: Tracer;
   readonly config: CollectorsSettings;
   readonly store: Store;
-  /** Whether the database is unavailable; undefined without replicas. */
-  readonly holding?: { isUnavailable(): boolean } | undefined;
+  /** Whether the database is unavailable; undefined if the store is not shared. */
+  readonly leadership?: { isUnavailable(): boolean } | undefined;
   /** Returns the queue of an account's traces, or undefined if messages are not traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
@@ -131,7 +131,7 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, holding, clock, random, log, tracer, at, pause, before: stored, inherited: all }: Deps,
+  { config, store, leadership, clock, random, log, tracer, at, pause, before: stored, inherited: all }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary, inherit } = collector;
   const restored = fromStored(stored.freshness?.[name] ?? {}, clock.now());
@@ -150,7 +150,7 @@ async function openCollector<Facts, Memory, Walk>(
     log,
     tracer,
     retry: createRetries(pause, random),
-    isStoreUnavailable: holding?.isUnavailable,
+    isStoreUnavailable: leadership?.isUnavailable,
   });
   return {
     state,

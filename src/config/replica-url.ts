@@ -11,7 +11,7 @@ function configured(setting: ServerOptions['replicaUrl'], env: Env): string | un
   return url ? url.replace(/\/+$/, '') : undefined;
 }
 
-/** Returns the URL for other replicas and Prometheus, without a trailing slash. */
+/** Returns the URL for standbys and Prometheus, without a trailing slash. */
 export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOptions, env: Env, hostname: string): string {
   const given = configured(replicaUrl, env);
   if (given !== undefined) return given;
@@ -20,7 +20,3 @@ export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOption
   const reached = ANY_HOST.includes(host) ? hostname : host;
   return `http${isTls ? 's' : ''}://${isIPv6(reached) ? `[${reached}]` : reached}:${port}`;
 }
-
-/** Returns the URL for browsers, without a trailing slash; null if not configured. */
-export const publicReplicaUrlOf = ({ publicReplicaUrl }: ServerOptions, env: Env): string | null =>
-  configured(publicReplicaUrl, env) ?? null;

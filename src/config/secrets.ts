@@ -164,14 +164,11 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Repor
   }
 }
 
-function checkReplicaUrls({ server }: Config, env: Env, report: Reporter): void {
-  for (const key of ['replicaUrl', 'publicReplicaUrl'] as const) {
-    const setting = server[key];
-    if (setting === null || typeof setting === 'string') continue;
-    const text = env[setting.env]?.trim();
-    const wrong = text ? replicaUrlError(text) : 'is not set';
-    if (wrong) report.error(['server', key], `the environment variable ${setting.env} ${wrong}`);
-  }
+function checkReplicaUrl({ server: { replicaUrl: setting } }: Config, env: Env, report: Reporter): void {
+  if (setting === null || typeof setting === 'string') return;
+  const text = env[setting.env]?.trim();
+  const wrong = text ? replicaUrlError(text) : 'is not set';
+  if (wrong) report.error(['server', 'replicaUrl'], `the environment variable ${setting.env} ${wrong}`);
 }
 
 /** Names of headers that contain credentials. */
@@ -194,7 +191,7 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   }
   checkProxies(config, env, report);
   checkStoreUrl(config, env, report);
-  checkReplicaUrls(config, env, report);
+  checkReplicaUrl(config, env, report);
   checkEnvironment(config, env, report);
 }
 

@@ -238,7 +238,7 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
   if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {
     report.warn(
       ['server', 'listen'],
-      'has port 0: other replicas and Prometheus need server.replicaUrl to reach this one',
+      'has port 0: standbys and Prometheus need server.replicaUrl to reach this process',
     );
   }
   if (probesListen !== null && isSamePort(listen, probesListen)) {

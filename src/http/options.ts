@@ -37,7 +37,7 @@ const allowedHost = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Returns why the URL of a replica is invalid; undefined if it is valid. */
+/** Returns why the URL of a process is invalid; undefined if it is valid. */
 export function replicaUrlError(text: string): string | undefined {
   const url = URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -79,13 +79,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'URL of this replica for other replicas and Prometheus; use `{ env: NAME }` if all replicas share this file. Default: derived from `listen` and the host name.',
-    ),
-  publicReplicaUrl: replicaUrl
-    .nullable()
-    .default(null)
-    .describe(
-      'URL of this replica for browsers; pages of other replicas link to it. Use `{ env: NAME }` if all replicas share this file.',
+      'With `store.kind: postgres`: URL of this process for standbys and Prometheus; use `{ env: NAME }` if all processes share this file. Default: derived from `listen` and the host name.',
     ),
   lifecycle: z
     .boolean()

@@ -5,29 +5,29 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { systemClock, withDeadline } from '../kit/clock.ts';
 
-/** Requests from commands, and between agents that share a store. Only explanations, reports and health can be requested. */
+/** GET requests from commands, and from a standby to the leader of its store. */
 
 export const REPORT_PATH = '/api/v1/report';
 export const EXPLAIN_PATH = '/api/v1/explain';
 export const HEALTH_PATH = '/-/healthy';
 export const HEALTHY = 'delivery-watch is healthy\n';
-/** Query parameter that marks a request forwarded by another replica, so that it is not forwarded again. */
-export const FORWARDED = 'sentOn';
 
 const SCHEME = 'Delivery-Watch';
+/** Header with the user whom the sender has authenticated. */
+const CALLER = 'delivery-watch-caller';
 /** Response header with the signature of a response. */
 export const SIGNATURE = 'Delivery-Watch-Signature';
 /** Response to a request that is signed with another key. */
 export const FOREIGN_KEY = 'the request is not signed with the key of this store';
 /** Maximum clock skew (ms). A signature can be replayed for this long, with the same path and query. */
 const SKEW = 600_000;
-/** Timeout of a request to an agent (ms). */
-const WITHIN = 5000;
+/** Timeouts of a command's request and of a forwarded one, which may be a look-up (ms). */
+const [WITHIN, FORWARDED_WITHIN] = [5000, 15_000];
 const MAX_BODY_BYTES = 2 ** 24;
 
 /**
  * Signs requests and responses with a key from the store, which callers can read anyway. Passwords are never forwarded, because
- * addresses of replicas come from the database.
+ * the leader's address comes from the database.
  */
 export type PeerKey = ReturnType<typeof createPeerKey>;
 
@@ -35,25 +35,32 @@ export type PeerKey = ReturnType<typeof createPeerKey>;
 export function createPeerKey(secret: string, now: () => number = systemClock.now, ownHealth = HEALTH_PATH) {
   const macOf = (head: string, body: string | Buffer) =>
     createHmac('sha256', secret).update(`${head}\n`).update(body).digest('base64url');
+  const requestOf = (target: string, caller: string) => (caller === '' ? target : `${target}\n${caller}`);
   // The lengths of the bytes differ if a text is not ASCII.
   const isSame = (one: string, other: string) =>
     Buffer.byteLength(one) === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
   return {
-    /** Returns the `Authorization` header for a GET request. `target`: path and query. */
-    sign(target: string): string {
+    /** Returns the `Authorization` header for a GET request. `target`: path and query; `caller`: value of the header `CALLER`. */
+    sign(target: string, caller = ''): string {
       const at = String(now());
-      return `${SCHEME} ${at}.${macOf(at, target)}`;
+      return `${SCHEME} ${at}.${macOf(at, requestOf(target, caller))}`;
     },
     isSigned({ method, url = '', headers }: IncomingMessage): boolean {
       const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.(.{43})$/.exec(headers.authorization ?? '') ?? [];
-      const isServed = url.startsWith(`${EXPLAIN_PATH}?`) || [REPORT_PATH, HEALTH_PATH, ownHealth].includes(url);
-      return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, macOf(at, url));
+      const isServed = !url.startsWith(HEALTH_PATH) || [HEALTH_PATH, ownHealth].includes(url);
+      const expected = macOf(at, requestOf(url, String(headers[CALLER] ?? '')));
+      return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, expected);
     },
     /** Signs each response together with the header of its request, so that it is not accepted as the response to a later one. */
     signResponse: (authorization: string, status: number, body: string | Buffer): string =>
       macOf(`${authorization}\n${status}`, body),
     isSame,
   };
+}
+
+/** Returns the user for whom a signed request is sent; undefined if none is named. */
+export function callerIn({ headers: { [CALLER]: caller } }: Pick<IncomingMessage, 'headers'>): string | undefined {
+  return typeof caller === 'string' ? decodeURIComponent(caller) : undefined;
 }
 
 /** Whether the sender of a request believes that this agent uses its store. */
@@ -70,8 +77,6 @@ export interface Peer {
 export interface PeerRequest extends Peer {
   readonly id: string;
   readonly account?: string | undefined;
-  /** Whether the request is forwarded for another client. The agent then uses only its own accounts. */
-  readonly isSentOn: boolean;
 }
 
 async function read(response: IncomingMessage): Promise<Buffer> {
@@ -85,29 +90,61 @@ async function read(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Sends a signed request. `target`: path and query. Rejects if no response arrives. */
-async function send({ url, key, isLocal }: Peer, target: string, signal: AbortSignal) {
+interface Sent {
+  /** Path and query. */
+  readonly target: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly caller?: string | undefined;
+  readonly within?: number;
+}
+
+/** Sends a signed request. Rejects if no response arrives. */
+async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal) {
+  const { target, headers: more, caller, within = WITHIN } = sent;
   const base = new URL(url);
   const get = base.protocol === 'https:' ? getSecure : getPlain;
-  const authorization = key.sign(target);
-  return withDeadline(WITHIN, signal, async deadline => {
-    const options = { agent: false, signal: deadline, headers: { authorization } };
+  const authorization = key.sign(target, caller);
+  return withDeadline(within, signal, async deadline => {
+    const headers = { ...more, authorization, ...(caller !== undefined && { [CALLER]: caller }) };
+    const options = { agent: false, signal: deadline, headers };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       get(new URL(target, base), { ...options, rejectUnauthorized: !isLocal }, resolve).on('error', reject);
     });
-    const { statusCode: status = 0, headers } = response;
+    const { statusCode: status = 0, headers: received } = response;
     const body = await read(response);
     const expected = key.signResponse(authorization, status, body);
-    return { status, body, isSigned: key.isSame(String(headers[SIGNATURE.toLowerCase()]), expected) };
+    const isSigned = key.isSame(String(received[SIGNATURE.toLowerCase()]), expected);
+    return { status, headers: received, body, isSigned };
   });
 }
 
 /** Requests JSON from an agent; undefined after a 404. Rejects if no valid response arrives. `target`: path and query. */
 async function getJson(peer: Peer, target: string, signal: AbortSignal): Promise<unknown> {
-  const { status, body, isSigned } = await send(peer, target, signal);
+  const { status, body, isSigned } = await send(peer, { target }, signal);
   if (status !== 200 && status !== 404) throw new Error(`${peer.url} responded with status ${status}`);
   if (!isSigned) throw new Error(`${peer.url} did not sign its response`);
   return status === 404 ? undefined : JSON.parse(body.toString());
+}
+
+/** Request headers that a standby forwards, and response headers that it returns. */
+const ASKED = ['accept', 'accept-encoding'] as const;
+const RETURNED =
+  /^(content-(type|encoding|security-policy)|vary|cache-control|location|retry-after|referrer-policy|x-frame-options)$/;
+
+/** Forwards a request, sent for `caller`, to the leader. Rejects if no signed response arrives. */
+export async function forwardToPeer(
+  peer: Peer,
+  { url: target = '/', headers: given }: Pick<IncomingMessage, 'url' | 'headers'>,
+  caller: string | undefined,
+  signal: AbortSignal,
+) {
+  const headers = Object.fromEntries(ASKED.flatMap(name => (given[name] === undefined ? [] : [[name, given[name]]])));
+  const name = caller === undefined ? undefined : encodeURIComponent(caller);
+  const sent = { target, headers, caller: name, within: FORWARDED_WITHIN };
+  const { status, body, isSigned, ...found } = await send(peer, sent, signal);
+  if (!isSigned) throw new Error(`${peer.url} did not sign its response`);
+  const returned = Object.entries(found.headers).filter(([name]) => RETURNED.test(name));
+  return { status, body, headers: { ...Object.fromEntries(returned), 'content-length': body.length } };
 }
 
 /** Returns the path for the health of one of several agents with the same key. `file`: its configuration file. */
@@ -116,7 +153,7 @@ export const healthPathOf = (file: string): string =>
 
 /** Requests the health of an agent. Rejects unless the agent with this key responds; if `hasKey` is false, unless any agent does. */
 export async function healthOfPeer(peer: Peer, hasKey: boolean, path: string, signal: AbortSignal): Promise<void> {
-  const { isSigned, body } = await send(peer, path, signal);
+  const { isSigned, body } = await send(peer, { target: path }, signal);
   // The port for probes ignores a signature with another key.
   const isAgent = isSigned || (!hasKey && [`${FOREIGN_KEY}\n`, HEALTHY].includes(body.toString()));
   if (!isAgent) throw new Error('another program responds');
@@ -124,14 +161,10 @@ export async function healthOfPeer(peer: Peer, hasKey: boolean, path: string, si
 
 /** Requests explanations from an agent; empty if it does not track the callback. Rejects if no valid response arrives. */
 export async function requestPeer(
-  { id, account, isSentOn, ...peer }: PeerRequest,
+  { id, account, ...peer }: PeerRequest,
   signal: AbortSignal,
 ): Promise<readonly unknown[]> {
-  const query = new URLSearchParams({
-    id,
-    ...(account !== undefined && { account }),
-    ...(isSentOn && { [FORWARDED]: '1' }),
-  });
+  const query = new URLSearchParams({ id, ...(account !== undefined && { account }) });
   const found = (await getJson(peer, `${EXPLAIN_PATH}?${query}`, signal)) ?? [];
   if (!Array.isArray(found)) throw new Error(`${peer.url} sent an invalid response`);
   return found;

@@ -14,21 +14,12 @@ export interface ReloadError {
 /** Changed keys of the configuration, or its errors. */
 export type ReloadResult = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadError[] };
 
-export interface ReplicaAddress {
-  readonly id: string;
-  readonly url: string;
-}
-
-export interface ServedReplicas {
-  readonly self: ReplicaAddress;
-  /** Refreshes the status rows of other replicas' accounts if they are seconds old; waits a second at most. Never rejects. */
-  refresh(): Promise<void>;
-  /** Returns where an account's metrics are served. `isHere`: by this process. `last`: the last known holder. */
-  placeOf(account: string): {
-    readonly isHere: boolean;
-    readonly holder: ReplicaAddress | undefined;
-    readonly last: ReplicaAddress;
-  };
+/** The processes that share the store. */
+export interface ProcessGroup {
+  /** Whether this process leads and serves everything itself. Otherwise it is a standby. */
+  isLeading(): boolean;
+  /** Returns the leader. `url`: where standbys and Prometheus reach it; `age`: time since it renewed its lease (ms). */
+  leader(): { readonly id: string; readonly url: string; readonly since: number; readonly age: number } | undefined;
   /** Returns the start of a database outage (ms since the Unix epoch); undefined while the database responds. */
   unavailableSince(): number | undefined;
 }
@@ -49,6 +40,7 @@ export interface HttpServed {
   reload(): Promise<ReloadResult>;
   /** Returns a function that reports whether a round has ended since its last call. */
   watch(): () => boolean;
-  readonly replicas?: ServedReplicas | undefined;
+  /** Undefined if the store belongs to this process alone. */
+  readonly group?: ProcessGroup | undefined;
   readonly clock: Clock;
 }

@@ -14,6 +14,7 @@ import { createResponseLimiter, type ResponseLimiter } from './response-limiter.
 import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { READ } from './routes/methods.ts';
 import { metricsRoutes } from './routes/metrics.ts';
+import { standbyRoutes } from './routes/standby.ts';
 import { createStreams, type Streams, streamRoutes } from './routes/stream.ts';
 import type { HttpServed } from './served.ts';
 
@@ -59,6 +60,7 @@ function createApp(served: HttpServed, { responses, streams, lifecycle, routes, 
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
+  app.use(standbyRoutes(served, lifecycle));
   app.use(metricsRoutes(served, responses));
   app.use(lifecycleRoutes(served, lifecycle));
   app.use(streamRoutes(streams));
@@ -67,7 +69,7 @@ function createApp(served: HttpServed, { responses, streams, lifecycle, routes, 
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
-    if (!response.headersSent && served.replicas?.unavailableSince() !== undefined) {
+    if (!response.headersSent && served.group?.unavailableSince() !== undefined) {
       // Probably the database is unavailable: only data in memory can be served.
       response.status(503).set('Retry-After', '10').type('text').send('the database is unavailable: try again\n');
       return;
@@ -88,13 +90,16 @@ interface Ports {
   readonly probes: Listener | undefined;
 }
 
-/** Opens the ports that `before` lacks. If it rejects, only the ports of `before` are open. */
+/** Opens the ports that `before` lacks. If it rejects, or after `undo`, only the ports of `before` are open. */
 async function openPorts(
   next: ServerSettings,
   before: { readonly settings: ServerSettings; readonly ports: Ports } | undefined,
   open: (what: keyof Ports, address: Address) => Promise<Listener>,
-): Promise<Ports> {
-  const undo: (() => Promise<void>)[] = [];
+): Promise<{ readonly ports: Ports; undo(): Promise<void> }> {
+  const steps: (() => Promise<void>)[] = [];
+  async function undo(): Promise<void> {
+    for (const step of steps.splice(0).reverse()) await step();
+  }
   async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
     const old = before?.ports[what];
     // An open port cannot change its TLS or certificate rules.
@@ -104,18 +109,19 @@ async function openPorts(
     if (old && [0, old.port].includes(address.port)) {
       // Both addresses may include the same interface, where only one socket can use the port.
       old.pause();
-      undo.push(old.resume);
+      steps.push(old.resume);
       wanted = { ...address, port: old.port };
     }
     const opened = await open(what, wanted);
-    undo.push(opened.close);
+    steps.push(opened.close);
     return opened;
   }
   try {
     const main = await port('main', next, before?.settings);
-    return { main, probes: next.probes ? await port('probes', next.probes, before?.settings.probes) : undefined };
+    const probes = next.probes ? await port('probes', next.probes, before?.settings.probes) : undefined;
+    return { ports: { main, probes }, undo };
   } catch (error) {
-    for (const step of undo.reverse()) await step();
+    await undo();
     throw error;
   }
 }
@@ -175,7 +181,7 @@ export async function openHttpServer(
     };
     return openListener(address, deps, createGate(gateOptions, logBound, app), { access, admission });
   };
-  let ports = await openPorts(initial, undefined, openPort(state.access));
+  let { ports } = await openPorts(initial, undefined, openPort(state.access));
   /** Replaced ports with responses in flight. */
   const closing = new Set<Promise<void>>();
   function retire(listener: Listener): void {
@@ -188,19 +194,25 @@ export async function openHttpServer(
     get url(): string {
       return ports.main.url;
     },
-    /** Applies new settings (of the bounds, only `maxConnections`). If it rejects, the old settings remain in effect. */
-    async apply(next: ServerSettings): Promise<void> {
+    /** Opens ports for new settings (of the bounds, only `maxConnections`). If it rejects, nothing has changed. */
+    async prepare(next: ServerSettings) {
       const before = { ...state, ports };
       // Access control itself detects changes in the content of its files.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
-      ports = await openPorts(next, before, openPort(access));
-      state = { settings: next, hosts: new Set(next.allowedHosts), access };
-      ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
-      // Do not wait: the request for this reload may be in flight.
-      for (const what of ['main', 'probes'] as const) {
-        const old = before.ports[what];
-        if (old && old !== ports[what]) retire(old);
-      }
+      const opened = await openPorts(next, before, openPort(access));
+      return {
+        discard: opened.undo,
+        commit(): void {
+          ports = opened.ports;
+          state = { settings: next, hosts: new Set(next.allowedHosts), access };
+          ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
+          // Do not wait: the request for this reload may be in flight.
+          for (const what of ['main', 'probes'] as const) {
+            const old = before.ports[what];
+            if (old && old !== ports[what]) retire(old);
+          }
+        },
+      };
     },
     /** Waits a moment for responses in flight, then destroys all connections. */
     async close(): Promise<void> {

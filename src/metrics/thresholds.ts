@@ -56,6 +56,3 @@ export const CLOCK_SKEW = 10;
 export const BLIND_FOR = 120;
 /** Age at which a cancel without a known outcome is reported (s). */
 export const UNRESOLVED = 1800;
-
-/** Maximum time that an account has no holder (s). A takeover takes a lease time and a few rounds. */
-export const UNCOLLECTED = 120;

@@ -37,7 +37,6 @@ export const CHECK_KINDS = [
   'notifications_failing',
   'store_failing',
   'reload_refused',
-  'account_uncollected',
   'database_away',
 ] as const;
 export type CheckKind = (typeof CHECK_KINDS)[number];
@@ -55,7 +54,6 @@ const KIND_WORDS: Readonly<Partial<Record<CheckKind | 'not_shown', string>>> = {
   auto_cancel_paused: 'auto-cancel paused',
   auto_cancel_failed: 'auto-cancel failed',
   retries_high: 'many retries',
-  account_uncollected: 'not collected',
   not_shown: 'cannot be shown',
 };
 

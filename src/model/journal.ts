@@ -81,7 +81,7 @@ export type JournalStep =
       /** Deadline for the request. */
       readonly sendBy: number;
       readonly policy: string;
-      /** The replica that acts, if replicas share the store. */
+      /** The process that acts, if several share the store. */
       readonly replica?: string | undefined;
       readonly approvedBy?: string | undefined;
     }

@@ -156,14 +156,6 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
       const byGroup = firingByGroup(firing(), grouping);
       return old.flatMap(([id, { account }]) => (byGroup.has(id) ? [] : [[id, account] as const]));
     },
-    /** Drops the changes and groups of an account that moved to another replica. */
-    releaseAccount(account: string): void {
-      for (const [id, group] of gathering) {
-        const rest = group.waiting.filter(waiting => waiting.account !== account);
-        if (rest.length < group.waiting.length) keep(id, group, rest);
-      }
-      for (const [id, last] of lastNotifications) if (last.account === account) lastNotifications.delete(id);
-    },
     all: (): { readonly waiting: readonly W[]; readonly lastNotifications: ReadonlyMap<string, LastNotification> } => ({
       waiting: [...gathering.values()].flatMap(({ waiting }) => waiting),
       lastNotifications,

@@ -13,7 +13,7 @@ export interface ChangeRow {
   readonly notice: Notice;
 }
 
-/** A stored notification of a group, as sent at the first attempt. Without replicas, the row is agent-wide. */
+/** A stored notification of a group, as sent at the first attempt. The row is agent-wide. */
 export interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
   readonly notifier: string;
   readonly member: number;
@@ -21,7 +21,7 @@ export interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
   readonly takes: readonly RowKey[];
 }
 
-/** Rows of an account from an earlier process or another replica, oldest first. */
+/** Rows of an account from an earlier process, oldest first. */
 export interface StoredRows {
   readonly account: string;
   readonly grouped: readonly { readonly key: string; readonly row: GroupedRow }[];

@@ -1,6 +1,5 @@
 import type { Change } from '../model/change.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
-import type { Group, Grouping } from './group.ts';
 import { createGroups, type Due, type Groups, type LastNotification, type Waiting } from './groups.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
@@ -40,9 +39,6 @@ export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'o
   readonly firing: () => readonly Notice[];
 }
 
-/** With replicas, a group belongs to one account, because its rows move with the account to the next holder. */
-const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...new Set([...grouping.by, 'account'])] });
-
 interface Posted extends Waiting {
   readonly row: ChangeRow;
   /** Whether the row is no longer needed, because the notice was sent or dropped, or because another row contains it. */
@@ -66,19 +62,15 @@ const idOf = ({ account, key }: RowKey) => `${account}\0${key}`;
 
 export function createOutbox(deps: OutboxDeps) {
   const { store, firing, clock, log } = deps;
-  const { replicas } = store;
   let last = 0;
-  /** Returns a key with a new highest number. Replicas never create the same key, so a delayed delete only removes its own row. */
+  /** Returns a key with a new highest number. */
   const nextKey = (prefix: string) => {
     last += 1;
-    return `${prefix}${replicas ? `${replicas.self.id}/` : ''}${String(last).padStart(12, '0')}`;
+    return `${prefix}${String(last).padStart(12, '0')}`;
   };
 
-  const groupsOf = ({ grouping: asked }: Receiver) => {
-    const grouping = asked && replicas ? ofOneAccount(asked) : asked;
-    return grouping && createGroups<Posted>({ grouping, firing, clock, maxWaiting: MAX_WAITING });
-  };
-  const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
+  const groupsOf = ({ grouping }: Receiver) =>
+    grouping && createGroups<Posted>({ grouping, firing, clock, maxWaiting: MAX_WAITING });
 
   function createLine(receiver: Receiver): Line {
     /** Returns the notification's time as a row. The next process repeats the notification at once only if it was rejected. */
@@ -86,7 +78,7 @@ export function createOutbox(deps: OutboxDeps) {
       const { groups } = line;
       if (!group || !groups) return [];
       const stillFires = notices.some(({ status }) => status === 'firing');
-      groups.setLastNotification(order, stillFires ? { account: accountOf(group), at, isRefused } : undefined);
+      groups.setLastNotification(order, stillFires ? { account: NO_ACCOUNT, at, isRefused } : undefined);
       const row = JSON.stringify({ at: isRefused ? 0 : at });
       return [{ key: notificationKey(receiver, order), value: stillFires ? row : null }];
     }
@@ -132,8 +124,7 @@ export function createOutbox(deps: OutboxDeps) {
       for (const posted of taken) posted.isSafe = true;
     };
     const key = nextKey(GROUPED);
-    const account = accountOf(group);
-    queue.add({ account, key, at, notices, order: id, group, takes, row: JSON.stringify(row), onSafe });
+    queue.add({ account: NO_ACCOUNT, key, at, notices, order: id, group, takes, row: JSON.stringify(row), onSafe });
   }
 
   /** Deletes notification times of groups whose account or rule was removed. */
@@ -215,14 +206,14 @@ export function createOutbox(deps: OutboxDeps) {
   return {
     /**
      * Queues the stored rows of an account, unless it is open. Open `NO_ACCOUNT` first, and each account before its first `post`.
-     * Deletes rows of unknown notifiers, unless replicas share the store. Rejects with StoreError.
+     * Deletes rows of unknown notifiers. Rejects with StoreError.
      */
     async open(account: string): Promise<void> {
       if (opened.has(account)) return;
       const stored = await readStoredRows(store, account);
       opened.add(account);
       const unwanted = restore(stored);
-      if (!replicas) for (const each of unwanted) await discard(each);
+      for (const each of unwanted) await discard(each);
     },
     /**
      * Replaces the receivers, once their senders have ended. A receiver inherits the queue of its notifier and member. Deletes the rows
@@ -243,13 +234,6 @@ export function createOutbox(deps: OutboxDeps) {
         }));
         await deleteRows(store, times);
       }
-    },
-    /** Drops an account that moves to another replica, but keeps its rows. Resolves when its requests in flight have ended. */
-    async releaseAccount(account: string): Promise<void> {
-      opened.delete(account);
-      for (const id of taken) if (id.startsWith(`${account}\0`)) taken.delete(id);
-      for (const { groups } of lines) groups?.releaseAccount(account);
-      await Promise.all(lines.map(({ queue }) => queue.releaseAccount(account)));
     },
     post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting {
       const all = notices.flatMap(notice =>

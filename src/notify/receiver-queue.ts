@@ -7,7 +7,6 @@ import { isNotHeld, type Store } from '../store/store.ts';
 import type { Group } from './group.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
-import type { Ownership } from './ownership.ts';
 
 export interface RowKey {
   readonly account: string;
@@ -40,8 +39,6 @@ interface Item extends Omit<OutboxEntry, 'takes' | 'row'> {
   readonly retry: Retry;
   /** Whether it was sent or dropped, so its row must be deleted. */
   isDone: boolean;
-  /** Whether its account moved to another replica, so its row stays. */
-  isReleased: boolean;
 }
 
 export interface QueueDeps {
@@ -55,9 +52,11 @@ export interface QueueDeps {
   readonly log: Log;
   /** Returns changes to commit with the removal of an accepted or rejected request's row. */
   readonly onSent: (request: OutboxEntry, isRefused: boolean) => readonly Change[];
-  /** Checked before each request. Requests of accounts held by other replicas wait. */
-  readonly holds: Ownership;
+  /** Whether this process may send. Checked before each request; waits only if another process may lead. */
+  readonly mayNotify: MayNotify;
 }
+
+export type MayNotify = () => true | Promise<boolean>;
 
 export type ReceiverQueue = ReturnType<typeof createReceiverQueue>;
 
@@ -89,14 +88,12 @@ function removeFrom(queue: Item[], item: Item): void {
 }
 
 export function createReceiverQueue(deps: QueueDeps) {
-  const { notifier, receiver, store, notifications, clock, random, log, onSent, holds } = deps;
+  const { notifier, receiver, store, notifications, clock, random, log, onSent, mayNotify } = deps;
   const queue: Item[] = [];
   const queued = new Map<string, number>();
   let waiting = 0;
   /** Retry state of the request that found the receiver down. */
   let down: Retry | undefined;
-  /** The request that is being sent, or whose row is being deleted. */
-  let current: { readonly item: Item; readonly ended: Promise<void> } | undefined;
 
   function count(order: string, more: 1 | -1): void {
     waiting += more;
@@ -156,7 +153,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       await settle([item]);
       await store.commit(account, [{ key, value: null }, ...changes]);
     } catch (error) {
-      // After a takeover, the row belongs to the new holder.
+      // After a takeover, the row belongs to the next leader.
       if (!isNotHeld(error)) {
         log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
         return false;
@@ -195,38 +192,18 @@ export function createReceiverQueue(deps: QueueDeps) {
     return isUp;
   }
 
-  /** Drops requests of an account, except the one in flight. */
-  function release(released: string): void {
-    for (const item of queue.filter(each => each.account === released && each !== current?.item)) {
-      item.isReleased = true;
-      removeFrom(queue, item);
-      if (!item.isDone) count(item.order, -1);
-    }
-  }
-
   const isDue = ({ isDone, retry }: Item) => !isDone && retry.isDue() && (down?.isDue() ?? true);
 
   async function sendDue(signal: AbortSignal): Promise<void> {
     const held = new Set<string>();
-    const others = new Set<string>();
     let isStoreUp = true;
     for (const item of [...queue]) {
-      const isNext = isDue(item) && !held.has(item.order) && !others.has(item.account);
-      const isOthers = isNext && !(await holds.has(item.account));
-      if (isOthers) others.add(item.account);
-      if (isOthers || item.isReleased) continue;
-      const { promise: ended, resolve } = Promise.withResolvers<void>();
-      current = { item, ended };
-      try {
-        if (isNext) down = (await send(item, signal)) ? undefined : item.retry;
-        if (!item.isDone) held.add(item.order);
-        else if (isStoreUp) {
-          isStoreUp = await remove(item);
-          if (isStoreUp) removeFrom(queue, item);
-        }
-      } finally {
-        current = undefined;
-        resolve();
+      if (isDue(item) && !held.has(item.order) && (await mayNotify()))
+        down = (await send(item, signal)) ? undefined : item.retry;
+      if (!item.isDone) held.add(item.order);
+      else if (isStoreUp) {
+        isStoreUp = await remove(item);
+        if (isStoreUp) removeFrom(queue, item);
       }
     }
   }
@@ -236,20 +213,13 @@ export function createReceiverQueue(deps: QueueDeps) {
       const left = Math.min(DROP_AFTER, Math.max(0, request.at + DROP_AFTER - clock.now()));
       const dropAt = clock.monotonic() + left;
       const retry = createRetry(BACKOFF, clock, random);
-      queue.push({ ...request, row: request.row, changes: [], dropAt, retry, isDone: false, isReleased: false });
+      queue.push({ ...request, row: request.row, changes: [], dropAt, retry, isDone: false });
       count(request.order, 1);
       const oldest = waiting > MAX_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
     },
     /** Whether a request of this alert or group waits to be sent. */
     isQueued: (order: string): boolean => queued.has(order),
-    /** Drops the requests of an account but keeps their rows. Resolves when its request in flight has ended. */
-    async releaseAccount(account: string): Promise<void> {
-      release(account);
-      if (current?.item.account !== account) return;
-      await current.ended;
-      release(account);
-    },
     rows: (): readonly RowKey[] => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
     retryNow(): void {
       down = undefined;

@@ -4,10 +4,13 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
+import type { MayNotify } from './receiver-queue.ts';
 
 export interface RepeatingDeps {
   readonly receiver: Receiver;
-  readonly notices: () => readonly Notice[] | Promise<readonly Notice[]>;
+  readonly notices: () => readonly Notice[];
+  /** Whether this process may send. */
+  readonly mayNotify: MayNotify;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly clock: Clock;
   readonly random: () => number;
@@ -27,7 +30,7 @@ interface LastSent {
 
 /** Returns a loop body that sends alerts when they change and then every minute. It never rejects. */
 export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => Promise<void> {
-  const { receiver, notices, notifications, clock, random, log } = deps;
+  const { receiver, notices, mayNotify, notifications, clock, random, log } = deps;
   const { notifier, member } = receiver;
   const retry = createRetry(BACKOFF, clock, random);
   let sent = new Map<string, LastSent>();
@@ -76,7 +79,8 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
   return async signal => {
     if (!retry.isDue()) return;
     try {
-      const all = await notices();
+      if (!(await mayNotify())) return;
+      const all = notices();
       const known = new Set(all.map(({ labels }) => fingerprintOf(labels)));
       sent = new Map([...sent].filter(([fingerprint]) => known.has(fingerprint)));
       const due = all.filter(isDue);

@@ -1,10 +1,10 @@
 import type { Log } from '../kit/log.ts';
 import type { Notice } from '../notify/notice.ts';
 import type { Outbox, Posting } from '../notify/outbox.ts';
-import type { Ownership } from '../notify/ownership.ts';
+import type { MayNotify } from '../notify/receiver-queue.ts';
 import type { Silences } from '../notify/silences.ts';
 import { readRow } from '../store/errors.ts';
-import type { Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
 
 /** Alerts of one account from the last evaluation. Changes are stored and sent. */
@@ -14,7 +14,7 @@ export interface AccountAlertsDeps {
   readonly account: string;
   readonly store: Store;
   readonly outbox: Pick<Outbox, 'post'>;
-  readonly holds: Ownership;
+  readonly mayNotify: MayNotify;
   readonly silences: Silences;
   readonly log: Log;
 }
@@ -40,7 +40,7 @@ function statesOf({ unknown, alerts }: Evaluated): ReadonlyMap<string, 'firing' 
 
 /** Restores the stored alerts of an account. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps) {
-  const { account, store, outbox, holds, log } = deps;
+  const { account, store, outbox, mayNotify, log } = deps;
   let { silences } = deps;
   const opened = new Map<string, Alert>();
   const stored = new Map<string, string>();
@@ -97,13 +97,13 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     /** Returns the notices of firing and recently resolved alerts, except silenced ones. */
     notices: (): readonly Notice[] => notices,
     /**
-     * Applies the result of an evaluation and queues notices of the changes, unless another replica holds the account. Never
+     * Applies the result of an evaluation and queues notices of the changes, unless another process leads. Never
      * rejects: notices are sent even if the store fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
       // Do not `await` if the lease is valid: a concurrent evaluation of the same state would repeat the notices.
-      const mayNotify = holds.has(account);
-      if (mayNotify !== true && !(await mayNotify)) return;
+      const isAllowed = mayNotify();
+      if (isAllowed !== true && !(await isAllowed)) return;
       const next = withSilences(evaluated, current, silences);
       const changed = changesTo(next.alerts);
       const posting = outbox.post(account, changed, ({ wants }) => wants === 'changes');
@@ -115,7 +115,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
         await save();
         isStoreFailing = false;
       } catch (error) {
-        if (holds.isLost(account, error)) {
+        if (isNotHeld(error)) {
           postings = [];
           return;
         }

@@ -4,12 +4,10 @@ import { alertsSource, type NotificationCount } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import { type Notice, timeText } from '../notify/notice.ts';
 import type { Outbox } from '../notify/outbox.ts';
-import { createOwnership, type Ownership, ownsAll } from '../notify/ownership.ts';
 import type { Receivers } from '../notify/receivers.ts';
 import { createSilences, type Silences } from '../notify/silences.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
-import { createMemoryStore } from '../store/memory.ts';
-import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
+import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
 import type { Alert } from './alert.ts';
 import { builtinRules } from './builtin.ts';
@@ -23,7 +21,7 @@ import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
 import { createPast } from './past.ts';
 import { Sending, type SendingDeps, type SendingSettings } from './sending.ts';
 
-export type AlertingDeps = Omit<SendingDeps, 'notices' | 'heldNotices'>;
+export type AlertingDeps = Omit<SendingDeps, 'notices'>;
 
 /** Account data for rule evaluation. Without `history`, windows start empty. */
 export interface EvaluatedAccount extends RuledAccount {
@@ -43,13 +41,6 @@ export interface ShownAlert {
   readonly silencedBy?: string | undefined;
   readonly startsAt?: string | undefined;
   readonly endsAt?: string | undefined;
-}
-
-/** Where alerts are stored and queued, and whether this process may send them. */
-interface Place {
-  readonly store: Store;
-  readonly outbox: Outbox;
-  readonly holds: Ownership;
 }
 
 /** Alert states of one account and their evaluation, kept across sessions and reloads. */
@@ -87,38 +78,26 @@ function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSetting
   );
 }
 
-/** Evaluates the alerts about this process's accounts and about the agent, and sends their notifications. */
+/** Evaluates the alerts about the accounts and about the agent, and sends their notifications. */
 export class Alerting {
   readonly outbox: Outbox;
   readonly #deps: AlertingDeps;
-  /** Place of the alerts about the agent. Replicas keep these alerts in memory, because the database may be unavailable. */
-  readonly #ofAgent: Place;
   readonly #entries = new Map<string, Entry>();
   readonly #identity = createIdentities();
-  readonly #holds: Ownership;
   readonly #sending: Sending;
   #config: AlertingSettings;
   #silences: Silences;
   #checkAgent: (() => readonly CheckResult[]) | undefined;
+  /** Whether this process evaluates the agent's alerts. */
+  #isAgentOpen = false;
 
   /** Throws if a secret of a notifier is missing. */
   constructor(config: AlertingSettings, deps: AlertingDeps) {
-    const { holding, store, clock } = deps;
     this.#deps = deps;
     this.#config = config;
-    this.#silences = createSilences(config.alerts.silences, clock.now);
-    this.#holds = holding ? createOwnership(holding, name => namesOf(this.#config).includes(name)) : ownsAll;
-    this.#sending = new Sending(config, {
-      ...deps,
-      notices: () => this.#notices(),
-      heldNotices: () => this.#heldNotices(),
-    });
-    this.outbox = this.#sending.createOutbox(store, this.#holds);
-    this.#ofAgent = { store, outbox: this.outbox, holds: this.#holds };
-    if (holding) {
-      const memory = createMemoryStore();
-      this.#ofAgent = { store: memory, outbox: this.#sending.createOutbox(memory, ownsAll), holds: ownsAll };
-    }
+    this.#silences = createSilences(config.alerts.silences, deps.clock.now);
+    this.#sending = new Sending(config, { ...deps, notices: () => this.#notices() });
+    this.outbox = this.#sending.outbox;
   }
 
   /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
@@ -145,10 +124,16 @@ export class Alerting {
     for (const entry of this.#entries.values()) void this.#startEvaluation(entry);
   }
 
-  /** Reads the alert states of an account, if alerts are enabled, and its queued notifications. Rejects with StoreError. */
+  /**
+   * Reads the alert states of an account, if alerts are enabled, and its queued notifications. For `NO_ACCOUNT`, also evaluates the
+   * alerts about the agent from now on. Rejects with StoreError.
+   */
   async open(account: string): Promise<void> {
-    if (account !== NO_ACCOUNT) await this.#openStates(account);
+    await this.#openStates(account);
     await this.outbox.open(account);
+    if (account !== NO_ACCOUNT) return;
+    this.#isAgentOpen = true;
+    await this.#evaluateAgent();
   }
 
   /**
@@ -173,19 +158,10 @@ export class Alerting {
     });
   }
 
-  /** Evaluates the built-in alerts about this process from now on. `check` runs their checks. Rejects with StoreError. */
+  /** Sets the checks of the built-in alerts about the agent, which are evaluated once `NO_ACCOUNT` is open. Rejects with StoreError. */
   async watchAgent(check: () => readonly CheckResult[]): Promise<void> {
     this.#checkAgent = check;
     await this.#evaluateAgent();
-  }
-
-  /** Stops evaluating an account and keeps its rows. Call before releasing its lease. Never rejects. */
-  async release(account: string): Promise<void> {
-    const entry = this.#entries.get(account);
-    this.#entries.delete(account);
-    await entry?.loop.close();
-    await this.outbox.releaseAccount(account);
-    await this.#save(entry);
   }
 
   /** Resolves the alerts of an account that was removed from the configuration and commits the change. Never rejects. */
@@ -243,15 +219,14 @@ export class Alerting {
 
   #builtin(about: 'account' | 'agent', check: () => readonly CheckResult[]): Builtin {
     const { alerts, server } = this.#config;
-    const replica = about === 'agent' ? this.#deps.store.replicas?.self.id : undefined;
-    const rules = builtinRules(alerts.builtin, about, server.externalUrl, replica === undefined ? {} : { replica });
+    const rules = builtinRules(alerts.builtin, about, server.externalUrl);
     return { rules, disabled: alerts.builtin?.disable ?? [], check };
   }
 
   async #evaluateAgent(): Promise<void> {
     const check = this.#checkAgent;
-    const entry = check && (await this.#enabledEntry(NO_ACCOUNT));
-    if (!entry) return;
+    const entry = check && this.#isAgentOpen ? await this.#enabledEntry(NO_ACCOUNT) : undefined;
+    if (!check || !entry) return;
     await this.#switch(entry, { rules: [], builtin: this.#builtin('agent', check), facts: NO_FACTS });
   }
 
@@ -283,11 +258,10 @@ export class Alerting {
 
   async #openStates(account: string): Promise<void> {
     if (!this.#config.alerts.enabled || this.#entries.has(account)) return;
-    const isOfAgent = account === NO_ACCOUNT;
-    if (!isOfAgent && !namesOf(this.#config).includes(account)) return;
+    if (account !== NO_ACCOUNT && !namesOf(this.#config).includes(account)) return;
     const { store, log } = this.#deps;
-    const place = isOfAgent ? this.#ofAgent : { store, outbox: this.outbox, holds: this.#holds };
-    const alerts = await openAccountAlerts({ ...place, silences: this.#silences, log, account });
+    const { outbox, mayNotify } = this.#sending;
+    const alerts = await openAccountAlerts({ store, outbox, mayNotify, silences: this.#silences, log, account });
     this.#entries.set(account, {
       alerts,
       histories: new Map(),
@@ -325,15 +299,6 @@ export class Alerting {
 
   #notices(): readonly Notice[] {
     return [...this.#entries.values()].flatMap(({ alerts }) => alerts.notices());
-  }
-
-  async #heldNotices(): Promise<readonly Notice[]> {
-    if (!this.#deps.holding) return this.#notices();
-    const notices: Notice[] = [];
-    for (const [name, { alerts }] of this.#entries) {
-      if (name === NO_ACCOUNT || (await this.#holds.has(name))) notices.push(...alerts.notices());
-    }
-    return notices;
   }
 
   async #startEvaluation(entry: Entry): Promise<void> {

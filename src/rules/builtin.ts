@@ -6,19 +6,18 @@ import type { ActiveSeries, ConditionResult } from './evaluate-condition.ts';
 import type { EvaluatedRule } from './evaluation.ts';
 import type { BuiltinOptions } from './options.ts';
 
-/** Returns the rules of built-in alerts. `externalUrl`: base URL of their runbooks; `more`: labels to add. */
+/** Returns the rules of built-in alerts. `externalUrl`: base URL of their runbooks. */
 export const builtinRules = (
   options: BuiltinOptions,
   about: 'account' | 'agent',
   externalUrl: string | null,
-  more: Labels,
 ): readonly EvaluatedRule[] =>
   sentAlerts(options).flatMap(name => {
     const { severity, isOfAgent = false, hasNoRunbook, for: pending, keepFiringFor } = builtinAlert(name);
     if (isOfAgent !== (about === 'agent')) return [];
     const hasRunbook = externalUrl !== null && !hasNoRunbook;
     const annotations: Labels = hasRunbook ? { runbook_url: new URL(`runbooks/${name}`, `${externalUrl}/`).href } : {};
-    return { name, for: pending, keepFiringFor, labels: { severity, ...more }, annotations };
+    return { name, for: pending, keepFiringFor, labels: { severity }, annotations };
   });
 
 /**

@@ -9,10 +9,10 @@ import type { Notice } from '../notify/notice.ts';
 import { SEND_OUTCOMES } from '../notify/notifiers/receiver.ts';
 import { HEARTBEAT, type HeartbeatOptions } from '../notify/options.ts';
 import { createOutbox, type Outbox } from '../notify/outbox.ts';
-import type { Ownership } from '../notify/ownership.ts';
+import type { MayNotify } from '../notify/receiver-queue.ts';
 import { createReceivers, type Receivers, type ReceiversSettings } from '../notify/receivers.ts';
 import { createRepeating } from '../notify/repeating.ts';
-import type { Holding } from '../replicas/holding.ts';
+import type { Leadership } from '../replicas/leadership.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import type { Store } from '../store/store.ts';
@@ -26,7 +26,8 @@ export interface SendingSettings extends ReceiversSettings {
 export interface SendingDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly store: Store;
-  readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
+  /** Undefined if no other process uses the store. */
+  readonly leadership?: Pick<Leadership, 'remaining' | 'confirm'> | undefined;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
@@ -34,8 +35,6 @@ export interface SendingDeps {
   accounts(): readonly HeartbeatAccount[];
   /** Returns the notices of firing and recently resolved alerts in this process, except silenced ones. */
   notices(): readonly Notice[];
-  /** Returns the notices about the agent and about accounts for which this process may send notifications. */
-  heldNotices(): Promise<readonly Notice[]>;
 }
 
 type Body = (signal: AbortSignal) => Promise<void>;
@@ -50,7 +49,9 @@ export class Sending {
   readonly #deps: SendingDeps;
   readonly #client: ReceiverClient = createPost();
   readonly #counter: NotificationsCounter;
-  readonly #outboxes: Outbox[] = [];
+  readonly outbox: Outbox;
+  /** While the database is unavailable, the leader sends: a duplicate alert is better than none. */
+  readonly mayNotify: MayNotify;
   readonly #heartbeat: LoopSlot;
   #config: SendingSettings;
   #receivers: Receivers;
@@ -67,23 +68,25 @@ export class Sending {
     this.#counter = createNotificationsCounter(SEND_OUTCOMES);
     this.#heartbeat = createLoopSlot(deps);
     this.#receivers = this.prepare(config);
-    this.#repeating = this.#createRepeating();
     this.#source = this.#counter.sourceOf(this.#notifiers());
+    const { leadership, store, clock, random, log, notices } = deps;
+    this.mayNotify = () => (!leadership || leadership.remaining() > 0 ? true : leadership.confirm());
+    this.outbox = createOutbox({
+      notifications: this.#counter,
+      store,
+      mayNotify: this.mayNotify,
+      clock,
+      random,
+      log,
+      receivers: this.#receivers.all,
+      firing: () => notices().filter(({ status }) => status === 'firing'),
+    });
+    this.#repeating = this.#createRepeating();
   }
 
   /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
   prepare(config: SendingSettings): Receivers {
     return createReceivers({ ...this.#deps, config, post: this.#client.post }, this.#receivers);
-  }
-
-  /** Creates a queue. This object sends its notifications and switches it to new receivers after a reload. */
-  createOutbox(store: Store, holds: Ownership): Outbox {
-    const { clock, random, log, notices } = this.#deps;
-    const firing = () => notices().filter(({ status }) => status === 'firing');
-    const receivers = this.#receivers.all;
-    const outbox = createOutbox({ notifications: this.#counter, store, holds, clock, random, log, receivers, firing });
-    this.#outboxes.push(outbox);
-    return outbox;
   }
 
   /** Switches to the receivers and the heartbeat of a configuration. Never rejects. */
@@ -95,7 +98,7 @@ export class Sending {
       await this.#loops?.close();
       this.#receivers = receivers;
       this.#repeating = this.#createRepeating();
-      for (const outbox of this.#outboxes) await this.#switch(outbox);
+      await this.#switch();
       if (wasStarted) this.#startLoops();
     }
     if (wasStarted) await this.#startHeartbeat();
@@ -112,7 +115,7 @@ export class Sending {
 
   /** Loop bodies that send notifications. They never reject. */
   get senders(): readonly Body[] {
-    return [...this.#outboxes.flatMap(outbox => outbox.senders), ...this.#repeating];
+    return [...this.outbox.senders, ...this.#repeating];
   }
 
   get sources(): readonly Source[] {
@@ -134,10 +137,9 @@ export class Sending {
     return this.#client.close();
   }
 
-  /** Replaces the receivers of a queue. A failing store of one queue does not affect the others. */
-  async #switch(outbox: Outbox): Promise<void> {
+  async #switch(): Promise<void> {
     try {
-      await outbox.use(this.#receivers.all);
+      await this.outbox.use(this.#receivers.all);
     } catch (error) {
       this.#deps.log.warn({ error: String(error) }, 'failed to delete rows of removed notifiers from the store');
     }
@@ -145,8 +147,9 @@ export class Sending {
 
   /** Creates loop bodies for receivers that want the current state of all alerts. */
   #createRepeating(): readonly Body[] {
-    const { clock, random, log, heldNotices } = this.#deps;
-    const common = { notifications: this.#counter, notices: heldNotices, clock, random, log };
+    const { mayNotify } = this;
+    const { clock, random, log, notices } = this.#deps;
+    const common = { notifications: this.#counter, notices, mayNotify, clock, random, log };
     const receivers = this.#receivers.all.filter(({ wants }) => wants === 'state');
     return receivers.map(receiver => createRepeating({ ...common, receiver }));
   }

@@ -21,7 +21,7 @@ import { checkAccount } from '../rules/checks/run.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import type { AccountView } from './api/account.ts';
-import { type DataState, type FromReplica, NOT_SHARED, type Problem, type State } from './api/parts.ts';
+import type { DataState, Problem, State } from './api/parts.ts';
 import { deadLettersView } from './dead-letters.ts';
 import { eventsView } from './events.ts';
 import { flowControlView } from './flow-control.ts';
@@ -97,7 +97,7 @@ export interface Viewed {
   readonly sources: readonly Source[];
 }
 
-export type AccountViewBase = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
+export type AccountViewBase = Omit<AccountView, 'problems' | 'alerts' | 'state'>;
 
 const NOTHING = { now: undefined, committed: undefined };
 
@@ -152,5 +152,5 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
 
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
   const { view, problems, state } = checkedView(viewed, now);
-  return { complete: true, ...view, ...NOT_SHARED, state, problems, alerts: [...alerts] };
+  return { ...view, state, problems, alerts: [...alerts] };
 }

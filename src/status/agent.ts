@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { ReloadError } from '../http/served.ts';
+import type { ProcessGroup, ReloadError } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import { version } from '../kit/version.ts';
 import type { NotificationCount } from '../metrics/alerting.ts';
@@ -12,7 +12,7 @@ import type { StoreOptions } from '../store/options.ts';
 import type { AgentView } from './api/agent.ts';
 import type { AgentLog } from './problem-log.ts';
 import { problemsOf } from './problems.ts';
-import { iso, sum } from './values.ts';
+import { iso, isoTime, orNull, sum } from './values.ts';
 
 /** Result of the last reload. `at`: milliseconds since the Unix epoch. */
 export interface LastReload {
@@ -39,8 +39,8 @@ interface AgentDeps {
   readonly agentLog: AgentLog;
   readonly accounts: readonly { status(): AccountStatus }[];
   readonly notifications: () => readonly NotificationCount[];
-  /** Returns when the current database outage began (ms since the Unix epoch); undefined if there is none. */
-  readonly databaseAway: (() => number | undefined) | undefined;
+  /** Undefined if the store belongs to this process alone. */
+  readonly group: Pick<ProcessGroup, 'leader' | 'unavailableSince'> | undefined;
 }
 
 /** Returns the size of an SQLite database, including its write-ahead log (bytes). */
@@ -93,9 +93,16 @@ export function createAgentView(deps: AgentDeps) {
       statuses: statuses(),
       notifications: agentLog.lately(notifications(), clock.now()),
       lastReload: reloads.last,
-      databaseAway: deps.databaseAway?.(),
+      databaseAway: deps.group?.unavailableSince(),
     });
   const problems = () => problemsOf(check(), null, { now: clock.now(), firstSeen: agentLog.firstSeen });
+
+  function leaderOf(): AgentView['leader'] {
+    const leader = deps.group?.leader();
+    if (!leader) return null;
+    const databaseAway = orNull(isoTime(deps.group?.unavailableSince()));
+    return { url: leader.url, since: iso(leader.since), leaseSeconds: config.store.lease / 1000, databaseAway };
+  }
 
   return {
     check,
@@ -116,7 +123,7 @@ export function createAgentView(deps: AgentDeps) {
         config: { file, hash, loadedAt: iso(own.configLoadedAt()), yaml: text },
         lastReload: last ? { at: iso(last.at), changed: [...last.changed], faults: [...last.faults] } : null,
         store,
-        replicas: null,
+        leader: leaderOf(),
         notifiers: notifiersOf(config, notifications()),
         rounds: roundsOf(statuses()),
         lifecycle: config.server.lifecycle,

@@ -9,16 +9,12 @@ import type { Clock } from '../kit/clock.ts';
 import { createYielder, type Yielder } from '../kit/yielder.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
 import type { AutoCancelView, Candidate } from './api/auto-cancel.ts';
-import type { FromReplica } from './api/parts.ts';
 import type { Served } from './served.ts';
 import { iso, sum, withNulls } from './values.ts';
 
 export interface AutoCancelViewDeps {
   readonly config: { readonly autoCancel: AutoCancelOptions };
   readonly autoCancel: AutoCancel | undefined;
-  /** Accounts of other replicas, without candidates. */
-  readonly others: () => readonly AccountSnapshot[];
-  readonly self: FromReplica;
   readonly journal: AutoCancel['journal'];
   readonly clock: Clock;
 }
@@ -62,12 +58,10 @@ function brakesOf(
   { account, brake, journal: { state } }: One,
   { candidates, budget }: AutoCancelNumbers,
   tracked: number,
-  self: FromReplica,
 ): Brakes {
   const { pause: paused } = brake;
   return {
     account,
-    ...self,
     paused: paused ? { by: paused.by, reason: paused.reason, at: iso(paused.at) } : null,
     breakers: BREAKERS.map(breaker => {
       const open = state.breakers.get(breaker);
@@ -80,14 +74,14 @@ function brakesOf(
   };
 }
 
-export async function snapshotOf(account: One, capacity: Capacity, turns: Yielder, self: FromReplica) {
+export async function snapshotOf(account: One, capacity: Capacity, turns: Yielder) {
   const numbers = account.numbers();
   const { tracked, candidates: listed } = await candidatesOf(account, capacity, turns);
   const { candidates, budget } = numbers;
   const names = new Set([...candidates.keys(), ...budget.flatMap(({ rule }) => rule ?? [])]);
   return {
     account: account.account,
-    brakes: brakesOf(account, numbers, tracked, self),
+    brakes: brakesOf(account, numbers, tracked),
     rules: [...names].map(name => ({
       name,
       candidates: candidates.get(name) ?? 0,
@@ -146,7 +140,7 @@ const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0
 
 /** Creates the view of auto-cancel, which has no accounts while auto-cancel is off. */
 export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCancel'] {
-  const { config, autoCancel, others, self, journal, clock } = deps;
+  const { config, autoCancel, journal, clock } = deps;
   const { mode, stopFile } = config.autoCancel;
   return async only => {
     const now = clock.now();
@@ -155,10 +149,9 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCanc
     const accounts: AccountSnapshot[] = [];
     const held = (autoCancel?.accounts ?? []).filter(({ account }) => (only ?? account) === account);
     for (const account of held) {
-      accounts.push(await snapshotOf(account, capacity, turns, self));
+      accounts.push(await snapshotOf(account, capacity, turns));
       await turns.pass();
     }
-    if (autoCancel) accounts.push(...others().filter(({ account }) => (only ?? account) === account));
     const candidates = accounts.flatMap(each => each.candidates);
     return {
       now: iso(now),

@@ -102,7 +102,7 @@ interface LookupAccount {
 }
 
 interface LookupDeps {
-  /** Undefined if this process has not opened the account. */
+  /** Undefined if the account is not open. */
   readonly accountOf: (name: string) => LookupAccount | undefined;
   readonly isTraced: boolean;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -190,7 +190,7 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
   ): Promise<T> {
     return run(account, key, client, async signal => {
       const open = accountOf(account);
-      if (!open) throw new RequestError(503, 'the account is not open: it failed to open, or moves between replicas');
+      if (!open) throw new RequestError(503, 'the account is not open');
       const found = await withDeadline(deadline, signal, within => work(open, within)).catch(error => {
         throw failureOf(error);
       });

@@ -4,7 +4,7 @@ import type { Source } from '../metrics/family.ts';
 import type { CheckKind } from '../model/check-kind.ts';
 import { checkedView, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
-import { DATA_STATES, NOT_SHARED, type Problem } from './api/parts.ts';
+import { DATA_STATES, type Problem } from './api/parts.ts';
 import { isoTime } from './values.ts';
 
 /** A row of the overview. Values that are not metrics may be up to `RENEW` old. */
@@ -12,10 +12,8 @@ export interface OverviewRow {
   readonly row: Omit<AccountRow, 'firing'>;
   readonly up: boolean;
   readonly problems: readonly Problem[];
-  /** Kinds of checks without a result; null if they are not reported. */
+  /** Kinds of checks without a result; null if the row could not be created. */
   readonly unevaluated: readonly CheckKind[] | null;
-  /** Number of firing alerts that the status row of another replica omits. */
-  readonly omittedFiring?: number;
 }
 
 export const NO_NUMBERS = {
@@ -90,7 +88,6 @@ export function makeRow(viewed: Viewed, now: number): OverviewRow {
       waiting: flowControl.waiting,
       inFlight: events.inFlight,
       labels,
-      ...NOT_SHARED,
     },
   };
 }
@@ -115,7 +112,6 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
       problems: 1,
       worst: problem,
       labels,
-      ...NOT_SHARED,
     },
   };
 }

@@ -5,7 +5,7 @@ import type { Overview, OverviewQuery } from './api/overview.ts';
 import { ACCOUNT_STATES, type Problem } from './api/parts.ts';
 import type { OverviewRow } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
-import { iso, orNull, sum } from './values.ts';
+import { iso, sum } from './values.ts';
 
 /** Maximum number of listed problems or alerts. */
 const MAX_LISTED = 100;
@@ -52,15 +52,10 @@ export interface OverviewData {
   readonly alerts: readonly ShownAlert[];
   readonly agentProblems: readonly Problem[];
   readonly version: string;
-  /** Number of running replicas; undefined if the store is not shared. */
-  readonly replicas?: number;
   readonly now: number;
 }
 
-export function overview(
-  { rows, alerts, agentProblems, version, replicas, now }: OverviewData,
-  query: OverviewQuery,
-): Overview {
+export function overview({ rows, alerts, agentProblems, version, now }: OverviewData, query: OverviewQuery): Overview {
   const firing = alerts.filter(({ state }) => state === 'firing');
   const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);
   const problems = [...agentProblems, ...rows.flatMap(({ problems }) => problems)].sort(byWeight);
@@ -74,7 +69,6 @@ export function overview(
     now: iso(now),
     version,
     state: ACCOUNT_STATES.find(state => states.has(state)) ?? 'ok',
-    replicas: orNull(replicas),
     accounts: {
       total: rows.length,
       up: rows.filter(({ up }) => up).length,
@@ -84,13 +78,13 @@ export function overview(
     problems: problems.slice(0, MAX_LISTED),
     problemsTotal: agentProblems.length + sum(rows.map(({ row }) => row.problems)),
     alerts: firing.slice(0, MAX_LISTED),
-    alertsFiring: firing.length + sum(rows.map(({ omittedFiring = 0 }) => omittedFiring)),
+    alertsFiring: firing.length,
     matching: matching.length,
     page,
     pages,
-    rows: matching.slice((page - 1) * query.per, page * query.per).map(({ row, omittedFiring = 0 }) => ({
+    rows: matching.slice((page - 1) * query.per, page * query.per).map(({ row }) => ({
       ...row,
-      firing: (firingOf.get(row.account)?.length ?? 0) + omittedFiring,
+      firing: firingOf.get(row.account)?.length ?? 0,
     })),
   };
 }

@@ -20,7 +20,7 @@ const MAX_GAP = 5 * 60_000;
 /** Subjects come from the service. JSON prevents different subjects from having the same key. */
 const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 
-/** `last` may be in the future, because the clocks of replicas may differ. */
+/** `last` may be in the future, because the clocks of two processes may differ. */
 const isOver = (last: number, now: number) => Math.abs(now - last) > MAX_GAP;
 
 /** Creates a problem log. `stored`: problems recorded by an earlier process; `now`: milliseconds since the Unix epoch. */

@@ -1,7 +1,6 @@
 import { CHECK_SEVERITIES } from '../model/check-kind.ts';
 import { builtinAlert } from '../rules/checks/alerts.ts';
-import { REPLICA_CHECKS, type UnheldAccount } from '../rules/checks/replicas.ts';
-import { type CheckResult, runChecks } from '../rules/checks/run.ts';
+import type { CheckResult } from '../rules/checks/run.ts';
 import { clockTime } from '../rules/checks/words.ts';
 import type { Problem } from './api/parts.ts';
 import type { ProblemLog } from './problem-log.ts';
@@ -22,9 +21,6 @@ export function problemsOf(
   });
   return problems.sort(byWeight);
 }
-
-export const unheldProblems = (unheld: UnheldAccount, account: string): Problem[] =>
-  problemsOf(runChecks(REPLICA_CHECKS, unheld), account, { now: unheld.now, firstSeen: () => undefined });
 
 /** Compares two problems for sorting: worst severity first, then oldest first. */
 export function byWeight(one: Problem, other: Problem): number {

@@ -1,8 +1,8 @@
+import type { AccountStatus } from '../model/status.ts';
 import { PARTS } from '../rules/checks/check.ts';
 import type { Problem } from './api/parts.ts';
 import { type AccountReport, type HealthVerdict, type Report, VERDICTS } from './api/report.ts';
 import type { OverviewRow } from './overview-rows.ts';
-import type { PlacedStatus } from './served.ts';
 import { dataStatusOf } from './truth.ts';
 import { iso, isoTime, wellFormed } from './values.ts';
 
@@ -12,7 +12,6 @@ const OF_READING: ReadonlySet<Problem['kind']> = new Set<Problem['kind']>([
   'service_unavailable',
   'data_stale',
   'data_withdrawn',
-  'account_uncollected',
   'not_shown',
 ]);
 
@@ -23,7 +22,7 @@ function verdictOf(problems: readonly Problem[], isKnown: boolean): HealthVerdic
 }
 
 /** Returns the parts of an account whose data is not current or not complete. */
-function unknownParts({ row }: OverviewRow, status: PlacedStatus | undefined): AccountReport['unknown'] {
+function unknownParts({ row }: OverviewRow, status: AccountStatus | undefined): AccountReport['unknown'] {
   const collectors = (status?.collectors ?? []).filter(({ collector }) => collector in PARTS);
   const parts = collectors.flatMap(({ collector, rounds }) => {
     const { data, at } = dataStatusOf({ collectors }, collector);
@@ -38,7 +37,7 @@ function unknownParts({ row }: OverviewRow, status: PlacedStatus | undefined): A
   return [{ collector: null, data, dataAt: row.dataAt, failure: null, retryAt: null }];
 }
 
-function accountReport(row: OverviewRow, status: PlacedStatus | undefined): AccountReport {
+function accountReport(row: OverviewRow, status: AccountStatus | undefined): AccountReport {
   const { account, problems: problemsTotal, dataAt, deadLetters } = row.row;
   const unknown = unknownParts(row, status);
   return {
@@ -55,7 +54,7 @@ function accountReport(row: OverviewRow, status: PlacedStatus | undefined): Acco
 
 export interface ReportInput extends Pick<Report, 'version' | 'externalUrl'> {
   readonly rows: readonly OverviewRow[];
-  readonly statuses: readonly PlacedStatus[];
+  readonly statuses: readonly AccountStatus[];
   readonly agentProblems: readonly Problem[];
   /** Milliseconds since the Unix epoch. */
   readonly now: number;

@@ -1,7 +1,7 @@
 import type { HttpServed, ReloadError } from '../http/served.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { ShownAlert } from '../rules/alerting.ts';
-import type { AnyAccountView } from './api/account.ts';
+import type { AccountView } from './api/account.ts';
 import type { AgentView } from './api/agent.ts';
 import type { AutoCancelView } from './api/auto-cancel.ts';
 import type { HistoryQuery, HistoryView } from './api/history.ts';
@@ -15,34 +15,19 @@ export interface Served extends HttpServed {
   readonly externalUrl: string | null;
   overview(query: OverviewQuery): Promise<Overview>;
   report(): Promise<Report>;
-  account(name: string): AnyAccountView | undefined;
+  account(name: string): AccountView | undefined;
   /** Returns recorded samples of an account; undefined for an unknown name. Rejects with StoreError. */
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
   autoCancel(account: string | undefined): Promise<AutoCancelView>;
   agent(): Promise<AgentView>;
-  /** Look-ups for accounts that this replica holds. */
   readonly lookups: Lookups;
-  status(): readonly PlacedStatus[];
-  /**
-   * Explains decisions on a failure callback, as JSON, for all accounts that track it or for one configured account. Asks other
-   * replicas only if no account of this replica tracks it. `no_agent`: another replica did not respond. `busy`: too many
-   * requests wait for other replicas. Rejects if `signal` is aborted.
-   */
-  explain(
-    id: string,
-    account: string | undefined,
-    how: { readonly isSentOn: boolean; readonly signal: AbortSignal },
-  ): Promise<readonly unknown[] | 'no_agent' | 'busy'>;
+  status(): readonly AccountStatus[];
+  /** Explains decisions on a failure callback, as JSON, for all accounts that track it or for one configured account. */
+  explain(id: string, account: string | undefined): Promise<readonly unknown[]>;
   /** Returns lines of the journal since a time (ms since the Unix epoch), oldest first, as JSON. */
   journal(since: number): Promise<readonly unknown[]>;
   /** Returns pending, firing and recently resolved alerts about all accounts and the agent. */
   alerts(): readonly ShownAlert[];
   /** Returns errors of the last reload; empty if it was accepted, or before the first reload. */
   reloadErrors(): readonly ReloadError[];
-}
-
-/** `ShownStatus` documents the fields. */
-export interface PlacedStatus extends AccountStatus {
-  readonly replica?: string;
-  readonly asOf?: number;
 }

@@ -7,10 +7,9 @@ import type { ShownAlert } from '../rules/alerting.ts';
 import { accountView, type ShownSource, type StatusSettings, type Viewed } from './account.ts';
 import type { Problem } from './api/parts.ts';
 import { overview } from './overview.ts';
-import { createOverviewRows, type KeptRows, type OverviewRow } from './overview-rows.ts';
+import { createOverviewRows, type KeptRows } from './overview-rows.ts';
 import { reportOf } from './report.ts';
 import type { Served } from './served.ts';
-import type { SharedViews } from './shared.ts';
 import { sum } from './values.ts';
 
 export interface ViewsDeps {
@@ -22,7 +21,6 @@ export interface ViewsDeps {
   /** Returns the alerts of one account; without a name, all alerts, including those about the agent. */
   readonly alerts: (account?: string) => readonly ShownAlert[];
   readonly agentProblems: () => readonly Problem[];
-  readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
   readonly kept: KeptRows;
   readonly externalUrl: string | null;
   readonly log: Pick<Log, 'error'>;
@@ -42,34 +40,23 @@ function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
   );
 }
 
-export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'report' | 'account' | 'watch'> & {
-  readonly rows: () => Promise<readonly OverviewRow[]>;
-} {
-  const { clock, alerts, agentProblems, kept, elsewhere, log } = deps;
+export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'report' | 'account' | 'watch'> {
+  const { clock, alerts, agentProblems, kept, log } = deps;
   const viewed = viewedOf(deps);
   const rows = createOverviewRows([...viewed.values()], kept, clock.now, (account, error) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
   );
   return {
-    rows,
     async overview(query) {
-      const own = await rows();
-      const common = { agentProblems: agentProblems(), version, now: clock.now() };
-      if (!elsewhere) return overview({ ...common, rows: own, alerts: alerts() }, query);
-      const { others, holders, placeOf } = elsewhere;
-      const all = {
-        rows: [...own.map(each => ({ ...each, row: { ...each.row, ...placeOf(each.row.account) } })), ...others.rows()],
-        alerts: [...alerts(), ...others.alerts()],
-        replicas: holders.sharing()?.replicas.length ?? 0,
-      };
-      return overview({ ...common, ...all }, query);
+      const data = { rows: await rows(), alerts: alerts(), agentProblems: agentProblems(), version, now: clock.now() };
+      return overview(data, query);
     },
     async report() {
       return reportOf({
         version,
         externalUrl: deps.externalUrl,
-        rows: [...(await rows()), ...(elsewhere?.others.rows() ?? [])],
-        statuses: [...deps.accounts.map(account => account.status()), ...(elsewhere?.others.statuses() ?? [])],
+        rows: await rows(),
+        statuses: deps.accounts.map(account => account.status()),
         agentProblems: agentProblems(),
         now: clock.now(),
       });

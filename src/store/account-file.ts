@@ -12,7 +12,7 @@ import { NO_ACCOUNT, type Store } from './store.ts';
 /** Minimum time between reads of an account's row (ms). */
 const ROW_EVERY = 300_000;
 
-/** The row is agent-wide, because `rotate-token` holds no lease. */
+/** Key of an agent-wide row, which `rotate-token` writes like a command. */
 const rowKey = (account: string) => `account-record/${account}`;
 
 /**
@@ -50,7 +50,7 @@ async function readStored(store: Pick<Store, 'scan'>, account: string): Promise<
   return text === undefined ? undefined : readRow(key, text);
 }
 
-/** Opens the record for `rotate-token`: a file or, with PostgreSQL, a row that all replicas read. */
+/** Opens the record for `rotate-token`: a file or, with PostgreSQL, a row in the store. */
 export function openAccountRecord(options: StoreOptions, account: string, env: Env) {
   if (options.kind !== 'postgres') {
     const path = accountFile(options, account);
@@ -69,7 +69,7 @@ export function openAccountRecord(options: StoreOptions, account: string, env: E
     path: 'the store',
     read: () => withStore(store => readStored(store, account)),
     write: (record: RecordedAccount) =>
-      withStore(store => store.commit(NO_ACCOUNT, [{ key: rowKey(account), value: JSON.stringify(record) }])),
+      withStore(store => store.command([{ key: rowKey(account), value: JSON.stringify(record) }])),
   };
 }
 

@@ -45,7 +45,7 @@ export const PROBLEMS = {
   untrusted: ['could not be verified as the right server', 'check sslmode and sslrootcert of store.url'],
   encoding: ["can't store all text", 'create the database with ENCODING UTF8'],
   invalid: ["can't store this change", 'nothing was written'],
-  not_held: ['belongs to another replica now', 'nothing was written; that replica continues'],
+  not_held: ['is not led by this process', 'nothing was written; the leader continues'],
   guard_failed: ['was changed concurrently', 'nothing was written'],
   closed: ['is closed', 'nothing was written'],
 } as const;

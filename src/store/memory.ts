@@ -1,6 +1,7 @@
+import type { Change } from '../model/change.ts';
 import { checkChanges, checkText } from './changes.ts';
 import { StoreError } from './errors.ts';
-import { NO_ACCOUNT, type Store } from './store.ts';
+import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
 export function createMemoryStore(): Store {
   const accounts = new Map<string, Map<string, string>>();
@@ -17,6 +18,18 @@ export function createMemoryStore(): Store {
     const rows = accounts.get(account) ?? new Map<string, string>();
     accounts.set(account, rows);
     return rows;
+  }
+  async function commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void> {
+    assertOpen();
+    checkChanges(account, changes, guard);
+    if (guard && accounts.get(guard.account)?.get(guard.key) !== guard.value) {
+      throw new StoreError('guard_failed', 'the row of the guard');
+    }
+    const rows = rowsIn(account);
+    for (const { key, value } of changes) {
+      if (value === null) rows.delete(key);
+      else rows.set(key, value);
+    }
   }
   return {
     async scan(account, prefix) {
@@ -35,18 +48,8 @@ export function createMemoryStore(): Store {
         }),
       );
     },
-    async commit(account, changes, guard) {
-      assertOpen();
-      checkChanges(account, changes, guard);
-      if (guard && accounts.get(guard.account)?.get(guard.key) !== guard.value) {
-        throw new StoreError('guard_failed', 'the row of the guard');
-      }
-      const rows = rowsIn(account);
-      for (const { key, value } of changes) {
-        if (value === null) rows.delete(key);
-        else rows.set(key, value);
-      }
-    },
+    commit,
+    command: (changes, guard) => commit(NO_ACCOUNT, changes, guard),
     async create(key, value) {
       assertOpen();
       checkChanges(NO_ACCOUNT, [{ key, value }]);

@@ -1,5 +1,4 @@
 import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
 import { createMemoryStore } from './memory.ts';
@@ -13,14 +12,8 @@ type Which = Pick<StoreOptions, 'kind' | 'path'> & Partial<Pick<StoreOptions, 'u
 /** Dependencies that only the kind `postgres` uses. */
 export interface StoreDeps {
   readonly env?: Env;
-  /** Replica that uses the store. If undefined, only agent-wide rows can be written. */
-  readonly replica?: ReplicaDeps;
-}
-
-export interface ReplicaDeps {
-  readonly url: string;
-  readonly clock: Pick<Clock, 'monotonic'>;
-  readonly log: Log;
+  /** Candidate for the lease. If undefined, only command rows can be written. */
+  readonly candidate?: { readonly url: string; readonly clock: Pick<Clock, 'monotonic'> };
 }
 
 function settingsOf({ url, schema = 'delivery_watch' }: Which) {
@@ -29,16 +22,16 @@ function settingsOf({ url, schema = 'delivery_watch' }: Which) {
 }
 
 /** Rejects with StoreError. */
-export async function openStore(options: Which, { env = {}, replica }: StoreDeps = {}): Promise<Store> {
+export async function openStore(options: Which, { env = {}, candidate }: StoreDeps = {}): Promise<Store> {
   const { kind, path } = options;
   if (kind === 'memory') return createMemoryStore();
   if (kind === 'sqlite') return openSqliteStore({ path });
   const { openPostgresStore } = await import('./postgres.ts');
-  if (!replica) return openPostgresStore(settingsOf(options), { env });
-  const { createLeases } = await import('./leases.ts');
+  if (!candidate) return openPostgresStore(settingsOf(options), { env });
+  const { createLease } = await import('./lease.ts');
   const leaseTime = options.lease ?? 15_000;
-  const leasesOf = (database: PostgresDatabase) => createLeases({ ...replica, database, leaseTime });
-  return openPostgresStore(settingsOf(options), { env, leasesOf, leaseTimeout: leaseTime / 3 });
+  const leaseOf = (database: PostgresDatabase) => createLease({ ...candidate, database, leaseTime });
+  return openPostgresStore(settingsOf(options), { env, leaseOf, leaseTimeout: leaseTime / 3 });
 }
 
 /** Opens an agent's store from another process. Rejects with StoreError, for example if the store is in memory. */

@@ -35,7 +35,7 @@ export const storeOptions = z
       .enum(['sqlite', 'memory', 'postgres'], { error: 'must be sqlite, memory or postgres' })
       .default('sqlite')
       .describe(
-        '`sqlite`: a file. `postgres`: a PostgreSQL database that replicas share. `memory`: state is lost when the process ends.',
+        '`sqlite`: a file. `postgres`: a PostgreSQL database that a leader and its standbys share. `memory`: state is lost when the process ends.',
       ),
     path: z
       .string()
@@ -58,9 +58,7 @@ export const storeOptions = z
       .describe('For `postgres`: schema of all tables, created if missing.'),
     lease: Duration.refine(ms => ms >= LEASE.min && ms <= LEASE.max, { error: LEASE.error })
       .prefault('15s')
-      .describe(
-        'For `postgres`: how long a replica holds its accounts without renewing its leases, 5s to 5m. Takeovers take up to 1.2 times as long.',
-      ),
+      .describe('For `postgres`: time without a renewal after which a standby replaces the leader, 5s to 5m.'),
     history: historyOptions.prefault({}),
   })
   .refine(({ kind, url }) => kind !== 'postgres' || url !== null, {

@@ -34,7 +34,7 @@ const ignore = () => undefined;
 
 const CONNECTIONS: Readonly<Record<StatementKind, number>> = { read: 2, write: 2, lease: 1 };
 const TIMEOUTS = { connect: 5000, statement: 10_000 };
-/** Timeout of each statement that creates the schema (ms). Replicas that start together wait for each other. */
+/** Timeout of each statement that creates the schema (ms). Processes that start together wait for each other. */
 const CREATION_MS = 60_000;
 /** Maximum time for each step of `close` (ms). */
 const CLOSE_MS = 1000;
@@ -164,7 +164,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
         const query: DatabaseQuery = (sql, values = []) => run(client, sql, values, CREATION_MS);
         await query('BEGIN');
         await query(`SET LOCAL statement_timeout = ${CREATION_MS}`);
-        // A disconnected replica must not keep the lock that other replicas wait for.
+        // A disconnected process must not keep the lock that others wait for.
         await query(`SET LOCAL idle_in_transaction_session_timeout = ${CREATION_MS}`);
         await work(query);
         await query('COMMIT');

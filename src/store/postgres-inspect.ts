@@ -1,4 +1,5 @@
 import { StoreError } from './errors.ts';
+import { leaseStatements } from './lease-sql.ts';
 import { createPostgresDatabase, type PostgresDeps, type PostgresSettings } from './postgres-database.ts';
 import { readSchema } from './postgres-schema.ts';
 
@@ -16,16 +17,11 @@ export async function inspectPostgres(settings: PostgresSettings, deps: Postgres
     const { version, exists } = await readSchema(database);
     if (version === 0) {
       // The agent creates the tables when it starts.
-      if (exists || state?.may_create === true) return { subject, version: undefined, replicas: [] };
+      if (exists || state?.may_create === true) return { subject, version: undefined, leader: undefined };
       throw new StoreError('refused', subject, 'the schema is missing, and this role may not create it');
     }
-    const rows = await database.query(
-      'read',
-      `SELECT url, count(account) AS accounts FROM ${schema}.replicas LEFT JOIN ${schema}.leases ON holder = id AND account <> ''
-       WHERE expires > now() GROUP BY id, url ORDER BY url`,
-    );
-    // Replicas that renew their leases, with the number of accounts each holds.
-    return { subject, version, replicas: rows.map(row => ({ url: String(row.url), accounts: Number(row.accounts) })) };
+    const [leader] = await database.query('read', leaseStatements(schema).leader);
+    return { subject, version, leader: leader && String(leader.url) };
   } finally {
     await database.close();
   }

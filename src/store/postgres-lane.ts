@@ -6,52 +6,46 @@ import { escapeText, textArray } from './postgres-text.ts';
 import type { Guard } from './store.ts';
 
 export interface Fence {
-  /** Returns the epoch under which this process holds an account; undefined if it does not hold it. */
-  epochOf(account: string): string | undefined;
+  /** Returns the epoch in which this process has the lease; undefined if it does not have it. */
+  epoch(): string | undefined;
   /**
-   * A parameterless query for the rows of `given (account text, epoch bigint)` that this process still holds. It locks
-   * them until the transaction ends, so that no replica takes them over before then.
+   * Returns a parameterless query for a row that exists while this process has the lease in an epoch. It locks the row until
+   * the transaction ends, so that no process takes the lease over before then.
    */
-  readonly heldSql: string;
+  heldSql(epoch: string): string;
 }
 
 interface Commit {
   readonly account: string;
-  /** The account's epoch when the commit was requested. */
+  /** The epoch when the commit was requested; undefined for a command, which needs no lease. */
   readonly epoch: string | undefined;
   readonly changes: readonly Change[];
-  /** A commit with a guard is written by a separate statement. */
   readonly guard?: Guard | undefined;
 }
 
 type CommitResult = 'written' | 'not_held' | 'guard_failed';
-
-const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 
 /**
  * Locks the guard's row if it has the required value. A statement that waited for a change of the row compares the new
  * value (READ COMMITTED); later changes wait until the guarded rows are committed.
  */
 const guardSql = (schema: string) =>
-  `SELECT key FROM ${schema}.rows WHERE account = $8 AND key = $9 AND value = $10 FOR SHARE`;
+  `SELECT key FROM ${schema}.rows WHERE account = $6 AND key = $7 AND value = $8 FOR SHARE`;
 
-/** Returns the statement that writes commits in one round trip. It writes nothing if the lane's sequence differs from $2. */
-const writeSql = (schema: string, heldSql: string, guard: string) => `
+/**
+ * Returns the statement that writes commits in one round trip: all of them, or none if the lane's sequence differs from $2 or if
+ * one of the queries `held` and `guard` returns no row.
+ */
+const writeSql = (schema: string, held: string, guard: string) => `
   WITH lane AS (
     UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
-  ), given AS MATERIALIZED (
-    SELECT * FROM unnest($3::text[], $4::bigint[]) WITH ORDINALITY AS given (account, epoch, number)
   ), held AS MATERIALIZED (
-    ${heldSql}
+    ${held}
   ), guard AS MATERIALIZED (
     ${guard}
-  ), allowed AS MATERIALIZED (
-    SELECT account, number FROM given
-    WHERE EXISTS (SELECT FROM lane) AND EXISTS (SELECT FROM guard)
-      AND (account = '' OR (account, epoch) IN (SELECT held.account, held.epoch FROM held))
   ), change AS MATERIALIZED (
-    SELECT account, key, value FROM unnest($5::int[], $6::text[], $7::text[]) AS change (number, key, value)
-    JOIN allowed USING (number)
+    SELECT account, key, value FROM unnest($3::text[], $4::text[], $5::text[]) AS change (account, key, value)
+    WHERE EXISTS (SELECT FROM lane) AND EXISTS (SELECT FROM held) AND EXISTS (SELECT FROM guard)
   ), removed AS (
     DELETE FROM ${schema}.rows USING change
     WHERE change.value IS NULL AND rows.account = change.account AND rows.key = change.key
@@ -60,7 +54,7 @@ const writeSql = (schema: string, heldSql: string, guard: string) => `
     SELECT account, key, value FROM change WHERE value IS NOT NULL ORDER BY account, key
     ON CONFLICT (account, key) DO UPDATE SET value = excluded.value
   )
-  SELECT EXISTS (SELECT FROM lane) AS counted, EXISTS (SELECT FROM guard) AS unchanged, ARRAY(SELECT number::int FROM allowed) AS numbers`;
+  SELECT EXISTS (SELECT FROM lane) AS counted, EXISTS (SELECT FROM held) AS held, EXISTS (SELECT FROM guard) AS unchanged`;
 
 const claimSql = (schema: string) => `
   WITH removed AS (
@@ -68,29 +62,25 @@ const claimSql = (schema: string) => `
   )
   INSERT INTO ${schema}.lanes (id, sequence) VALUES ($2, 0)`;
 
-/** Builds the statement's parameters: each account and epoch once, and only the last change of each row. */
-function gather(commits: readonly Commit[]) {
-  const holdings = new Map<string, { number: number; account: string; epoch: string | undefined }>();
-  const changes = new Map<string, { number: number; key: string; value: string | null }>();
-  const numbers = commits.map(({ account, epoch, changes: own }) => {
-    const name = `${epoch ?? ''} ${account}`;
-    const { number } = holdings.get(name) ?? { number: holdings.size + 1 };
-    holdings.set(name, { number, account, epoch });
-    for (const { key, value } of own) {
-      const row = { number, key: escapeText(key), value: value === null ? null : escapeText(value) };
-      changes.set(`${number} ${key}`, row);
+/** Builds the statement's parameters: only the last change of each row. */
+function valuesOf(commits: readonly Commit[]) {
+  const rows = new Map<string, { account: string; key: string; value: string | null }>();
+  for (const { account, changes } of commits) {
+    for (const { key, value } of changes) {
+      const row = {
+        account: escapeText(account),
+        key: escapeText(key),
+        value: value === null ? null : escapeText(value),
+      };
+      rows.set(`${account} ${key}`, row);
     }
-    return number;
-  });
-  const [held, changed] = [[...holdings.values()], [...changes.values()]];
-  const values = [
-    textArray(held.map(({ account }) => escapeText(account))),
-    held.map(({ epoch }) => epoch ?? null),
-    changed.map(({ number }) => number),
-    textArray(changed.map(({ key }) => key)),
-    textArray(changed.map(({ value }) => value)),
+  }
+  const all = [...rows.values()];
+  return [
+    textArray(all.map(({ account }) => account)),
+    textArray(all.map(({ key }) => key)),
+    textArray(all.map(({ value }) => value)),
   ];
-  return { numbers, values };
 }
 
 /**
@@ -100,12 +90,6 @@ function gather(commits: readonly Commit[]) {
  */
 export function createLane(database: PostgresDatabase, fence: Fence | undefined) {
   const { schema } = database;
-  const held = fence?.heldSql ?? NOTHING_HELD;
-  const sql = {
-    write: writeSql(schema, held, 'SELECT'),
-    guarded: writeSql(schema, held, guardSql(schema)),
-    claim: claimSql(schema),
-  };
   /** Lane ids that may be in the database. */
   let tried: string[] = [];
   /** Current id; undefined if the lane must be claimed before the next write. */
@@ -117,22 +101,22 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     const next = randomUUID();
     const before = tried;
     tried = [...before, next];
-    await database.query('write', sql.claim, [before, next]);
+    await database.query('write', claimSql(schema), [before, next]);
     [tried, id, sequence] = [[next], next, 0];
   }
 
-  /** Whether this process lost the account after the commit was requested. The database may not reflect the loss yet. */
-  const isLost = ({ account, epoch }: Commit) => epoch !== undefined && fence?.epochOf(account) !== epoch;
-
-  async function write(all: readonly Commit[]): Promise<readonly CommitResult[]> {
+  /** Writes commits of one epoch. A command or a commit with a guard must be the only one. */
+  async function write(commits: readonly Commit[]): Promise<readonly CommitResult[]> {
+    const [{ epoch, guard } = {}] = commits;
+    // The lease ended after the commit was requested. The database may not reflect the end yet.
+    if (epoch !== undefined && fence?.epoch() !== epoch) return commits.map(() => 'not_held');
     if (id === undefined) await claim();
-    const commits = all.filter(commit => !isLost(commit));
-    const { numbers, values } = gather(commits);
+    const held = epoch === undefined || !fence ? 'SELECT' : fence.heldSql(epoch);
+    const sql = writeSql(schema, held, guard ? guardSql(schema) : 'SELECT');
+    const compared = guard ? [guard.account, guard.key, guard.value].map(escapeText) : [];
     let rows: Awaited<ReturnType<PostgresDatabase['query']>>;
     try {
-      const [{ guard } = {}] = commits;
-      const compared = guard ? [guard.account, guard.key, guard.value].map(escapeText) : [];
-      rows = await database.query('write', guard ? sql.guarded : sql.write, [id, sequence, ...values, ...compared]);
+      rows = await database.query('write', sql, [id, sequence, ...valuesOf(commits), ...compared]);
     } catch (error) {
       if (!isUndone(error)) id = undefined;
       throw error;
@@ -141,13 +125,11 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     if (result?.counted !== true) {
       // The lane's row is missing, so the statement wrote no changes. Another agent may have deleted the row as abandoned.
       id = undefined;
-      return write(all);
+      return write(commits);
     }
     sequence += 1;
-    const allowed = new Set(Array.isArray(result.numbers) ? result.numbers.map(Number) : []);
-    const written = new Set(commits.filter((_, index) => allowed.has(numbers[index] ?? 0)));
-    const refused = result.unchanged === true ? 'not_held' : 'guard_failed';
-    return all.map(commit => (written.has(commit) ? 'written' : isLost(commit) ? 'not_held' : refused));
+    const outcome = result.held !== true ? 'not_held' : result.unchanged === true ? 'written' : 'guard_failed';
+    return commits.map(() => outcome);
   }
 
   return {

@@ -1,9 +1,9 @@
 import { StoreError } from './errors.ts';
-import { LEASE_TABLES } from './leases-sql.ts';
+import { LEASE_TABLE } from './lease-sql.ts';
 import type { DatabaseQuery, PostgresDatabase } from './postgres-database.ts';
 
 /** Version of the tables and their rows. A schema with another version is refused. */
-const VERSION = 2;
+const VERSION = 3;
 
 /** `S` is the schema. With collation C, an index supports prefix searches. Free space allows updates that leave the index unchanged. */
 const TABLES = `CREATE TABLE S.rows (
@@ -17,7 +17,7 @@ const TABLES = `CREATE TABLE S.rows (
      sequence bigint NOT NULL,
      at timestamptz NOT NULL DEFAULT now()
    ) WITH (fillfactor = 50);
-   ${LEASE_TABLES}`;
+   ${LEASE_TABLE}`;
 
 /**
  * Returns the version; 0 if the schema is missing or empty. Rejects with StoreError for any version other than 0 and `VERSION`.
@@ -50,7 +50,7 @@ export async function readSchema(
   throw new StoreError(reason, subject, `schema ${version}, this version has ${VERSION}`);
 }
 
-/** Creates the tables in one transaction, unless they exist. A lock makes replicas that start together wait. */
+/** Creates the tables in one transaction, unless they exist. A lock makes processes that start together wait. */
 export async function createPostgresSchema(database: PostgresDatabase): Promise<void> {
   const { schema } = database;
   if ((await readSchema(database)).version === VERSION) return;

@@ -2,7 +2,8 @@ import type { Change } from '../model/change.ts';
 import { checkChanges, checkText, endOfPrefix, weightOf } from './changes.ts';
 import { isUndone, StoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
-import { leaseStatements } from './leases-sql.ts';
+import type { LeaseParts } from './lease.ts';
+import { leaseStatements } from './lease-sql.ts';
 import {
   createPostgresDatabase,
   type PostgresDatabase,
@@ -10,10 +11,10 @@ import {
   type PostgresSettings,
 } from './postgres-database.ts';
 import { affectsAll } from './postgres-errors.ts';
-import { createLane, type Fence } from './postgres-lane.ts';
+import { createLane } from './postgres-lane.ts';
 import { createPostgresSchema, readSchema } from './postgres-schema.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
-import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
+import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
 const GROUP_LIMIT = 2 ** 20;
 /** Lanes write concurrently. Each account always uses the same lane, which keeps its commits in order. */
@@ -25,20 +26,23 @@ function laneOf(account: string): number {
   return sum % LANES;
 }
 
-export interface LeaseParts {
-  readonly fence: Fence;
-  readonly replicas: Replicas;
-}
+/** Selects the value of key $1 of every account. OFFSET 0 forces an index lookup per account; otherwise all rows would be read. */
+const valuesOfSql = (schema: string) => `
+  WITH RECURSIVE known (account) AS (
+    (SELECT min(account) FROM ${schema}.rows)
+    UNION ALL
+    SELECT (SELECT min(account) FROM ${schema}.rows WHERE rows.account > known.account) FROM known WHERE account IS NOT NULL
+  )
+  SELECT account, value FROM known CROSS JOIN LATERAL
+    (SELECT value FROM ${schema}.rows WHERE rows.account = known.account AND key = $1 OFFSET 0) AS found`;
 
 function createPostgresStore(
   database: PostgresDatabase,
-  { fence, replicas }: Partial<LeaseParts>,
+  { fence, lease }: Partial<LeaseParts>,
 ): Store & { claim(): Promise<void> } {
   const { schema, subject } = database;
   const where = `FROM ${schema}.rows WHERE account = $1 AND key >= $2`;
-  const statements = leaseStatements(schema);
   let closed = false;
-
   const lanes = Array.from({ length: LANES }, () => createLane(database, fence));
   const queues = lanes.map(lane => createGroupCommit(lane.write, { limit: GROUP_LIMIT, affectsAll }));
 
@@ -50,7 +54,7 @@ function createPostgresStore(
   async function settle(lane: number): Promise<void> {
     if (!lanes[lane]?.isUnsettled()) return;
     try {
-      await queues[lane]?.add({ account: NO_ACCOUNT, epoch: undefined, changes: [] }, 0);
+      await queues[lane]?.add({ account: NO_ACCOUNT, epoch: undefined, changes: [] }, Number.POSITIVE_INFINITY);
     } catch (error) {
       // A database that refuses this commit, such as a standby, refuses the earlier one, too.
       if (!isUndone(error)) throw error;
@@ -68,15 +72,19 @@ function createPostgresStore(
     return database.query('read', sql, range);
   }
 
-  function epochOf(account: string): string | undefined {
-    if (account === NO_ACCOUNT) return undefined;
-    const epoch = fence?.epochOf(account);
-    if (epoch === undefined) throw new StoreError('not_held', `the account ${account}`);
-    return epoch;
+  /** Adds a commit to its lane. `epoch`: undefined for commands, which are written by separate statements. */
+  async function write(account: string, epoch: string | undefined, changes: readonly Change[], guard?: Guard) {
+    // Copy the changes, because the caller may modify them before they are written.
+    const own = changes.map((change): Change => ({ ...change }));
+    const commit = { account, epoch, changes: own, guard: guard && { ...guard } };
+    const isAlone = guard !== undefined || epoch === undefined;
+    const written = await queues[laneOf(account)]?.add(commit, isAlone ? Number.POSITIVE_INFINITY : weightOf(changes));
+    if (written === 'guard_failed') throw new StoreError('guard_failed', 'the row of the guard');
+    if (written !== 'written') throw new StoreError('not_held', subject);
   }
 
   return {
-    ...(replicas ? { replicas } : {}),
+    ...(lease ? { lease } : {}),
     async claim() {
       for (const lane of lanes) await lane.claim();
     },
@@ -91,23 +99,24 @@ function createPostgresStore(
     async valuesOf(key) {
       assertOpen();
       checkText(key, 'a key');
-      const rows = await database.query('read', statements.valuesOf, [escapeText(key)]);
+      const rows = await database.query('read', valuesOfSql(schema), [escapeText(key)]);
       return new Map(rows.map(({ account, value }) => [String(account), unescapeText(String(value))]));
     },
     async agents() {
       assertOpen();
-      return (await database.query('read', statements.agents)).map(({ url }) => String(url));
+      return (await database.query('read', leaseStatements(schema).leader)).map(({ url }) => String(url));
     },
     async commit(account, changes, guard) {
       assertOpen();
       checkChanges(account, changes, guard);
-      const epoch = epochOf(account);
-      // Copy the changes, because the caller may modify them before they are written.
-      const own = changes.map((change): Change => ({ ...change }));
-      const commit = { account, epoch, changes: own, guard: guard && { ...guard } };
-      const written = await queues[laneOf(account)]?.add(commit, guard ? Number.POSITIVE_INFINITY : weightOf(changes));
-      if (written === 'guard_failed') throw new StoreError('guard_failed', 'the row of the guard');
-      if (written !== 'written') throw new StoreError('not_held', `the account ${account}`);
+      const epoch = fence?.epoch();
+      if (epoch === undefined) throw new StoreError('not_held', subject);
+      await write(account, epoch, changes, guard);
+    },
+    async command(changes, guard) {
+      assertOpen();
+      checkChanges(NO_ACCOUNT, changes, guard);
+      await write(NO_ACCOUNT, undefined, changes, guard);
     },
     async create(key, value) {
       assertOpen();
@@ -131,22 +140,22 @@ function createPostgresStore(
 }
 
 export interface PostgresStoreDeps extends PostgresDeps {
-  leasesOf?(database: PostgresDatabase): LeaseParts;
+  leaseOf?(database: PostgresDatabase): LeaseParts;
 }
 
 /**
- * Opens a store that replicas share. Concurrent commits share one statement. After `away`, `slow` and `io` a commit may still be
+ * Opens a store that a leader and its standbys share. Concurrent commits share one statement. After `away`, `slow` and `io` a commit may still be
  * written as a whole until the account's next commit or scan returns, but not later. Rejects with StoreError.
  */
 export const openPostgresStore = (settings: PostgresSettings, deps: PostgresStoreDeps): Promise<Store> =>
   opened(settings, deps, async database => {
     await createPostgresSchema(database);
-    const store = createPostgresStore(database, deps.leasesOf?.(database) ?? {});
+    const store = createPostgresStore(database, deps.leaseOf?.(database) ?? {});
     await store.claim();
     return store;
   });
 
-/** Opens the same store for another process, which may write only agent-wide rows. Rejects with StoreError. */
+/** Opens the same store for another process, which may write only command rows. Rejects with StoreError. */
 export async function attachPostgresStore(settings: PostgresSettings, deps: PostgresDeps): Promise<Store> {
   return opened(settings, deps, async database => {
     const { version } = await readSchema(database);

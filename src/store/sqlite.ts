@@ -135,6 +135,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       return new Map(rows.map(({ account, value }) => [String(account), String(value)]));
     },
     commit,
+    command: (changes, guard) => commit(NO_ACCOUNT, changes, guard),
     create: (key, value) => add({ account: NO_ACCOUNT, changes: [{ key, value }], isCreation: true }),
     async close() {
       if (closed) return;

@@ -35,7 +35,7 @@ export interface TracesDeps {
   readonly random: () => number;
   readonly log: Log;
   accounts(): readonly string[];
-  readonly holding?: { held(account: string): boolean; isUnavailable(): boolean } | undefined;
+  readonly leadership?: { isUnavailable(): boolean } | undefined;
   /** Queues by account. They outlive a reload. */
   readonly queues: Map<string, CountedQueue>;
 }
@@ -57,16 +57,14 @@ export const hasLifecycles = (config: TracesSettings, env: Env) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
 
 async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
-  const { config, store, holding, queues } = deps;
-  // Only the holder exports an account's traces. The list of accounts may be outdated.
-  const isHeld = (account: string) => holding?.held(account) ?? true;
+  const { config, store, queues } = deps;
   const { createLifecycleExport } = await import('./lifecycle.ts');
   return createLifecycleExport({
     ...deps,
     options: config.tracing,
     outbox: {
       accounts: deps.accounts,
-      read: async account => (isHeld(account) ? store.scan(account, TRACE_OUTBOX) : new Map()),
+      read: account => store.scan(account, TRACE_OUTBOX),
       async remove(account, keys) {
         const changes = keys.map(key => ({ key, value: null }));
         await store.commit(account, changes).catch(error => {
@@ -83,7 +81,7 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
  * Rejects with an Error if the protocol is not supported.
  */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
-  const { config, env, spans, tracer, log, holding, queues } = deps;
+  const { config, env, spans, tracer, log, leadership, queues } = deps;
   const isOn = isTraced(config, env);
   const id = identityOf([isOn, config.tracing]);
   if (before?.id === id) return before;
@@ -105,7 +103,7 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
       lifecycles &&
       (signal =>
         lifecycles.run(signal).catch(error => {
-          if (!holding?.isUnavailable())
+          if (!leadership?.isUnavailable())
             log.warn({ error: String(error) }, 'message traces could not be read or removed');
         })),
     activate() {

@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { Leases } from '../../src/replicas/holding.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createSharedStore, type SharedStore } from '../support/fake-replicas.ts';
+import { createSharedStore, type SharedStore } from '../support/fake-group.ts';
 import { type Incarnation, PROBE, Witness } from '../support/incarnations.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { runs } from '../support/runs.ts';
@@ -48,8 +47,8 @@ type Of<A> = A extends fc.Arbitrary<infer T> ? T : never;
 type Step =
   | { readonly kind: 'reload'; readonly to: Configured }
   | { readonly kind: 'advance' | 'opening' | 'stopping'; readonly ms: number }
-  | { readonly kind: 'damage' | 'repair' | 'excess' | 'take' | 'return'; readonly name: string }
-  | { readonly kind: 'refuse commits' | 'accept commits' | 'away' | 'back' };
+  | { readonly kind: 'damage' | 'repair'; readonly name: string }
+  | { readonly kind: 'pass the lease' | 'take' | 'return' | 'refuse commits' | 'accept commits' | 'away' | 'back' };
 
 const name = fc.constantFrom('a', 'a', 'b', 'renamed');
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -63,7 +62,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ kind: fc.constantFrom('opening', 'stopping'), ms: fc.constantFrom(0, 50, 2500) }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('damage', 'damage', 'repair'), name }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constantFrom('excess', 'take', 'take', 'return'), name }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constantFrom('pass the lease' as const, 'take' as const, 'return' as const) }),
+  },
   fc.record({ kind: fc.constantFrom('refuse commits', 'accept commits', 'away', 'back') }),
 );
 
@@ -83,58 +85,30 @@ interface World {
 
 const createWorld = (): World => ({ damaged: new Set(), opening: 0, stopping: 0, refusesCommits: false });
 
-/** Wraps the store of the process. The witness records gained and released leases. */
+/** Wraps the store of the process. */
 function watched(store: Store, world: World, witness: Witness): Store {
-  const { replicas } = store;
   const commit: Store['commit'] = (account, changes, guard) => {
     const probe = changes.find(({ key }) => key.startsWith(PROBE));
     if (probe) witness.reached(probe.key);
     if (probe || world.refusesCommits) return Promise.reject(new StoreError('io', 'the disk'));
     return store.commit(account, changes, guard);
   };
-  if (!replicas) return { ...store, commit };
-  return {
-    ...store,
-    commit,
-    replicas: {
-      ...replicas,
-      async renew(accounts) {
-        const result = await replicas.renew(accounts);
-        witness.gained(result.gained);
-        return result;
-      },
-      release(accounts) {
-        witness.released(accounts);
-        return replicas.release(accounts);
-      },
-    },
-  };
+  return { ...store, commit };
 }
 
-const following = (holding: Leases, witness: Witness): Leases => ({
-  ...holding,
-  start: ({ lost, renewed }) =>
-    holding.start({
-      renewed,
-      lost(names) {
-        lost(names);
-        void witness.lost(names);
-      },
-    }),
-});
-
-/** Creates another replica, which can acquire an account immediately or return it. */
+/** Creates another process, which can acquire the lease immediately, or release it. */
 function createRival(shared: SharedStore | undefined) {
-  const rival = shared?.join('two').replicas;
+  const rival = shared?.join('two').lease;
   return {
-    async take(account: string): Promise<void> {
-      shared?.place(account, 'two');
-      shared?.expire(account);
-      await rival?.renew([account]).catch(() => undefined);
+    async take(): Promise<void> {
+      if (!shared) return;
+      shared.next = 'two';
+      shared.expire();
+      await rival?.renew().catch(() => undefined);
     },
-    async return(account: string): Promise<void> {
-      shared?.place(account, 'one');
-      await rival?.release([account]).catch(() => undefined);
+    async return(): Promise<void> {
+      if (shared) shared.next = undefined;
+      await rival?.release().catch(() => undefined);
     },
   };
 }
@@ -181,22 +155,20 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
         };
       });
     },
-    adapt: base => ({ ...base, holding: base.holding && following(base.holding, witness) }),
   });
-  witness.isConfigured = account => supervisor.loaded.config.accounts.some(({ name }) => name === account);
-  supervisor.start();
+  supervisor.start(() => void witness.lost());
 
   const reloads: Promise<unknown>[] = [];
   const effects: { readonly [K in Step['kind']]: (step: Extract<Step, { kind: K }>) => unknown } = {
-    reload: ({ to }) => reloads.push(supervisor.reload(configFrom(to), async () => undefined)),
+    reload: ({ to }) => reloads.push(supervisor.reload(configFrom(to))),
     advance: ({ ms }) => clock.advance(ms),
     opening: ({ ms }) => Object.assign(world, { opening: ms }),
     stopping: ({ ms }) => Object.assign(world, { stopping: ms }),
     damage: ({ name }) => world.damaged.add(name),
     repair: ({ name }) => world.damaged.delete(name),
-    excess: ({ name }) => shared?.place(name, 'two'),
-    take: ({ name }) => rival.take(name),
-    return: ({ name }) => rival.return(name),
+    'pass the lease': () => shared && Object.assign(shared, { next: 'two' }),
+    take: () => rival.take(),
+    return: () => rival.return(),
     'refuse commits': () => Object.assign(world, { refusesCommits: true }),
     'accept commits': () => Object.assign(world, { refusesCommits: false }),
     away: () => shared && Object.assign(shared, { isUnavailable: true }),

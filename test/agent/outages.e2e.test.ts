@@ -58,7 +58,7 @@ async function setUp(config: object = {}) {
   });
   function view() {
     const found = core.served.account('a');
-    if (!found?.complete) throw new Error('the account is unknown');
+    if (!found) throw new Error('the account is unknown');
     return found;
   }
   const round = (collector: string, name: string) =>
@@ -71,8 +71,7 @@ async function setUp(config: object = {}) {
     opened,
     view,
     round,
-    reload: (account: object, more: object = {}) =>
-      core.supervisor.reload(loaded(account, more), async () => undefined),
+    reload: (account: object, more: object = {}) => core.supervisor.reload(loaded(account, more)),
     count: (path: string) => requests.filter(each => each === path).length,
   };
 }

@@ -32,7 +32,6 @@ it('reloads run sequentially, regardless of when the next one is requested', asy
       configRead: () => undefined,
       env: {},
       tried: undefined,
-      openPort: async () => undefined,
     });
     requested.push(reloading.reload(), reloading.reload());
     while (begun === 0) await new Promise(resolve => setTimeout(resolve, 1));

@@ -8,8 +8,6 @@ import { afterThisTest } from '../support/client.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { loadedFrom } from '../support/view-scene.ts';
 
-const commit = async () => undefined;
-
 /**
  * Starts a supervisor with one account. Reads of alert states fail while `isBroken` and otherwise wait for `until`. Commits
  * fail while `isFull`. If `isReread`, settings for reading also depend on `enabled`.
@@ -67,7 +65,7 @@ it('starts auto-cancel with changed rules only after loading the alert states th
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   expect(acting()).toEqual(['a']);
   broken.isBroken = true;
-  await supervisor.reload(loaded(true), commit);
+  await supervisor.reload(loaded(true));
   expect(acting()).toEqual([]);
   broken.isBroken = false;
   await clock.advance(60_000);
@@ -78,7 +76,7 @@ it('starts auto-cancel with changed rules only after loading the alert states th
 it('does not start auto-cancel if the agent is stopped while auto-cancel is being opened', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
   broken.isBroken = true;
-  await supervisor.reload(loaded(true), commit);
+  await supervisor.reload(loaded(true));
   const { promise, resolve } = Promise.withResolvers<void>();
   Object.assign(broken, { isBroken: false, until: promise });
   await clock.advance(60_000);
@@ -93,9 +91,9 @@ it('resumes auto-cancel when a reload reverts the configuration change of an acc
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   broken.isFull = true;
   await clock.advance(20_000);
-  await supervisor.reload(loaded(true), commit);
+  await supervisor.reload(loaded(true));
   expect([supervisor.state().running.map(({ name }) => name), acting()]).toEqual([['a'], []]);
   broken.isFull = false;
-  await supervisor.reload(loaded(false), commit);
+  await supervisor.reload(loaded(false));
   expect([supervisor.state().running.map(({ name }) => name), acting()]).toEqual([['a'], ['a']]);
 });

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { Store } from '../../src/store/store.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { createSharedStore } from '../support/fake-replicas.ts';
+import { createSharedStore } from '../support/fake-group.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 

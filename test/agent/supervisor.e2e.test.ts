@@ -9,7 +9,6 @@ import { liveBytes } from '../support/live-bytes.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { accountNamed, configOf, openSupervised } from '../support/supervised.ts';
 
-const commit = async () => undefined;
 const MINUTE = 60_000;
 const broken = () => Promise.reject(new StoreError('io', 'the disk'));
 
@@ -47,7 +46,7 @@ it('keeps an account running until its failed save is retried, even if other acc
   await clock.advance(1000);
   unwritable.add('a');
   const changed = ['a', 'b'].map(name => accountNamed(name, { region: 'x' }));
-  await supervisor.reload(configOf(changed), commit);
+  await supervisor.reload(configOf(changed));
   unwritable.clear();
   const [first] = supervisor.state().running;
   for (let count = 0; count < 3; count += 1) {
@@ -71,9 +70,10 @@ it('keeps the connections of an account that could not be saved until the accoun
   const [dispatcher] = supervisor.state().running.map(({ dispatcher }) => dispatcher);
   unwritable.add('a');
   const changed = configOf([accountNamed('a', { upstream: { connectTimeout: '9s' } })]);
-  await supervisor.reload(changed, commit);
+  await supervisor.reload(changed);
   expect(isClosed()).toBe(false);
-  await expect(supervisor.reload(changed, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+  supervisor.addPart({ prepare: () => Promise.reject(new Error('refused')) });
+  await expect(supervisor.reload(changed)).rejects.toThrow('refused');
   expect(isClosed()).toBe(false);
   unwritable.clear();
   await clock.advance(MINUTE);
@@ -111,14 +111,14 @@ it('keeps showing an account that failed to open while a reload retries opening 
   supervisor.start();
   await clock.advance(1000);
   shown.length = 0;
-  await supervisor.reload(config('a', 'b', 'c'), commit);
+  await supervisor.reload(config('a', 'b', 'c'));
   expect(shown).toEqual([
     [
       ['a', 'store'],
       ['b', undefined],
     ],
   ]);
-  await supervisor.reload(config('b', 'c'), commit);
+  await supervisor.reload(config('b', 'c'));
   const rows = await inner.scan('a', 'alerts/state/');
   expect([...rows.values()].map(text => JSON.parse(text).state.phase)).toEqual(['resolved']);
 });
@@ -153,7 +153,7 @@ it('does not retain earlier configurations and sessions in memory', async () => 
   async function reloadOften(times: number): Promise<number> {
     for (let time = 0; time < times; time += 1) {
       count += 1;
-      await supervisor.reload(config(count), commit);
+      await supervisor.reload(config(count));
       await clock.advance(100);
     }
     log.lines.length = 0;
@@ -178,7 +178,7 @@ it('starts no notification sender if the agent is stopped while a reload replace
   switching.mockImplementation(async () => {
     stopped = supervisor.stop();
   });
-  await supervisor.reload(config, commit);
+  await supervisor.reload(config);
   await stopped;
   await clock.advance(0);
   expect(clock.sleepers).toBe(0);

@@ -88,7 +88,7 @@ describe('replicas', () => {
     // The new holder first reads back the open intent.
     await scene.restart();
     wake();
-    expect(await run).toContain('belongs to another replica now');
+    expect(await run).toContain('is not led by this process');
     expect(scene.sent).toEqual([]);
     await scene.warm();
     for (let minute = 0; minute < 10; minute += 1) {

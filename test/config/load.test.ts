@@ -91,7 +91,6 @@ describe('valid configurations', () => {
       probesListen: null,
       externalUrl: null,
       replicaUrl: null,
-      publicReplicaUrl: null,
       lifecycle: false,
       maxConnections: 512,
       allowedHosts: [],

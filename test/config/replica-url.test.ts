@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/load.ts';
-import { publicReplicaUrlOf, replicaUrlOf } from '../../src/config/replica-url.ts';
+import { replicaUrlOf } from '../../src/config/replica-url.ts';
 
 const ENV = { TOKEN: 'x', HERE: ' http://10.0.0.7:10922/ ', NOWHERE: 'ftp://x' };
 const load = (server: object) =>
@@ -21,18 +21,8 @@ it.each([
 ])('the replica URL with server settings %j is %s', (server, url) => expect(urlOf(server)).toBe(url));
 
 it.each([
-  [{}, null],
-  [{ publicReplicaUrl: 'https://dw-1.example/' }, 'https://dw-1.example'],
-  [{ publicReplicaUrl: { env: 'HERE' } }, 'http://10.0.0.7:10922'],
-])('the replica URL for browsers with server settings %j is %s', (server, url) =>
-  expect(publicReplicaUrlOf(load(server), ENV)).toBe(url),
-);
-
-it.each([
   [{ replicaUrl: 'a.example:80' }, /server.replicaUrl: must be an http or https address/],
   [{ replicaUrl: 'https://u:p@a.example' }, /must be an http or https address/],
   [{ replicaUrl: { env: 'MISSING' } }, /server.replicaUrl: the environment variable MISSING is not set/],
-  [{ publicReplicaUrl: 'javascript:alert(1)' }, /server.publicReplicaUrl: must be an http or https address/],
-  [{ publicReplicaUrl: { env: 'MISSING' } }, /server.publicReplicaUrl: the environment variable MISSING is not set/],
   [{ replicaUrl: { env: 'NOWHERE' } }, /NOWHERE must be an http or https address/],
 ])('the server settings %j are rejected', (server, message) => expect(() => load(server)).toThrow(message));

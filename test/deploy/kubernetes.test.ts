@@ -155,14 +155,14 @@ describe('deploy/kubernetes', () => {
     [
       'replicas.yaml',
       'maxUnavailable: 1\n',
-      'maxUnavailable: 3\n',
+      'maxUnavailable: 2\n',
       'PodDisruptionBudget delivery-watch-replicas: all pods of Deployment delivery-watch-replicas may be unavailable',
     ],
     [
       'replicas.yaml',
       'kind: postgres\n      url: { env: DATABASE_URL }',
       'kind: memory',
-      "Deployment delivery-watch-replicas: 3 replicas can't share a store of kind memory",
+      "Deployment delivery-watch-replicas: 2 replicas can't share a store of kind memory",
     ],
     [
       'replicas.yaml',

@@ -344,7 +344,14 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
       ...each,
       startsAt: Date.now(),
     }));
-    const common = { notices: () => notices, notifications, clock, random: () => 0, log };
+    const common = {
+      notices: () => notices,
+      mayNotify: () => true as const,
+      notifications,
+      clock,
+      random: () => 0,
+      log,
+    };
     await createRepeating({ ...common, receiver: receiver as Receiver })(new AbortController().signal);
     expect(counts).toEqual({ 'ops sent': 2, 'ops dropped': 1 });
     expect((await alertmanager.alerts()).map(({ labels }) => labels.x).sort()).toEqual(['1', '3']);

@@ -44,7 +44,6 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       shippedAlert('DeliveryServiceUnavailable', { cluster: 'eu', namespace: 'shop' }),
       ...Array.from({ length: 11 }, (_, index) => `away-${index}`).flatMap(account => [
         ...COLLECTORS.flatMap(collector => ofAccount(account, ['DeliveryBlind'], { collector })),
-        ...ofAccount(account, ['DeliveryAccountUncollected']),
       ]),
       ...ofAccount('read', ['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBurn']),
       ...ofAccount('also-read', ['DeliveryDlqGrowing']),

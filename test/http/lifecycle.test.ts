@@ -90,7 +90,7 @@ describe('POST routes', () => {
     const { status, text } = await ask(path, post(path === PAUSE ? { reason: 'x' } : { action: 'x' }));
     expect([status, JSON.parse(text).error]).toEqual([
       expected,
-      expect.stringMatching(/^(no action x|no replica holds)/),
+      expect.stringMatching(/^(no action x|the account is not open)/),
     ]);
   });
 

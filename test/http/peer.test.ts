@@ -4,23 +4,24 @@ import { createPeerKey, reportOfPeer, requestPeer, SIGNATURE } from '../../src/h
 import type { Served } from '../../src/status/served.ts';
 import { eventually } from '../support/eventually.ts';
 import { openPort } from '../support/port.ts';
-import { ALICE, CA, CLIENTS, serve, tlsWith, USERS } from './protected-server.ts';
+import { CA, CLIENTS, serve, tlsWith, USERS } from './protected-server.ts';
 
 const KEY = createPeerKey('secret of the store');
 const EXPLAIN = '/api/v1/explain?id=1-0';
 const never = new AbortController().signal;
 const signed = (target = EXPLAIN, key = KEY) => ({ headers: { authorization: key.sign(target) } });
 const ask = (url: string, more: Partial<Parameters<typeof requestPeer>[0]> = {}, signal = never) =>
-  requestPeer({ url, key: KEY, id: '1-0', isSentOn: true, isLocal: false, ...more }, signal);
+  requestPeer({ url, key: KEY, id: '1-0', isLocal: false, ...more }, signal);
 
 describe('signed requests', () => {
-  it('a signed request without a password is accepted only by GET /api/v1/explain', async () => {
+  it('a signed GET request is accepted without a password, for the signed path and query alone', async () => {
     const { status, ask } = await serve(USERS, { peerKey: KEY, explain: async () => [{ account: 'a' }] });
     expect(await ask(EXPLAIN, signed())).toMatchObject({ status: 200, text: '[{"account":"a"}]' });
     expect(await status(EXPLAIN)).toBe(401);
     expect(await status(`${EXPLAIN}&more=1`, signed())).toBe(401);
-    for (const path of ['/', '/metrics', '/api/v1/journal', '/api/v1/explain', '/api/v1/explained?id=1-0']) {
-      expect([path, await status(path, signed(path))]).toEqual([path, 401]);
+    for (const path of ['/metrics', '/api/v1/alerts']) {
+      expect([path, await status(path, signed(path))]).toEqual([path, 200]);
+      expect([path, await status(path, signed())]).toEqual([path, 401]);
     }
     expect(await status(EXPLAIN, { ...signed(), method: 'POST' })).toBe(401);
     expect(await status(EXPLAIN, { ...signed(), method: 'HEAD' })).toBe(401);
@@ -85,10 +86,10 @@ describe('requestPeer', () => {
     const { server } = await serve(USERS, { peerKey: KEY, explain });
     expect(await ask(server.url, { account: 'a' })).toEqual([{ account: 'a' }]);
     found = [];
-    expect(await ask(`${server.url}/`, { isSentOn: false })).toEqual([]);
-    expect(explain.mock.calls.map(([id, account, { isSentOn }]) => [id, account, isSentOn])).toEqual([
-      ['1-0', 'a', true],
-      ['1-0', undefined, false],
+    expect(await ask(`${server.url}/`, {})).toEqual([]);
+    expect(explain.mock.calls.map(([id, account]) => [id, account])).toEqual([
+      ['1-0', 'a'],
+      ['1-0', undefined],
     ]);
   });
 
@@ -161,35 +162,6 @@ describe('GET /api/v1/explain', () => {
     });
     expect(explain).not.toHaveBeenCalled();
   });
-
-  it('GET /api/v1/explain responds with 503 and Retry-After while too many requests wait for other replicas', async () => {
-    const { ask } = await serve({}, { explain: async () => 'busy' });
-    const { status, headers, text } = await ask(EXPLAIN, ALICE);
-    expect([status, headers['retry-after'], JSON.parse(text).error]).toEqual([
-      503,
-      '1',
-      'too many requests wait for other replicas: try again',
-    ]);
-  });
-
-  it('GET /api/v1/explain aborts the look-up when its client disconnects', async () => {
-    const signals: AbortSignal[] = [];
-    const { server } = await serve(
-      {},
-      {
-        explain: (_id, _account, { signal }) => {
-          signals.push(signal);
-          return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-        },
-      },
-    );
-    const controller = new AbortController();
-    const response = fetch(server.url + EXPLAIN, { signal: controller.signal }).catch(() => 'gone');
-    await eventually(() => expect(signals).toHaveLength(1));
-    controller.abort();
-    expect(await response).toBe('gone');
-    await eventually(() => expect(signals[0]?.aborted).toBe(true));
-  });
 });
 
 it.each(['/accounts/nobody', '/api/v1/accounts/nobody', '/api/v1/accounts/nobody/history?family=delivery_up'])(
@@ -200,12 +172,6 @@ it.each(['/accounts/nobody', '/api/v1/accounts/nobody', '/api/v1/accounts/nobody
     const { status } = await serve(
       {},
       {
-        replicas: {
-          self: { id: 'one', url: '' },
-          refresh: record('refresh'),
-          placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
-          unavailableSince: () => undefined,
-        },
         history: record('history'),
         account: () => void calls.push('account'),
       },

@@ -255,9 +255,9 @@ describe('changed settings', () => {
   it('a change of the allowed hosts takes effect without reopening the port', async () => {
     const { server } = await serve();
     const { url } = server;
-    await server.apply({ ...HOST, allowedHosts: ['dw.example.com'] });
+    (await server.prepare({ ...HOST, allowedHosts: ['dw.example.com'] })).commit();
     expect([server.url, await open(url)]).toEqual([url, 421]);
-    await server.apply(HOST);
+    (await server.prepare(HOST)).commit();
     expect(await open(url)).toBe(200);
   });
 
@@ -274,7 +274,7 @@ describe('changed settings', () => {
     const scrape = get('/metrics', { headers: { 'accept-encoding': 'identity' } });
     await requested.promise;
     const port = await freePort();
-    await server.apply({ ...HOST, port });
+    (await server.prepare({ ...HOST, port })).commit();
     expect(server.url).toBe(`http://127.0.0.1:${port}`);
     expect(await open(server.url)).toBe(200);
     await expect(fetch(old)).rejects.toThrow();
@@ -285,7 +285,7 @@ describe('changed settings', () => {
   it('a changed address with the same port replaces the old one', async () => {
     const { server } = await serve();
     const port = portOf(server);
-    await server.apply({ host: '0.0.0.0', port });
+    (await server.prepare({ host: '0.0.0.0', port })).commit();
     expect(server.url).toBe(`http://localhost:${port}`);
     expect(await open(`http://127.0.0.1:${port}`)).toBe(200);
   });
@@ -295,10 +295,10 @@ describe('changed settings', () => {
     const { server: other } = await serve();
     const { url } = server;
     const taken = { ...HOST, port: portOf(other) };
-    await expect(server.apply({ ...taken, allowedHosts: ['x'] })).rejects.toThrow("can't listen on 127.0.0.1:");
-    await expect(server.apply({ ...HOST, probes: taken })).rejects.toThrow("can't listen on 127.0.0.1:");
+    await expect(server.prepare({ ...taken, allowedHosts: ['x'] })).rejects.toThrow("can't listen on 127.0.0.1:");
+    await expect(server.prepare({ ...HOST, probes: taken })).rejects.toThrow("can't listen on 127.0.0.1:");
     // No interface of this machine has this address (TEST-NET-1).
-    await expect(server.apply({ host: '192.0.2.1', port: portOf(server) })).rejects.toThrow(
+    await expect(server.prepare({ host: '192.0.2.1', port: portOf(server) })).rejects.toThrow(
       "can't listen on 192.0.2.1:",
     );
     expect([server.url, await open(url)]).toEqual([url, 200]);
@@ -307,14 +307,14 @@ describe('changed settings', () => {
   it('the probe port serves only probes, without host checks', async () => {
     const { server } = await serve();
     const port = await freePort();
-    await server.apply({ ...HOST, allowedHosts: ['x'], probes: { ...HOST, port } });
+    (await server.prepare({ ...HOST, allowedHosts: ['x'], probes: { ...HOST, port } })).commit();
     const probes = `http://127.0.0.1:${port}`;
     expect([await open(probes), await open(probes, '/-/ready?x'), await open(probes, '/metrics')]).toEqual([
       200, 200, 404,
     ]);
     expect((await fetch(`${probes}/-/ready`, { method: 'POST', body: 'x' })).status).toBe(405);
     expect([await open(server.url), await open(server.url, '/-/ready')]).toEqual([421, 421]);
-    await server.apply(HOST);
+    (await server.prepare(HOST)).commit();
     await expect(fetch(probes)).rejects.toThrow();
   });
 });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { CONTENT_TYPES, createExposition } from '../../src/metrics/exposition.ts';
 import { counter, formatLe, gauge, histogram, info } from '../../src/metrics/family.ts';
-import { createLeaseMeter } from '../../src/metrics/replicas.ts';
+import { createLeaseMeter } from '../../src/metrics/leader.ts';
 import type { Format } from '../../src/model/exposition.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { createFakeSource } from './sources.ts';
@@ -60,7 +60,7 @@ const extremes = createFakeSource([gauge('delivery_extremes', 'Numbers.', ['of']
   })),
 });
 // Lease metrics exist only with a shared store, and no other test checks them with promtool.
-const leases = createLeaseMeter(() => ({ at: 0, replicas: [] })).sourceOf(['a'], () => false);
+const leases = createLeaseMeter().sourceOf('delivery_watch', () => false);
 const exposition = createExposition([source, extremes, leases]);
 
 test.skipIf(!requireProgram('promtool'))('promtool reports no problems in the exposition', async () => {

@@ -35,7 +35,7 @@ const crashing: Input = {
     minute % 2 === 1 ? 0 : undefined,
 };
 
-const leader = (instance: string) => of('delivery_watch_leader', instance, 'account="a"');
+const leader = (instance: string) => of('delivery_watch_leader', instance, 'schema="a"');
 const renewals = (instance: string, outcome: string) =>
   of('delivery_watch_lease_renewals_total', instance, `outcome="${outcome}"`);
 /** Twelve lease renewals a minute, which fail between the minutes `from` and `to`. */
@@ -133,7 +133,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
   ],
   DeliveryDatabaseAway: [
     {
-      name: 'fires once while the lease renewals of all three replicas fail',
+      name: 'fires once while the lease renewals of all three processes fail',
       input: { ...renewing('one', 20, 60), ...renewing('two', 20, 60), ...renewing('three', 20, 60) },
       queries: [
         isQuiet('DeliveryDatabaseAway', 22),
@@ -148,20 +148,20 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [neverFired('DeliveryDatabaseAway', minutes)],
     },
   ],
-  DeliveryAccountUncollected: [
+  DeliveryNoLeader: [
     {
-      name: 'no replica acquires the account while another account has a holder',
+      name: 'no process leads a schema while another schema of the same job has a leader',
       input: {
         [leader('one')]: of01(minute => minute < 20),
         [leader('two')]: () => 0,
-        [of('delivery_watch_leader', 'two', 'account="b"')]: always,
+        [of('delivery_watch_leader', 'other', 'schema="b"')]: always,
       },
-      queries: [isQuiet('DeliveryAccountUncollected', 21), fires('DeliveryAccountUncollected', 22)],
+      queries: [isQuiet('DeliveryNoLeader', 20), fires('DeliveryNoLeader', 21)],
     },
     {
-      name: 'its holder is gone and the other replica does not acquire it',
+      name: 'the leader is gone and the standby does not take over',
       input: { [leader('one')]: until(20), [leader('two')]: () => 0 },
-      queries: [isQuiet('DeliveryAccountUncollected', 23), fires('DeliveryAccountUncollected', 27)],
+      queries: [isQuiet('DeliveryNoLeader', 23), fires('DeliveryNoLeader', 27)],
     },
     {
       name: 'is quiet during a release, a takeover one minute after a kill, and a rolling update',
@@ -171,34 +171,35 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
         [leader('three')]: of01(minute => minute >= 42 && minute < 60),
         [leader('four')]: minute => (minute < 61 ? undefined : 1),
       },
-      queries: [neverFired('DeliveryAccountUncollected', minutes), neverFired('DeliveryAccountHeldTwice', minutes)],
+      queries: [neverFired('DeliveryNoLeader', minutes), neverFired('DeliveryTwoLeaders', minutes)],
     },
     {
-      name: 'is quiet if the account is in no configuration, which is another alert',
+      name: 'is quiet if no process of the schema is left, which is another alert',
       input: { [leader('one')]: until(20), [leader('two')]: minute => (minute < 20 ? 0 : undefined) },
-      queries: [neverFired('DeliveryAccountUncollected', minutes)],
+      queries: [neverFired('DeliveryNoLeader', minutes)],
     },
   ],
-  DeliveryAccountHeldTwice: [
+  DeliveryTwoLeaders: [
     {
-      name: 'a replica without database access keeps the account until the database is back',
+      name: 'a leader without database access continues until the database is back',
       input: { [leader('one')]: of01(minute => minute < 60), [leader('two')]: of01(minute => minute >= 20) },
       queries: [
-        isQuiet('DeliveryAccountHeldTwice', 24),
-        fires('DeliveryAccountHeldTwice', 25),
-        fires('DeliveryAccountHeldTwice', 59),
-        isQuietFrom('DeliveryAccountHeldTwice', 62, minutes),
+        isQuiet('DeliveryTwoLeaders', 24),
+        fires('DeliveryTwoLeaders', 25),
+        fires('DeliveryTwoLeaders', 59),
+        isQuietFrom('DeliveryTwoLeaders', 62, minutes),
       ],
     },
     {
-      name: 'is quiet if successive holders are killed, and about holders in two namespaces',
+      name: 'is quiet if successive leaders are killed, and about leaders in two namespaces or of two schemas',
       input: {
         [leader('one')]: minute => (minute < 20 ? 1 : Number.NaN),
         [leader('two')]: minute => (minute < 24 ? Number(minute >= 20) : Number.NaN),
         [leader('three')]: of01(minute => minute >= 24),
-        [of('delivery_watch_leader', 'one', 'account="a",namespace="stage"')]: always,
+        [of('delivery_watch_leader', 'one', 'schema="a",namespace="stage"')]: always,
+        [of('delivery_watch_leader', 'other', 'schema="b"')]: always,
       },
-      queries: [neverFired('DeliveryAccountHeldTwice', minutes)],
+      queries: [neverFired('DeliveryTwoLeaders', minutes)],
     },
   ],
   DeliveryConfigReloadFailed: [
@@ -349,6 +350,6 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
 describe.skipIf(!requireProgram('promtool'))('agent alerts (promtool test rules)', () => {
   it.each(Object.entries(CASES))('%s fires and resolves as expected in each of its test cases', (alert, cases) => {
     const tests = cases.map(test => ({ minutes, ...test, name: `${alert}: ${test.name}` }));
-    expect(testRules([alert, 'DeliveryBlind', 'DeliveryAccountHeldTwice'], tests)).toBe('');
+    expect(testRules([alert, 'DeliveryBlind', 'DeliveryTwoLeaders'], tests)).toBe('');
   });
 });

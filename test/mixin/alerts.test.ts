@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { agentAlerts } from '../../mixin/agent-alerts.ts';
+import { leaderAlerts } from '../../mixin/leader-alerts.ts';
 import { readingAlerts } from '../../mixin/reading-alerts.ts';
-import { replicaAlerts } from '../../mixin/replica-alerts.ts';
 import { alerts } from '../../mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { errorsOf } from './alert-case.ts';
@@ -24,8 +24,8 @@ const OF_AGENTS = [
   'DeliveryAgentCrashLooping',
   'DeliveryConfigReloadFailed',
   'DeliveryDatabaseAway',
-  'DeliveryAccountUncollected',
-  'DeliveryAccountHeldTwice',
+  'DeliveryNoLeader',
+  'DeliveryTwoLeaders',
   'DeliveryStoreFailing',
   'DeliveryServiceUnavailable',
 ];
@@ -40,7 +40,7 @@ it('DeliveryBlind does not depend on other alerts', () => {
 
 it('each alert depends on a collector, except those about the agent and two about the event log', () => {
   expect(alerts.filter(({ collector }) => !collector).map(({ name }) => name)).toEqual([
-    ...[...agentAlerts, ...replicaAlerts, ...readingAlerts].map(({ name }) => name),
+    ...[...agentAlerts, ...leaderAlerts, ...readingAlerts].map(({ name }) => name),
     // Gaps are permanent, so the alert does not depend on fresh data.
     'DeliveryEventLogGap',
     // This alert compares the log with other collectors, so it handles blind collectors itself.

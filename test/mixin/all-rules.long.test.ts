@@ -85,9 +85,9 @@ const moved =
     const at = 2 * HOUR;
     const all = { ...health(allRounds), ...atWork };
     return {
-      ...replica({ ...process(flat(0)), delivery_watch_leader: holds, ...before(all, at) }, target()),
+      ...replica({ ...process(flat(0)), 'delivery_watch_leader{schema="s"}': holds, ...before(all, at) }, target()),
       ...replica(
-        { ...process(flat(0)), delivery_watch_leader: from(at, 1), ...takenOver(all, at) },
+        { ...process(flat(0)), 'delivery_watch_leader{schema="s"}': from(at, 1), ...takenOver(all, at) },
         target({ instance: 'two' }),
       ),
     };
@@ -274,7 +274,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   'an account is taken over from a running replica without a database': {
     hours: 8,
     replicas: moved(cutOff, flat(1)),
-    fires: ['DeliveryAccountHeldTwice', 'DeliveryStoreFailing'],
+    fires: ['DeliveryTwoLeaders', 'DeliveryStoreFailing'],
   },
   'stage is blind and prod with the same account name has recovered': {
     hours: 8,

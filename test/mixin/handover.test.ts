@@ -44,9 +44,9 @@ const tests = (['released', 'afterKill', 'cutOff', 'probedElsewhere', 'thereAndB
   }),
 );
 
-const leader = (instance: string) => `delivery_watch_leader{job="delivery-watch",instance="${instance}",account="a"}`;
+const leader = (instance: string) => `delivery_watch_leader{job="delivery-watch",instance="${instance}",schema="a"}`;
 const leaders: RuleTest = {
-  name: 'leases',
+  name: 'leaders',
   input: {
     [leader('one')]: minute => Number(minute < AT),
     [leader('two')]: minute => Number(minute >= AT + 2 && minute < AT + 4),
@@ -60,18 +60,18 @@ const leaders: RuleTest = {
     [AT + 3, 'two and three'],
     [AT + 5, 'three'],
   ].map(([minute, holders = '']) => ({
-    expr: as(`${holdersExpr()} == 1`),
+    expr: as(`${leadersExpr()} == 1`),
     minute: Number(minute),
     expected: String(holders)
       .split(' and ')
-      .flatMap(instance => (instance === '' ? [] : [{ labels: `{instance="${instance}"}`, value: 1 }])),
+      .flatMap(instance => (instance === '' ? [] : [{ labels: `{instance="${instance}", schema="a"}`, value: 1 }])),
   })),
 };
 
-function holdersExpr(): string {
-  const panel = agentDashboard.flatMap(({ panels }) => panels).find(({ title }) => title === 'Replicas');
-  const column = panel && 'columns' in panel ? panel.columns.find(({ title }) => title === 'Accounts') : undefined;
-  if (!column) throw new Error('the panel Replicas has no column Accounts');
+function leadersExpr(): string {
+  const panel = agentDashboard.flatMap(({ panels }) => panels).find(({ title }) => title === 'Leader and standbys');
+  const column = panel && 'columns' in panel ? panel.columns.find(({ title }) => title === 'Leads') : undefined;
+  if (!column) throw new Error('the panel Leader and standbys has no column Leads');
   return column.expr;
 }
 
@@ -80,7 +80,7 @@ describe.skipIf(!requireProgram('promtool'))('panels during a handover (promtool
     expect(testRules(['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing'], tests)).toBe('');
   });
 
-  it('panels show the number of accounts that each replica holds during a handover', () => {
-    expect(testRules(['DeliveryAccountHeldTwice'], [leaders])).toBe('');
+  it('panels show the process that leads during a takeover', () => {
+    expect(testRules(['DeliveryTwoLeaders'], [leaders])).toBe('');
   });
 });

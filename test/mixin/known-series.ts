@@ -3,10 +3,10 @@ import { accountPlan, collectors } from '../../src/collectors/index.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import type { Family } from '../../src/metrics/family.ts';
+import { leaderFamilies } from '../../src/metrics/leader.ts';
 import { objectiveFamilies } from '../../src/metrics/objectives.ts';
 import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
-import { replicaFamilies } from '../../src/metrics/replicas.ts';
 
 const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
 
@@ -34,7 +34,7 @@ function seriesOf({ name, type, labels }: Family, more: readonly string[]): [str
 const ofAgents: readonly Family[] = [
   ...source.families,
   alertingFamilies.notifications,
-  ...Object.values(replicaFamilies),
+  ...Object.values(leaderFamilies),
 ];
 
 const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account', 'collector'];

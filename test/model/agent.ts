@@ -13,7 +13,7 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
-import { createLeaseHolder, withLeaseCheck } from '../../src/replicas/holding.ts';
+import { Leadership, withLeaseCheck } from '../../src/replicas/leadership.ts';
 import { createAgentLog } from '../../src/status/problem-log.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
@@ -25,7 +25,7 @@ import {
   type ProcessLife,
 } from './process-life.ts';
 import type { Service } from './service.ts';
-import { ACCOUNT, SECOND } from './settings.ts';
+import { SECOND } from './settings.ts';
 import { owners, type Time } from './time.ts';
 import type { Asking } from './witness.ts';
 
@@ -38,7 +38,7 @@ export type Actor = RoundActor | 'acting';
 
 export const actors = new AsyncLocalStorage<Actor>();
 
-/** An open account of a process. When a process loses the lease and acquires it again, it opens the account again. */
+/** An open account of a process. */
 export interface Process extends Asking {
   /** The active configuration, which a reload replaces. */
   readonly config: Config;
@@ -85,7 +85,7 @@ export interface Machine {
   readonly service: Service;
   /** Offset of the wall clock from the world's time (ms). */
   offset: number;
-  /** Whether replicas share the store. */
+  /** Whether several processes share the store. */
   readonly isShared: boolean;
   random(): number;
 }
@@ -103,6 +103,8 @@ export interface HostHooks {
   evaluated(process: Process): void;
   /** Called when the account is closed. Its rounds in flight count as lost. */
   closed(process: Process): void;
+  /** Called when another process leads instead of this one. */
+  lost(host: Host): void;
 }
 
 /**
@@ -178,7 +180,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     get isUp() {
       return isUp;
     },
-    reload: next => owners.run(life, async () => void (await supervisor?.reload(loaded(next), async () => undefined))),
+    reload: next => owners.run(life, async () => void (await supervisor?.reload(loaded(next)))),
     close: () => owners.run(life, close),
   };
   hooks.begun(host);
@@ -198,9 +200,9 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     isCutOff: () => hooks.isCutOff(host),
   };
   const opened = hooks.store(client, host);
-  const { replicas } = opened;
-  const holding = replicas && createLeaseHolder({ replicas, accounts: [ACCOUNT], clock, random, log });
-  const store: Store = holding ? withLeaseCheck(opened, holding) : opened;
+  const { lease } = opened;
+  const leadership = lease && new Leadership({ lease, clock, random, log });
+  const store: Store = leadership ? withLeaseCheck(opened, leadership) : opened;
 
   const quiet = createQuietTracer(write);
   /** Tracer that observes rounds and alert evaluations through their spans. */
@@ -258,7 +260,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
       const own = await openAccount(settings, { ...deps, config: stored as Config, dispatchers }, last);
       account = own;
       Object.assign(next, {
-        leaseLeft: () => deps.holding?.remaining(ACCOUNT) ?? Number.POSITIVE_INFINITY,
+        leaseLeft: () => deps.leadership?.remaining() ?? Number.POSITIVE_INFINITY,
         observedAt: (collector: string, round: string) => roundOf(collector, round)?.dataAt,
         scrape,
         firing: () =>
@@ -301,9 +303,9 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     log,
     tracer,
     store,
-    holding,
+    leadership,
+    leaseMeter: undefined,
     process: NO_PROCESS_METRICS,
-    leases: undefined,
     peerKey: undefined,
     secrets: createSecretValues(config, {}),
     dispatchers: {
@@ -321,12 +323,12 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     isEnding = true;
     await supervisor?.stop();
     await supervisor?.close();
-    await holding?.close();
+    await leadership?.close();
     await store.close();
   }
 
   supervisor = await Supervisor.open(loaded(config), base);
   isUp = true;
-  supervisor.start();
+  supervisor.start(() => hooks.lost(host));
   return host;
 }

@@ -3,7 +3,7 @@ import type { Change } from '../../src/model/change.ts';
 import { checkChanges } from '../../src/store/changes.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { type Guard, NO_ACCOUNT, type Store } from '../../src/store/store.ts';
-import { createLeaseTable } from './leases.ts';
+import { createLeaseRow } from './lease.ts';
 import type { Time } from './time.ts';
 
 /** A process that uses the store: an agent or an operator's command. */
@@ -31,7 +31,7 @@ export interface RowChange {
 }
 
 /** The part of the store that operators' commands use. */
-export type OutsideStore = Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
+export type OutsideStore = Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'command' | 'create'>;
 
 export interface Disk {
   /** Time until which commits fail. */
@@ -41,7 +41,7 @@ export interface Disk {
   slowUntil: number;
   rows(account: string): ReadonlyMap<string, string>;
   /**
-   * Returns the store for a process of the agent. `isShared`: whether replicas share the store, using leases. Each commit waits
+   * Returns the store for a process of the agent. `isShared`: whether several processes share the store, using a lease. Each commit waits
    * for `committed`, and rejects if `committed` rejects.
    */
   storeFor(
@@ -72,7 +72,7 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
     return rows;
   }
 
-  const leases = createLeaseTable(time);
+  const leaseRow = createLeaseRow(time);
 
   function write(account: string, changes: readonly Change[], guard: Guard | undefined): void {
     if (guard && of(guard.account).get(guard.key) !== guard.value) throw new StoreError('guard_failed', 'the row');
@@ -123,10 +123,10 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
           return work();
         });
       }
-      function commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void> {
-        checkChanges(account, changes, guard);
+      function command(changes: readonly Change[], guard?: Guard): Promise<void> {
+        checkChanges(NO_ACCOUNT, changes, guard);
         return request(() => {
-          write(account, changes, guard);
+          write(NO_ACCOUNT, changes, guard);
           on.committed();
         });
       }
@@ -134,7 +134,7 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
         scan: (account, prefix) => read(() => rowsBelow(account, prefix)),
         sizes: (account, prefix) => read(() => sizesBelow(account, prefix)),
         valuesOf: key => read(() => valuesOf(key)),
-        commit,
+        command,
         create: (key, value) =>
           request(() => {
             if (!of(NO_ACCOUNT).has(key)) write(NO_ACCOUNT, [{ key, value }], undefined);
@@ -145,7 +145,7 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
       let last: Promise<unknown> = Promise.resolve();
       const isUnavailable = () => agent.isCutOff() || time.now < self.failsUntil;
       const { id, monotonic, awake } = agent;
-      const leased = isShared ? leases.of({ id, monotonic, awake, isUnavailable }) : undefined;
+      const leased = isShared ? leaseRow.of({ id, monotonic, awake, isUnavailable }) : undefined;
       const delayed = () => (time.now < self.slowUntil ? pass(self.latency) : undefined);
 
       /** Reads rows, which may change before the response arrives. */
@@ -158,14 +158,18 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
         return agent.isAlive ? result : never;
       }
 
-      async function commit(account: string, prepare: () => readonly Change[], guard?: Guard): Promise<void> {
+      async function commit(
+        account: string,
+        prepare: () => readonly Change[],
+        { guard, isFenced = false }: { readonly guard?: Guard | undefined; readonly isFenced?: boolean } = {},
+      ): Promise<void> {
         await agent.awake();
         if (!agent.isAlive) return never;
         refuseIf(agent.isCutOff(), 'away');
         refuseIf(time.now < self.failsUntil, 'full');
         await delayed();
         if (!agent.isAlive) return never;
-        if (account !== NO_ACCOUNT) leased?.fence(account);
+        if (isFenced) leased?.fence();
         agent.step();
         if (!agent.isAlive) return never;
         const changes = prepare();
@@ -185,14 +189,19 @@ export function createDisk(time: Time, onChange: (change: RowChange) => void): D
       }
 
       return {
-        ...(leased && { replicas: leased.replicas }),
+        ...(leased && { lease: leased.lease }),
         scan: (account, prefix) => read(() => rowsBelow(account, prefix)),
         sizes: (account, prefix) => read(() => sizesBelow(account, prefix)),
         valuesOf: key => read(() => valuesOf(key)),
         async commit(account, changes, guard) {
           checkChanges(account, changes, guard);
           const own = changes.map(change => ({ ...change }));
-          return serialized(() => commit(account, () => own, guard));
+          return serialized(() => commit(account, () => own, { guard, isFenced: true }));
+        },
+        async command(changes, guard) {
+          checkChanges(NO_ACCOUNT, changes, guard);
+          const own = changes.map(change => ({ ...change }));
+          return serialized(() => commit(NO_ACCOUNT, () => own, { guard }));
         },
         create: (key, value) =>
           serialized(() => commit(NO_ACCOUNT, () => (of(NO_ACCOUNT).has(key) ? [] : [{ key, value }]))),

@@ -43,7 +43,7 @@ export interface SlotsDeps {
   readonly time: Time;
   readonly machine: Machine;
   readonly tally: Tally;
-  readonly hooks: Omit<HostHooks, 'begun' | 'step' | 'isCutOff'>;
+  readonly hooks: Omit<HostHooks, 'begun' | 'step' | 'isCutOff' | 'lost'>;
   configOf(settings: Settings): Config;
   died(process: Process): void;
   found(what: string): void;
@@ -103,6 +103,13 @@ export function createSlots({
       slot.deathIn -= 1;
       if (slot.deathIn > 0) return;
       tally.add(host.isUp ? 'killed at work' : 'killed at the start');
+      die(slot);
+    },
+    lost(host) {
+      const slot = slotOf(host);
+      if (!slot) return;
+      tally.add('ended after a takeover');
+      slot.downFor = SECOND;
       die(slot);
     },
     isCutOff: host => time.now < (slotOf(host)?.cutOffUntil ?? 0),

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createGroups, type Waiting } from '../../src/notify/groups.ts';
 import { fingerprintOf, type Notice } from '../../src/notify/notice.ts';
 import type { SendResult } from '../../src/notify/notifiers/receiver.ts';
 import {
@@ -41,22 +40,6 @@ async function createScene(by: readonly string[] = grouping.by) {
     },
   };
 }
-
-it('releaseAccount drops only the group state of that account', () => {
-  const groups = createGroups<Waiting>({
-    grouping,
-    firing: () => [],
-    clock: { now: () => 0, monotonic: () => 0 },
-    maxWaiting: 9,
-  });
-  for (const account of ['a', 'b']) {
-    groups.add({ account, key: account, at: 0, notice: notice('1', { labels: { alertname: 'A', account } }) });
-    groups.setLastNotification(`key of ${account}`, { account, at: 0 });
-  }
-  groups.releaseAccount('a');
-  const { waiting, lastNotifications } = groups.all();
-  expect([waiting.map(({ key }) => key), [...lastNotifications.keys()]]).toEqual([['b'], ['key of b']]);
-});
 
 describe('groups', () => {
   it('a group is sent in one notification when the group wait time has passed since its first change', async () => {

@@ -3,8 +3,9 @@ import { Secret } from '../../src/kit/secret.ts';
 import type { RoundStatus } from '../../src/model/status.ts';
 import { createAgentHeartbeat, type HeartbeatAccount, healthOf } from '../../src/notify/agent-heartbeat.ts';
 import { createHeartbeat, failAddress, type Health } from '../../src/notify/heartbeat.ts';
-import { createClock, createCounts, MINUTE, never, SECOND } from '../rules/alerting-scene.ts';
-import { createSharedStore } from '../support/fake-replicas.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { createClock, createCounts, MINUTE, never } from '../rules/alerting-scene.ts';
+
 import { createTestLog } from '../support/silent.ts';
 
 const CANARY = 'https://hc.example/ping/canary';
@@ -135,109 +136,51 @@ describe('heartbeats with replicas', () => {
     status: () => ({ account: name, up: true, collectors: [] }),
   });
 
-  function createReplicas() {
+  function createScene() {
     const clock = createClock();
-    const shared = createSharedStore(clock);
     const requests: string[] = [];
-    const committed: string[] = [];
+    const store = createMemoryStore();
+    const lease = { left: 1000, isAvailable: true };
     const log = createTestLog();
-    /** Adds a replica that holds `accounts` and failed to open `others`. Returns a function that sends its heartbeat. */
-    function join(
-      id: string,
-      accounts: readonly HeartbeatAccount[],
-      ownsAgentTasks: boolean,
-      others = accounts.slice(0, 0),
-    ) {
-      const joined = shared.join(id);
-      const store: typeof joined = {
-        ...joined,
-        async commit(...what) {
-          committed.push(`${id} ${what[0]}`);
-          await joined.commit(...what);
-        },
-      };
-      const names = [...(ownsAgentTasks ? [''] : []), ...accounts.map(({ name }) => name)];
-      for (const name of names) shared.place(name, id);
-      const heartbeat = createAgentHeartbeat({
+    const commit: typeof store.commit = async (...what) => {
+      if (!lease.isAvailable) throw new Error('away');
+      await store.commit(...what);
+    };
+    const heartbeat = (accounts: readonly HeartbeatAccount[]) =>
+      createAgentHeartbeat({
         config: { heartbeat: { url: { literal: new Secret(CANARY) }, every: MINUTE } },
         env: {},
-        accounts: () => [...accounts, ...others],
-        configured: () => ['a', 'b', 'c'],
-        store,
-        holding: { ...store.replicas, held: name => names.includes(name) },
+        accounts: () => accounts,
+        configured: () => ['a', 'b'],
+        store: { commit },
+        leadership: { remaining: () => lease.left },
         clock,
         get: async url => {
-          requests.push(`${id} ${url === CANARY ? 'healthy' : 'unhealthy'}`);
+          requests.push(url === CANARY ? 'healthy' : 'unhealthy');
           return { status: 200 };
         },
         notifications: createCounts().notifications,
         log,
       });
-      return async () => {
-        await store.replicas.renew(names);
-        await heartbeat?.(never);
-      };
-    }
-    const why = () => log.lines.flatMap(({ fields }) => ('why' in fields ? [fields.why] : []));
-    return { clock, shared, join, why, requests: () => requests.splice(0), committed };
+    const beat = async (...accounts: readonly HeartbeatAccount[]) => {
+      await heartbeat(accounts)?.(never);
+      return requests.splice(0);
+    };
+    return { beat, lease };
   }
 
-  it('the heartbeat is sent only by the holder of agent-wide tasks, after every replica has reported', async () => {
-    const { join, requests } = createReplicas();
-    const [one, two, three] = [
-      join('one', [ok('a')], true),
-      join('two', [ok('b')], false),
-      join('three', [ok('c')], false),
-    ];
-    await one();
-    await two();
-    await one();
-    expect(requests()).toEqual([]);
-    await three();
-    await one();
-    expect(requests()).toEqual(['one healthy']);
+  it('the heartbeat is sent once every configured account is open and read', async () => {
+    const { beat } = createScene();
+    expect(await beat(ok('a'))).toEqual([]);
+    expect(await beat(ok('a'), ok('b'))).toEqual(['healthy']);
+    expect(await beat(ok('a', true))).toEqual(['unhealthy']);
   });
 
-  it('the heartbeat reports a failure if an account of another replica is unhealthy', async () => {
-    const { join, requests, why } = createReplicas();
-    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
-    await two();
-    await one();
-    expect([requests(), why()]).toEqual([['one unhealthy'], ['the token of b is rejected']]);
-  });
-
-  it('the heartbeat reports a failure if no replica has reported an account for longer than a takeover takes', async () => {
-    const { join, requests, why, clock } = createReplicas();
-    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
-    await two();
-    await one();
-    for (let minute = 0; minute < 3; minute += 1) {
-      clock.pass(MINUTE);
-      await one();
-    }
-    expect(requests()).toEqual(['one healthy', 'one healthy', 'one healthy', 'one healthy']);
-    clock.pass(31 * SECOND);
-    await one();
-    expect([requests(), why()]).toEqual([['one unhealthy'], ['no replica holds b']]);
-    await two();
-    await one();
-    expect(requests()).toEqual(['one healthy']);
-  });
-
-  it('a replica reports only the health of accounts that it holds', async () => {
-    const { join, committed } = createReplicas();
-    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false, [ok('c')])];
-    await one();
-    await two();
-    expect(committed.toSorted()).toEqual(['one ', 'one a', 'one c', 'two b']);
-  });
-
-  it('the heartbeat pauses while the database is unavailable', async () => {
-    const { join, requests, shared } = createReplicas();
-    const one = join('one', [ok('a'), ok('b'), ok('c')], true);
-    await one();
-    shared.isUnavailable = true;
-    await one().catch(() => undefined);
-    expect(requests()).toEqual(['one healthy']);
+  it('the heartbeat pauses while this process may not lead, and while the database is unavailable', async () => {
+    const { beat, lease } = createScene();
+    lease.left = 0;
+    expect(await beat(ok('a'), ok('b'))).toEqual([]);
+    Object.assign(lease, { left: 1000, isAvailable: false });
+    expect(await beat(ok('a'), ok('b')).catch(() => [])).toEqual([]);
   });
 });

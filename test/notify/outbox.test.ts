@@ -11,7 +11,6 @@ import {
   REFUSED,
   SECOND,
 } from '../rules/alerting-scene.ts';
-import { settle } from '../support/manual-clock.ts';
 
 describe('outbox', () => {
   it('the outbox sends each notice once and deletes it', async () => {
@@ -57,31 +56,6 @@ describe('outbox', () => {
     scene.outbox().post('a', [notice('1')], () => true);
     await scene.deliver();
     expect(hook.sent).toEqual([]);
-  });
-
-  it('the outbox releases an account when its in-flight request ends and leaves queued notices to the next replica', async () => {
-    const hook = createReceiver('changes');
-    const answer = Promise.withResolvers<typeof ACCEPTED>();
-    hook.answer = () => answer.promise;
-    const scene = await createOutboxScene([hook]);
-    await scene.post(notice('1'), notice('2'));
-    const delivering = scene.deliver();
-    await settle();
-    let isReleased = false;
-    const released = scene
-      .outbox()
-      .releaseAccount('a')
-      .then(() => {
-        isReleased = true;
-      });
-    await settle();
-    expect([hook.sent, isReleased]).toEqual([['firing 1'], false]);
-    answer.resolve(ACCEPTED);
-    await released;
-    expect(await scene.rows()).toBe(1);
-    await delivering;
-    await scene.deliver(HOUR);
-    expect(hook.sent).toEqual(['firing 1']);
   });
 
   it('while a receiver is down, the outbox retries only the first notice, with increasing delays', async () => {

@@ -19,7 +19,15 @@ function createScene() {
   const receiver = createReceiver('state', 'ops');
   const [clock, log, { counts, notifications }] = [createClock(), createTestLog(), createCounts()];
   let notices: readonly Notice[] = [];
-  const repeat = createRepeating({ receiver, notices: () => notices, notifications, clock, random: () => 1, log });
+  const repeat = createRepeating({
+    receiver,
+    notices: () => notices,
+    mayNotify: () => true,
+    notifications,
+    clock,
+    random: () => 1,
+    log,
+  });
   return {
     receiver,
     counts,
@@ -103,9 +111,15 @@ describe('repeated notices', () => {
       throw new Error('stopped');
     };
     const notifications = createCounts().notifications;
-    await createRepeating({ receiver, notices: () => [notice('1')], notifications, clock, random: () => 1, log })(
-      stop.signal,
-    );
+    await createRepeating({
+      receiver,
+      notices: () => [notice('1')],
+      mayNotify: () => true,
+      notifications,
+      clock,
+      random: () => 1,
+      log,
+    })(stop.signal);
     expect([counts, log.lines]).toEqual([{}, []]);
   });
 });

@@ -1,11 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../src/config/load.ts';
-import { Alerting, type AlertingDeps } from '../../src/rules/alerting.ts';
+import { Alerting } from '../../src/rules/alerting.ts';
 import { AGENT_CHECKS } from '../../src/rules/checks/agent.ts';
 import { runChecks } from '../../src/rules/checks/run.ts';
-import type { Store } from '../../src/store/store.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';
-import { createSharedStore } from '../support/fake-replicas.ts';
 import { json, serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog, createTestTracer } from '../support/silent.ts';
@@ -19,7 +18,7 @@ const REFUSED = { at: 0, faults: [{ message: 'config.yaml:3:1: unknown key' }] }
 type Trouble = Partial<Parameters<(typeof AGENT_CHECKS)[number]['check']>[0]>;
 
 /** Creates alerting with the checks of the agent. `run` sets their input. */
-async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly store: Store }> = {}) {
+async function setUp({ isStandby = false } = {}) {
   const clock = createManualClock();
   const received: string[] = [];
   const hook = await serve((request, response) => {
@@ -34,8 +33,8 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
       json(response, {});
     });
   });
-  const { store = createSharedStore(clock).rows, holding } = places;
-  const deps = { env: {}, store, holding, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
+  const store = createMemoryStore();
+  const deps = { env: {}, store, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
   const configOf = (alerts: object) =>
     parseConfig(
       JSON.stringify({
@@ -54,7 +53,7 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
     alerting = new Alerting(configOf(alerts), { ...deps, accounts: () => [] });
     const started = alerting;
     afterThisTest(() => started.close());
-    if (!holding) await alerting.open('');
+    if (!isStandby) await alerting.open('');
     await alerting.watchAgent(() =>
       runChecks(AGENT_CHECKS, {
         now: clock.now(),
@@ -70,6 +69,7 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
     start,
     alerting: () => alerting,
     hook: hook.url,
+    store,
     shown: () => alerting.alerts().map(({ labels, state }) => `${labels.alertname} ${state}`),
     async reload(alerts: object) {
       const config = configOf(alerts);
@@ -89,17 +89,6 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
   };
 }
 
-/** Creates alerting for a replica whose database is unavailable and which holds no lease. */
-function setUpLoneReplica() {
-  const shared = createSharedStore(createManualClock());
-  shared.isUnavailable = true;
-  const holding = { held: () => [], remaining: () => 0, confirm: async () => false, sharing: () => undefined };
-  return setUp({
-    store: shared.join('r1'),
-    holding: holding as unknown as NonNullable<AlertingDeps['holding']>,
-  });
-}
-
 const FAILED = { notifications: [{ notifier: 'ops', outcome: 'failed', count: 1 }] } satisfies Trouble;
 const FIRING = 'firing critical DeliveryDatabaseAway: The database is unavailable';
 
@@ -116,7 +105,7 @@ describe('alerts about the agent', () => {
     ]);
   });
 
-  it('an alert about the agent is not sent again after a restart if the store is not shared', async () => {
+  it('an alert about the agent is not sent again after a restart', async () => {
     const { run, start, shown } = await setUp();
     await run(FAILED, 11 * MINUTE);
     await start();
@@ -124,19 +113,18 @@ describe('alerts about the agent', () => {
     expect(shown()).toEqual(['DeliveryNotificationsFailing firing']);
   });
 
-  it('a replica that has neither its database nor a lease adds the label replica to alerts about the agent', async () => {
-    const { run } = await setUpLoneReplica();
-    const [sent, ...others] = await run({ databaseAway: 0 }, 4 * MINUTE);
-    expect(others).toEqual([]);
-    expect(sent).toContain('firing critical r1 DeliveryDatabaseAway: The database is unavailable');
-  });
-
   it('an alert about the agent is sent to a new notifier even if the database cannot store the changed notifiers', async () => {
-    const { run, reload, alerting, hook } = await setUpLoneReplica();
-    vi.spyOn(alerting().outbox, 'use').mockRejectedValue(new Error('the database is away'));
+    const { run, reload, alerting, hook, store } = await setUp();
+    vi.spyOn(store, 'commit').mockRejectedValue(new Error('the database is away'));
     await reload({ notifiers: [{ name: 'new', webhook: { url: `${hook}/new`, groupWait: '0s' } }] });
     expect(await run({ databaseAway: 0 }, 4 * MINUTE)).toHaveLength(1);
     expect(alerting().notifications()).toContainEqual({ notifier: 'new', outcome: 'sent', count: 1 });
+  });
+
+  it('an alert about the agent is not evaluated by a standby, which has not opened the agent-wide rows', async () => {
+    const { run, shown } = await setUp({ isStandby: true });
+    expect(await run({ databaseAway: 0 }, 4 * MINUTE)).toEqual([]);
+    expect(shown()).toEqual([]);
   });
 
   it('an alert about the agent appears in the alert states of each account, so that it can pause auto-cancel', async () => {

@@ -5,8 +5,8 @@ import type { Config } from '../../src/config/schema.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';
-import { createSharedStore } from '../support/fake-replicas.ts';
 import { json, serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog, createTestTracer } from '../support/silent.ts';
@@ -20,11 +20,10 @@ const above = (name: string, value: number, more: object = {}) => ({
   ...more,
 });
 
-/** Creates alerting for a process or for replicas that switch between configurations. Each account has a dead-letter queue. */
+/** Creates alerting that switches between configurations. Each account has a dead-letter queue. */
 async function setUp() {
   const clock = createManualClock();
-  const shared = createSharedStore(clock);
-  const store = shared.rows;
+  const store = createMemoryStore();
   const sizes = new Map<string, number>();
   const sent: string[] = [];
   const hook = await serve((request, response) => {
@@ -60,56 +59,19 @@ async function setUp() {
   type Opened = ReturnType<typeof openAccount>;
   interface Running {
     readonly alerting: Alerting;
-    /** Accounts that this replica has opened. */
     readonly opened: Map<string, Opened>;
-    held: readonly string[];
   }
-  const running = new Map<string, Running>();
-  const replicas = new Map<string, ReturnType<typeof shared.join>>();
-  function replicaOf(id: string) {
-    const replica = replicas.get(id) ?? shared.join(id);
-    replicas.set(id, replica);
-    return replica;
-  }
-  /** Renews the leases of a replica and opens and closes accounts accordingly. `names`: all configured accounts. */
-  async function renewLeases(
-    id: string,
-    names: readonly string[],
-    alerts: object,
-    paths: Readonly<Record<string, string>> = {},
-  ) {
-    const { replicas } = replicaOf(id);
-    const all = ['', ...names];
-    const { lost, excess } = await replicas.renew(all);
-    const leaving = new Set([...lost, ...excess]);
-    const held = all.filter(name => replicas.remaining(name) > 0 && !leaving.has(name));
-    const used = await use(names, alerts, paths, { id, held });
-    await replicas.release([...leaving]);
-    return used;
-  }
-  function start(config: Config, replica?: { readonly id: string }): Running {
-    const own = replica && replicaOf(replica.id);
-    const holding = own && {
-      ...own.replicas,
-      held: (name: string) => started.held.includes(name),
-      confirm: async (name: string) => own.replicas.remaining(name) > 0,
-    };
+  let running: Running | undefined;
+  function start(config: Config): Running {
     const common = { env: {}, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
-    const alerting = new Alerting(config, { ...common, store: own ?? store, holding, accounts: () => [] });
+    const alerting = new Alerting(config, { ...common, store, accounts: () => [] });
     afterThisTest(() => alerting.close());
-    const started: Running = { alerting, opened: new Map(), held: [] };
-    running.set(replica?.id ?? '', started);
-    return started;
+    return { alerting, opened: new Map() };
   }
   /**
-   * Switches to a configuration as the supervisor does: closes accounts that are not held, then configures and opens the rest.
+   * Switches to a configuration as the supervisor does: closes removed accounts, then configures and opens the rest.
    */
-  async function use(
-    names: readonly string[],
-    alerts: object,
-    paths: Readonly<Record<string, string>> = {},
-    replica?: { readonly id: string; readonly held: readonly string[] },
-  ) {
+  async function use(names: readonly string[], alerts: object, paths: Readonly<Record<string, string>> = {}) {
     const notifiers = Object.entries(paths).map(([name, path]) => ({
       name,
       webhook: { url: `${hook.url}${path}`, groupWait: '1s' },
@@ -119,18 +81,15 @@ async function setUp() {
       alerts: { enabled: true, notifiers, ...alerts },
     });
     const config = parseConfig(text, 'x.yaml').config;
-    const before = running.get(replica?.id ?? '');
-    const current = before ?? start(config, replica);
-    const { alerting, opened } = current;
+    const before = running;
+    running ??= start(config);
+    const { alerting, opened } = running;
     if (before) await alerting.use(config, alerting.prepare(config));
-    current.held = replica?.held ?? ['', ...names];
-    const isHeld = (name: string) => current.held.includes(name);
-    for (const name of [...opened.keys()].filter(name => !isHeld(name))) {
+    for (const name of [...opened.keys()].filter(name => !names.includes(name))) {
       opened.delete(name);
-      await (names.includes(name) ? alerting.release(name) : alerting.remove(name));
+      await alerting.remove(name);
     }
-    if (!isHeld('')) await alerting.release('');
-    for (const name of ['', ...names].filter(isHeld)) {
+    for (const name of ['', ...names]) {
       if (!opened.has(name)) await alerting.open(name);
       if (name === '') continue;
       const { account, sources } = opened.get(name) ?? openAccount(name);
@@ -150,7 +109,16 @@ async function setUp() {
       },
     };
   }
-  return { clock, sizes, use, renewLeases, shared, store };
+  return {
+    clock,
+    sizes,
+    use,
+    store,
+    /** The next `use` starts another process with the same store. */
+    takeOver() {
+      running = undefined;
+    },
+  };
 }
 
 it('a reload keeps the alerts and history of unchanged rules and reports changed rules as unknown until they are evaluated', async () => {
@@ -245,69 +213,37 @@ describe('takeovers', () => {
   const rules = { rules: [above('Fires', 0), above('Waits', 0, { for: '1h' })] };
   const hook = { hook: '/hook' };
 
-  it('an account that another replica takes over keeps its alerts, and its previous replica neither resolves nor sends them', async () => {
-    const { sizes, renewLeases, shared } = await setUp();
+  it('a process that takes over keeps the alerts and sends queued notifications once', async () => {
+    const { sizes, use, takeOver } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
-    for (const name of ['', 'a', 'b']) shared.place(name, 'one');
-    const first = await renewLeases('one', ['a', 'b'], rules, hook);
+    const first = await use(['a', 'b'], rules, hook);
     await first.evaluate();
-    // A queued group is sent by the replica that holds the account when the group is due.
-    shared.place('a', 'two');
-    const rest = await renewLeases('one', ['a', 'b'], rules, hook);
-    expect(await rest.evaluate()).toEqual(['firing Fires b', 'pending Waits b']);
-    expect(rest.alerting.states('a')).toEqual(new Map());
-    expect(await rest.send()).toEqual(['/hook firing Fires b']);
-
-    const other = await renewLeases('two', ['a', 'b'], rules, hook);
+    takeOver();
+    const other = await use(['a', 'b'], rules, hook);
+    const alerts = ['firing Fires a', 'pending Waits a', 'firing Fires b', 'pending Waits b'];
     expect(
       other.alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`),
-    ).toEqual(['firing Fires a', 'pending Waits a']);
-    expect(await other.evaluate()).toEqual(['firing Fires a', 'pending Waits a']);
-    expect(await other.send()).toEqual(['/hook firing Fires a']);
-
-    shared.place('a', 'one');
-    await renewLeases('two', ['a', 'b'], rules, hook);
-    const again = await renewLeases('one', ['a', 'b'], rules, hook);
+    ).toEqual(alerts);
+    expect(await other.evaluate()).toEqual(alerts);
+    expect(await other.send()).toEqual(['/hook firing Fires a', '/hook firing Fires b']);
+    takeOver();
+    const again = await use(['a', 'b'], rules, hook);
     sizes.set('a', 0);
     expect(await again.evaluate()).toEqual(['resolved Fires a', 'firing Fires b', 'pending Waits b']);
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
-  it('a replica sends the unsent notifications of an account that moves back to it', async () => {
-    const { sizes, renewLeases, shared } = await setUp();
-    sizes.set('a', 1);
-    for (const name of ['', 'a']) shared.place(name, 'one');
-    const first = await renewLeases('one', ['a'], rules, hook);
-    await first.evaluate();
-    expect(await first.send()).toEqual(['/hook firing Fires a']);
-
-    shared.place('a', 'two');
-    await renewLeases('one', ['a'], rules, hook);
-    const other = await renewLeases('two', ['a'], rules, hook);
-    sizes.set('a', 0);
-    expect(await other.evaluate()).toEqual(['resolved Fires a']);
-
-    shared.place('a', 'one');
-    await renewLeases('two', ['a'], rules, hook);
-    const again = await renewLeases('one', ['a'], rules, hook);
-    expect(await again.send()).toEqual(['/hook resolved Fires a']);
-  });
-
-  it('the replica that holds an account resolves the account’s alerts when the account is removed from the configuration', async () => {
-    const { sizes, renewLeases, shared } = await setUp();
+  it('a process that takes over resolves the alerts of an account that its configuration lacks', async () => {
+    const { sizes, use, takeOver } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
-    for (const name of ['', 'a', 'b']) shared.place(name, name === 'b' ? 'two' : 'one');
-    const [one, two] = [
-      await renewLeases('one', ['a', 'b'], rules, hook),
-      await renewLeases('two', ['a', 'b'], rules, hook),
-    ];
-    for (const replica of [one, two]) {
-      await replica.evaluate();
-      await replica.send();
-    }
-    const [after, gone] = [await renewLeases('one', ['a'], rules, hook), await renewLeases('two', ['a'], rules, hook)];
-    expect(await after.evaluate()).toEqual(['firing Fires a', 'pending Waits a']);
-    expect(await after.send()).toEqual([]);
-    expect(await gone.send()).toEqual(['/hook resolved Fires b']);
+    const first = await use(['a', 'b'], rules, hook);
+    await first.evaluate();
+    await first.send();
+    const second = await use(['a'], rules, hook);
+    expect(await second.send()).toEqual(['/hook resolved Fires b']);
+    takeOver();
+    const third = await use(['a'], rules, hook);
+    expect(await third.evaluate()).toEqual(['firing Fires a', 'pending Waits a']);
+    expect(await third.send()).toEqual([]);
   });
 });

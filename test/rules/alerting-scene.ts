@@ -3,7 +3,6 @@ import type { Grouping } from '../../src/notify/group.ts';
 import type { Notice } from '../../src/notify/notice.ts';
 import type { Receiver, SendResult } from '../../src/notify/notifiers/receiver.ts';
 import { createOutbox, type Outbox } from '../../src/notify/outbox.ts';
-import { ownsAll } from '../../src/notify/ownership.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -154,7 +153,7 @@ export async function createOutboxScene(
   async function open(receivers: readonly Receiver[]): Promise<Outbox> {
     const outbox = createOutbox({
       store,
-      holds: ownsAll,
+      mayNotify: () => true,
       receivers,
       firing,
       notifications,

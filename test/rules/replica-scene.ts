@@ -1,15 +1,14 @@
 /**
- * Replicas that share one store and evaluate and send one alert of account a. Each can be stopped at any step, permanently or
- * temporarily.
+ * Processes that share one store. The leader evaluates and sends one alert of account a. Each can be stopped at any step,
+ * permanently or temporarily.
  */
 
 import type { Notice } from '../../src/notify/notice.ts';
 import { createOutbox } from '../../src/notify/outbox.ts';
-import { createOwnership } from '../../src/notify/ownership.ts';
 import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
-import type { Store } from '../../src/store/store.ts';
-import { createSharedStore, type SharedStore } from '../support/fake-replicas.ts';
+import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
+import { createSharedStore, type SharedStore } from '../support/fake-group.ts';
 import { createTestLog } from '../support/silent.ts';
 import { ACCEPTED, createClock, createCounts, createReceiver, never, rule, SECOND, sendAll } from './alerting-scene.ts';
 
@@ -58,13 +57,14 @@ export function createReplicaScene(): ReplicaScene {
 
   function join(id: string): TestReplica {
     const own = shared.join(id);
-    const { replicas } = own;
+    const { lease } = own;
     const log = createTestLog();
     let [steps, last] = [0, Number.POSITIVE_INFINITY];
     let stopped: { readonly at: string; readonly go: () => void } | undefined;
     let stopping = Promise.withResolvers<void>();
     let running: Promise<void> = Promise.resolve();
     let alerts: AccountAlerts | undefined;
+    let isOver = false;
     let evaluate = async () => {};
 
     function step(at: string): Promise<void> | undefined {
@@ -92,16 +92,16 @@ export function createReplicaScene(): ReplicaScene {
       await step('after the request');
       return ACCEPTED;
     };
-    const confirm = async (account: string) => {
-      await replicas.renew(['a']);
-      return replicas.remaining(account) > 0;
+    const confirm = async () => {
+      await lease.renew();
+      return lease.remaining() > 0;
     };
-    const holds = createOwnership({ remaining: replicas.remaining, confirm }, () => true);
+    const mayNotify = () => (lease.remaining() > 0 ? (true as const) : confirm());
     const firing = (): readonly Notice[] => alerts?.notices().filter(({ status }) => status === 'firing') ?? [];
     const { notifications } = createCounts();
     const outbox = createOutbox({
       store,
-      holds,
+      mayNotify,
       receivers: [hook],
       firing,
       notifications,
@@ -110,25 +110,19 @@ export function createReplicaScene(): ReplicaScene {
       log,
     });
 
-    async function renewLeases(): Promise<void> {
-      const { gained, lost, excess } = await replicas.renew(['a']);
-      if (gained.includes('a')) {
-        await outbox.open('a');
-        alerts = await openAccountAlerts({ account: 'a', store, outbox, holds, ...sendAll, log });
-        const evaluateRule = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
-        evaluate = createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log });
-      }
-      if ([...lost, ...excess].includes('a')) {
-        evaluate = async () => {};
-        const leaving = alerts;
-        alerts = undefined;
-        await outbox.releaseAccount('a');
-        await leaving?.save().catch(() => undefined);
-        await replicas.release(['a']);
-      }
+    async function renewLease(): Promise<void> {
+      const phase = await lease.renew();
+      isOver = phase === 'lost';
+      if (phase !== 'leader' || alerts) return;
+      for (const account of [NO_ACCOUNT, 'a']) await outbox.open(account);
+      alerts = await openAccountAlerts({ account: 'a', store, outbox, mayNotify, ...sendAll, log });
+      const evaluateRule = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
+      evaluate = createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log });
     }
     async function work(): Promise<void> {
-      await renewLeases();
+      await renewLease();
+      // A process that has lost the lease ends.
+      if (isOver) return;
       await evaluate();
       await Promise.all(outbox.senders.map(send => send(never)));
     }

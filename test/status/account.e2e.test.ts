@@ -206,10 +206,10 @@ it('the account view shows the new configuration after a reload, and keeps the d
   const others = { accounts: [account('other', 'http://127.0.0.1:1')] };
   const { config } = loadedFrom(others);
   const both = { ...supervisor.loaded.config, accounts: [...supervisor.loaded.config.accounts, ...config.accounts] };
-  await supervisor.reload({ ...supervisor.loaded, hash: 'b', config: both }, async () => undefined);
+  await supervisor.reload({ ...supervisor.loaded, hash: 'b', config: both });
   expect(scene.view().deadLetters.messages).toBe(5);
   expect(served.account('other')).toMatchObject({ account: 'other', deadLetters: { messages: null } });
-  await supervisor.reload(loadedFrom(others), async () => undefined);
+  await supervisor.reload(loadedFrom(others));
   expect(served.account(NAME)).toBeUndefined();
   const { rows } = await served.overview(OverviewQuery.parse({}));
   expect(rows.map(({ account }) => account)).toEqual(['other']);
@@ -233,7 +233,7 @@ it('like /metrics, the account view shows the previous data of a changed account
   const breakdowns = { ...dlq, breakdowns: ['label' as const], rescanEvery: 2 * dlq.rescanEvery };
   const accounts = [{ ...account, collect: { ...account.collect, dlq: breakdowns } }];
   const config = { ...supervisor.loaded.config, accounts };
-  await supervisor.reload({ ...supervisor.loaded, hash: 'b', config }, async () => undefined);
+  await supervisor.reload({ ...supervisor.loaded, hash: 'b', config });
   const { deadLetters, events, flowControl } = await expectSame(scene);
   expect(deadLetters).toEqual(before.deadLetters);
   expect(events.newest).toEqual(before.events.newest);

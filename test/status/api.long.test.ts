@@ -8,7 +8,7 @@ import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
 import type { CommandResult } from '../../src/model/operator-command.ts';
-import type { AccountView, AnyAccountView } from '../../src/status/api/account.ts';
+import type { AccountView } from '../../src/status/api/account.ts';
 import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
 import type { AccountReport } from '../../src/status/api/report.ts';
 import { RequestError } from '../../src/status/lookups.ts';
@@ -21,7 +21,7 @@ import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { emptyServed } from './empty-served.ts';
-import { account, reduced, withdrawn } from './page/fixtures/account.ts';
+import { account, withdrawn } from './page/fixtures/account.ts';
 import { sharedAgent } from './page/fixtures/agent.ts';
 import { autoCancel } from './page/fixtures/auto-cancel.ts';
 import { found, lookupsThat } from './page/fixtures/lookup.ts';
@@ -258,9 +258,6 @@ const LINES: readonly JournalLine[] = [
   { ...OF, step: 'approved', by: 'ann', order: 'u4' },
 ];
 const URL_OF_ANOTHER = 'http://another:10922';
-const SINCE = '2026-01-01T00:00:00.000Z';
-const ANOTHER = { replica: URL_OF_ANOTHER, publicUrl: 'https://another.example', holder: 'one' };
-const FROM_ANOTHER = { ...ANOTHER, asOf: SINCE };
 const APPROVED = { account: 'a', action: 'ab', rule: 'r', holds: ['the pause ends'] };
 const EXPLAINED: Explanation = {
   account: 'a',
@@ -300,15 +297,14 @@ const RETRIED = (round: AccountView['rounds'][number]) => ({ ...round, retryAt: 
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
   let failure: RequestError | undefined;
-  let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds.map(RETRIED) };
+  let shown: AccountView = { ...withdrawn, rounds: withdrawn.rounds.map(RETRIED) };
   const overrides: Partial<Served> = {
-    explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
+    explain: async id => (id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
     alerts: () => [{ state: 'firing', labels: {}, annotations: {}, value: 1, startsAt: '2026-01-01T00:00:00.000Z' }],
     command: async () => answer,
-    // Responses of one of several replicas.
-    status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
-    overview: async () => overview([row('a', FROM_ANOTHER)], { replicas: 3 }),
+    status: () => [{ account: 'a', up: true, collectors: [] }],
+    overview: async () => overview([row('a')]),
     report: async () => ({
       ...(await emptyServed.report()),
       externalUrl: URL_OF_ANOTHER,
@@ -319,20 +315,12 @@ async function refuse(described: Described): Promise<void> {
       if (failure) throw failure;
       return found[kind];
     }),
-    autoCancel: async () => ({
-      ...autoCancel,
-      accounts: autoCancel.accounts.map(each => ({ ...each, ...FROM_ANOTHER })),
-    }),
+    autoCancel: async () => autoCancel,
     agent: async () => sharedAgent,
   };
   const [on, off] = [await serve(USERS, overrides, { lifecycle: true }), await serve(USERS, overrides)];
-  const replicas = {
-    refresh: async () => undefined,
-    placeOf: () => ({ isHere: false, holder: { id: 'one', url: URL_OF_ANOTHER } }),
-    self: { id: 'two', url: 'http://two' },
-    unavailableSince: () => undefined,
-  } as unknown as NonNullable<Served['replicas']>;
-  const elsewhere = await serve(USERS, { ...overrides, replicas });
+  const group = { isLeading: () => false, leader: () => undefined, unavailableSince: () => undefined };
+  const standby = await serve(USERS, { ...overrides, group });
   async function ask(method: 'get' | 'post', path: string, more: object = {}, { ask: send } = on): Promise<void> {
     const { status, headers, text } = await send(path, { method: method.toUpperCase(), ...ALICE, ...more });
     const of = path.replace(/\?.*/, '').replace('accounts/a', 'accounts/{name}').replace('messages/m', 'messages/{id}');
@@ -343,27 +331,21 @@ async function refuse(described: Described): Promise<void> {
     await ask('get', `/api/v1/${path}?unknown=1`);
   for (const path of ['overview', 'report', 'accounts/a', 'auto-cancel', 'agent', 'status'])
     await ask('get', `/api/v1/${path}`);
-  shown = { ...account, ...ANOTHER };
+  shown = account;
   await ask('get', '/api/v1/accounts/a');
-  for (const path of [
-    'auto-cancel?account=b',
-    'explain',
-    'explain?id=none',
-    'explain?id=late',
-    'explain?id=1-0',
-    'journal',
-    'alerts',
-  ])
+  for (const path of ['auto-cancel?account=b', 'explain', 'explain?id=none', 'explain?id=1-0', 'journal', 'alerts'])
     await ask('get', `/api/v1/${path}`);
   for (const path of ['dlq', 'events', 'messages/m']) {
     failure = undefined;
     for (const query of ['', '?unknown=1', '?account=b']) await ask('get', `/api/v1/${path}${query}`);
-    await ask('get', `/api/v1/${path}`, {}, elsewhere);
+    await ask('get', `/api/v1/${path}`, {}, standby);
     for (const status of [404, 429, 502, 503]) {
       failure = new RequestError(status, 'it failed', 1000);
       if (status !== 404 || path === 'messages/m') await ask('get', `/api/v1/${path}`);
     }
   }
+  await ask('get', '/api/v1/explain?id=1-0', {}, standby);
+  await ask('get', '/api/v1/sd', {}, standby);
   await ask('get', '/api/v1/journal?since=x');
   await ask('get', '/api/v1/sd', { headers: { host: '?' } });
   for (const path of ['/-/reload', APPROVE, PAUSE, RESUME]) {

@@ -3,7 +3,7 @@ import { AGENT_TIME } from '../../src/collectors/service-time.ts';
 import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Viewed } from '../../src/status/account.ts';
 import { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
-import { NOT_SHARED, type Problem } from '../../src/status/api/parts.ts';
+import type { Problem } from '../../src/status/api/parts.ts';
 import { type OverviewData, overview } from '../../src/status/overview.ts';
 import { createOverviewRows, type KeptRows, type OverviewRow } from '../../src/status/overview-rows.ts';
 import { complete, dlqFacts, selection } from '../support/shown-facts.ts';
@@ -42,7 +42,6 @@ function row(account: string, more: Partial<OverviewRow['row']> = {}, problems: 
       waiting: null,
       inFlight: null,
       labels: {},
-      ...NOT_SHARED,
       ...more,
     },
   };

@@ -63,8 +63,7 @@ async function setUp() {
           await account().sample();
           await supervisor.save();
         },
-        reload: (next: object, rules: readonly object[] = []) =>
-          supervisor.reload(configOf(next, rules), async () => undefined),
+        reload: (next: object, rules: readonly object[] = []) => supervisor.reload(configOf(next, rules)),
         /** Closes without saving, like a killed process. */
         async end() {
           await supervisor.stop();

@@ -116,7 +116,6 @@ describe('report', () => {
     ['dlq_growing', 'info', 'healthy'],
     ['token_rejected', 'critical', 'unknown'],
     ['service_unavailable', 'critical', 'unknown'],
-    ['account_uncollected', 'warning', 'unknown'],
     ['not_shown', 'warning', 'unknown'],
   ] as const)('a problem %s of severity %s leads to the verdict %s', (kind, severity, verdict) => {
     expect(report({ problems: [problem(kind, severity)] }).verdict).toBe(verdict);

@@ -9,7 +9,6 @@ import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
-import { createTestLog } from '../support/silent.ts';
 
 const ACCOUNTS = ['a', 'b', 'c'];
 const NOT_EMPTY = 'the target store is not empty: choose another store or schema\n';
@@ -57,8 +56,7 @@ describe.skipIf(!postgresIsThere())('copies between stores', () => {
       to,
       env,
       copy,
-      open: () =>
-        openStore(options, { env, replica: { url: 'http://agent.invalid', clock: systemClock, log: createTestLog() } }),
+      open: () => openStore(options, { env, candidate: { url: 'http://agent.invalid', clock: systemClock } }),
       inSqlite: async () => read(await openSqliteStore({ path })),
       inPostgres: async () => read(await attachStore(options, { env })),
     };
@@ -104,28 +102,27 @@ describe.skipIf(!postgresIsThere())('copies between stores', () => {
     await expect(inPostgres()).rejects.toThrow('schema');
   });
 
-  it('store copy refuses to run while replicas use the target store, takes none of their accounts and leaves no lease behind', async () => {
+  it('store copy refuses to run while a leader uses the target store, and leaves no lease behind', async () => {
     const { path, from, to, copy, open } = await scene();
     await fill(path);
     const agent = await open();
-    const wanted = [NO_ACCOUNT, ...ACCOUNTS];
-    expect((await agent.replicas?.renew(wanted))?.gained.toSorted()).toEqual(wanted);
+    expect(await agent.lease?.renew()).toBe('leader');
     const renewals = new AbortController();
-    const excess = new Set<string>();
     const renewing = (async () => {
       while (!renewals.signal.aborted) {
-        for (const account of (await agent.replicas?.renew(wanted))?.excess ?? []) excess.add(account);
+        expect(await agent.lease?.renew()).toBe('leader');
         await sleep(200);
       }
     })();
     const refused = await copy(from, to);
     renewals.abort();
     await renewing;
-    const stderr = 'an agent uses the target store: stop all of them first\n';
+    const stderr = 'an agent uses the target store: stop it first\n';
     expect(refused).toEqual({ code: 1, stdout: '', stderr });
-    expect([...excess]).toEqual([]);
-    await agent.replicas?.renew(wanted);
-    expect(agent.replicas?.sharing()?.replicas).toHaveLength(1);
+    await agent.lease?.release();
     await agent.close();
+    const next = await open();
+    expect(await next.lease?.renew()).toBe('leader');
+    await next.close();
   });
 });

@@ -25,7 +25,7 @@ describe.skipIf(!postgresIsThere())('guarded commits in PostgreSQL', () => {
       await operator.close();
       await agent.close();
     });
-    await operator.commit('', brake('running'));
+    await operator.command(brake('running'));
     return { url, agent, operator };
   }
 
@@ -59,7 +59,7 @@ describe.skipIf(!postgresIsThere())('guarded commits in PostgreSQL', () => {
     const chance = createChance();
     let [written, refused] = [0, 0];
     for (let round = 0; round < 60; round += 1) {
-      await operator.commit('', brake('running'));
+      await operator.command(brake('running'));
       let stopped = false;
       const writers = ['a', 'b', 'c'].map(async account => {
         for (let n = 0; !stopped; n += 1) {
@@ -71,7 +71,7 @@ describe.skipIf(!postgresIsThere())('guarded commits in PostgreSQL', () => {
         }
       });
       await new Promise(resolve => setTimeout(resolve, chance.between(0, 6)));
-      await operator.commit('', brake('paused'));
+      await operator.command(brake('paused'));
       const countAll = async () =>
         (await Promise.all(['a', 'b', 'c'].map(account => operator.scan(account, `${round}/`)))).map(
           ({ size }) => size,

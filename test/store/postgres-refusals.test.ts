@@ -106,7 +106,7 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
     writeFileSync(file, `${url}\n`);
     for (const setting of [{ env: 'URL' }, { file }]) {
       const store = await openStore({ ...settings(url), url: setting }, { env: { URL: url } });
-      await store.commit('', [{ key: 'k', value: 'v' }]);
+      await store.command([{ key: 'k', value: 'v' }]);
       await store.close();
     }
     await expect(openStore({ ...settings(url), url: { env: 'URL' } })).rejects.toThrow('URL is not set');
@@ -138,7 +138,7 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
     expect(await refusal(url, { open: attachStore })).toMatch(/was written by a newer version/);
     await server.query('UPDATE delivery_watch.schema_version SET version = 1 WHERE version = 99', name);
     await server.query('DELETE FROM delivery_watch.schema_version WHERE version > 1', name);
-    expect(await refusal(url)).toMatch(/was written by an older version \(schema 1, this version has 2\)/);
+    expect(await refusal(url)).toMatch(/was written by an older version \(schema 1, this version has 3\)/);
     expect(await refusal(url, { open: attachStore })).toMatch(/was written by an older version/);
 
     await server.query("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
@@ -170,7 +170,7 @@ describe.skipIf(!postgresIsThere())('unavailable or unsuitable PostgreSQL', () =
     };
     try {
       await readOnly('on');
-      const commit = () => store.commit('', [{ key: 'k', value: 'v' }]);
+      const commit = () => store.command([{ key: 'k', value: 'v' }]);
       await expect(commit().catch(commit)).rejects.toMatchObject({
         reason: 'standby',
         message: expect.stringContaining("can't be written: it is a standby, or read-only"),

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
-import { createLeases } from '../../src/store/leases.ts';
+import { createLease } from '../../src/store/lease.ts';
 import { attachPostgresStore, openPostgresStore } from '../../src/store/postgres.ts';
 import type { Store } from '../../src/store/store.ts';
 import { atThisLoad, eventually } from '../support/eventually.ts';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
-import { createTestLog } from '../support/silent.ts';
 import { openHeld, settingsOf } from './postgres-held.ts';
 
 const row = (key: string, value = 'v') => [{ key, value }];
@@ -22,9 +21,9 @@ const reasonOf = (work: Promise<unknown>) =>
 describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
   const postgres = postgresForTests();
 
-  async function open(accounts?: readonly string[]) {
+  async function open() {
     const url = await postgres().createDatabase();
-    const store = await openHeld(url, accounts);
+    const store = await openHeld(url);
     onTestFinished(() => store.close());
     return { url, name: new URL(url).pathname.slice(1), store };
   }
@@ -33,14 +32,14 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
   async function openWithTimeouts(ms: number) {
     const url = await postgres().createDatabase();
     const timeouts = { connect: atThisLoad(ms), statement: atThisLoad(ms) };
-    const replica = { url: 'http://replica.example', leaseTime: 60_000, clock: systemClock, log: createTestLog() };
+    const candidate = { url: 'http://process.example', leaseTime: 60_000, clock: systemClock };
     const store = await openPostgresStore(settingsOf(url), {
       env: {},
       timeouts,
-      leasesOf: database => createLeases({ ...replica, database }),
+      leaseOf: database => createLease({ ...candidate, database }),
     });
     onTestFinished(() => store.close());
-    await store.replicas?.renew(['a']);
+    await store.lease?.renew();
     return { url, store, ms: timeouts.statement };
   }
 
@@ -53,7 +52,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
 
   it('a PostgreSQL store writes concurrent commits of many accounts in few statements', async () => {
     const accounts = Array.from({ length: 1000 }, (_, n) => `account-${n}`);
-    const { store, name } = await open(accounts);
+    const { store, name } = await open();
     const before = await postgres().query('SELECT sum(sequence) AS n FROM delivery_watch.lanes', name);
     await Promise.all(accounts.map(account => store.commit(account, row('k', account))));
     const after = await postgres().query('SELECT sum(sequence) AS n FROM delivery_watch.lanes', name);
@@ -170,37 +169,38 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
     ]);
   });
 
-  it('a row of an account that another replica holds is not written', async () => {
-    const { store, url } = await open(['a']);
-    const other = await openHeld(url, ['a']);
+  it('no row is written in another epoch, agent-wide rows included', async () => {
+    const { store, url } = await open();
+    const other = await openHeld(url);
     onTestFinished(() => other.close());
     await store.commit('a', row('k', 'ours'));
     expect(await reasonOf(other.commit('a', row('k', 'theirs')))).toBe('not_held');
-    // Increase the epoch, as a takeover does. This replica has not yet detected the loss of its lease.
-    await postgres().query('UPDATE delivery_watch.leases SET epoch = epoch + 1', new URL(url).pathname.slice(1));
+    // Increase the epoch, as a takeover does. This process has not yet detected the loss of its lease.
+    await postgres().query('UPDATE delivery_watch.lease SET epoch = epoch + 1', new URL(url).pathname.slice(1));
     const [ofAccount, agentWide] = await Promise.all([
       reasonOf(store.commit('a', row('k', 'late'))),
       reasonOf(store.commit('', row('k'))),
     ]);
-    expect([ofAccount, agentWide]).toEqual(['not_held', 'done']);
+    expect([ofAccount, agentWide]).toEqual(['not_held', 'not_held']);
     expect(await other.scan('a', '')).toEqual(new Map([['k', 'ours']]));
   });
 
-  it('an attached process writes only agent-wide rows', async () => {
+  it('an attached process writes only commands', async () => {
     const { store, url } = await open();
     const attached = await attachPostgresStore(settingsOf(url), { env: {} });
     onTestFinished(() => attached.close());
     await store.commit('a', row('k'));
     expect(await attached.scan('a', '')).toEqual(new Map([['k', 'v']]));
     expect(await reasonOf(attached.commit('a', row('k', 'other')))).toBe('not_held');
-    await attached.commit('', row('command'));
+    expect(await reasonOf(attached.commit('', row('k')))).toBe('not_held');
+    await attached.command(row('command'));
     expect((await store.scan('', '')).size).toBe(1);
-    expect(attached.replicas).toBeUndefined();
+    expect(attached.lease).toBeUndefined();
   });
 
-  it('ten replicas can open the store concurrently', async () => {
+  it('ten processes can open the store concurrently', async () => {
     const url = await postgres().createDatabase();
-    const opened = await Promise.allSettled(Array.from({ length: 10 }, () => openHeld(url, [])));
+    const opened = await Promise.allSettled(Array.from({ length: 10 }, () => openHeld(url)));
     const stores = opened.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
     onTestFinished(async () => void (await Promise.all(stores.map((store: Store) => store.close()))));
     expect(opened.filter(each => each.status === 'rejected')).toEqual([]);

@@ -13,9 +13,8 @@ export interface Incarnation {
   readonly work: Set<{ readonly kind: Work }>;
   isStarted: boolean;
   isStopped: boolean;
-  /** Whether its lease was lost or released since it was opened. */
+  /** Whether the process has lost the lease. */
   isLost: boolean;
-  isReleased: boolean;
   /** Whether the process started to stop before this opening was complete. */
   isAbandoned: boolean;
 }
@@ -23,9 +22,8 @@ export interface Incarnation {
 /** Watches all incarnations of one process and collects violations. */
 export class Witness {
   readonly violations: string[] = [];
-  isConfigured = (_account: string): boolean => true;
   readonly #incarnations: Incarnation[] = [];
-  readonly #lost = new Set<string>();
+  #isLost = false;
   #phase: 'running' | 'stopping' | 'stopped' | 'closed' = 'running';
   /** Probes that reached the store. */
   readonly #reached = new Set<string>();
@@ -40,8 +38,7 @@ export class Witness {
       work: new Set(),
       isStarted: false,
       isStopped: false,
-      isLost: false,
-      isReleased: false,
+      isLost: this.#isLost,
       isAbandoned: this.#phase !== 'running',
     };
     this.#incarnations.push(incarnation);
@@ -78,33 +75,17 @@ export class Witness {
 
   notified(account: string): void {
     if (this.#phase === 'closed') this.#report(`notified about ${account} after the end`);
-    // The last holder of a removed account resolves its alerts.
-    if (this.#lost.has(account) && this.isConfigured(account))
-      this.#report(`notified about ${account} after its lease was lost`);
+    if (this.#isLost) this.#report(`notified about ${account} after the lease was lost`);
   }
 
-  gained(names: readonly string[]): void {
-    for (const name of names) this.#lost.delete(name);
-  }
-
-  /** Records lost leases. Call it after the supervisor has been informed of the loss. */
-  async lost(names: readonly string[]): Promise<void> {
-    for (const name of names) this.#lost.add(name);
-    const affected = this.#incarnations.filter(each => names.includes(each.name) && !each.isReleased);
-    for (const each of affected) each.isLost = true;
+  /** Records the loss of the lease. Call it after the supervisor has been informed of the loss. */
+  async lost(): Promise<void> {
+    this.#isLost = true;
+    for (const each of this.#incarnations) each.isLost = true;
     await settle();
-    for (const each of affected) {
-      if ([...each.work].some(({ kind }) => kind === 'request')) this.#report(`${label(each)} requests after its loss`);
-      if (!(await this.#isRevoked(each))) this.#report(`${label(each)} is not revoked after its loss`);
-    }
-  }
-
-  released(names: readonly string[]): void {
     for (const each of this.#incarnations) {
-      if (!names.includes(each.name) || each.isReleased) continue;
-      if ((each.isStarted && !each.isStopped) || each.work.size > 0)
-        this.#report(`the lease of ${label(each)} is released before its end`);
-      each.isReleased = true;
+      if ([...each.work].some(({ kind }) => kind === 'request')) this.#report(`${label(each)} requests after the loss`);
+      if (!(await this.#isRevoked(each))) this.#report(`${label(each)} is not revoked after the loss`);
     }
   }
 
@@ -122,9 +103,8 @@ export class Witness {
     const what = `${label(incarnation)}: ${kind}`;
     if (this.#phase === 'closed' || (this.#phase === 'stopped' && kind !== 'commit')) return `${what} after the end`;
     // An opening in progress may still read after it was revoked.
-    const isRevoked = incarnation.opening.deps.holding?.remaining(incarnation.name) === 0;
+    const isRevoked = incarnation.opening.deps.leadership?.remaining() === 0;
     if (incarnation.isAbandoned && !(kind === 'open' && isRevoked)) return `${what} after the stop began`;
-    if (incarnation.isReleased) return `${what} after the lease was released`;
     if (incarnation.isLost) return `${what} after the lease was lost`;
     for (const other of this.#siblings(incarnation)) {
       if (other.number > incarnation.number) return `${what} after ${label(other)} was opened`;
@@ -150,7 +130,7 @@ export class Witness {
     const probe = `${PROBE}${number}`;
     this.#reached.delete(probe);
     await deps.store.commit(name, [{ key: probe, value: '' }]).catch(() => undefined);
-    const mayRequest = (deps.holding?.remaining(name) ?? 1) > 0 || (await deps.holding?.confirm(name));
+    const mayRequest = (deps.leadership?.remaining() ?? 1) > 0 || (await deps.leadership?.confirm());
     return !this.#reached.has(probe) && !mayRequest;
   }
 

@@ -12,7 +12,7 @@ export type Order =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string };
 
 export interface OperatorDeps extends Pick<PlacingDeps, 'accounts'> {
-  readonly store: Pick<Store, 'scan' | 'sizes' | 'commit' | 'create' | 'valuesOf'>;
+  readonly store: Pick<Store, 'scan' | 'sizes' | 'command' | 'create' | 'valuesOf'>;
   /** The operator's clock: time passes in `sleep`. */
   readonly clock: Clock;
   readonly waitMs: number;

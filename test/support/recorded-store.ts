@@ -224,7 +224,7 @@ export async function readVisible({ served }: AgentCore) {
     }
   }
   const account = served.account(ACCOUNT);
-  const alerts = (account?.complete ? account.alerts : []).map(({ labels, state, startsAt = '' }) => [
+  const alerts = (account?.alerts ?? []).map(({ labels, state, startsAt = '' }) => [
     labels.alertname,
     `${state} ${startsAt}`,
   ]);

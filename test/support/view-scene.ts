@@ -43,7 +43,7 @@ export async function createViewScene(account: object = {}, config: object = {})
   afterThisTest(() => core.close());
   function view(): AccountView {
     const found = core.served.account(NAME);
-    if (!found?.complete) throw new Error('unknown account');
+    if (!found) throw new Error('unknown account');
     return found;
   }
   return {

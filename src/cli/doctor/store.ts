@@ -1,7 +1,6 @@
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Env } from '../../kit/secret.ts';
-import { plural } from '../../kit/text.ts';
 import { attachDatabase } from '../../store/database.ts';
 import { PROBLEMS, StoreError } from '../../store/errors.ts';
 import type { StoreOptions } from '../../store/options.ts';
@@ -44,20 +43,14 @@ function toFinding({ message, reason }: StoreError): Diagnosis {
   return fail(detail, todo);
 }
 
-const MAX_REPLICAS = 5;
-
 async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<Diagnosis> {
   if (url === null) return skip('needs store.url');
   const { inspectPostgres } = await import('../../store/postgres-inspect.ts');
   try {
-    const { subject, version, replicas } = await inspectPostgres({ url, schema }, { env });
+    const { subject, version, leader } = await inspectPostgres({ url, schema }, { env });
     if (version === undefined)
       return ok(`${subject} has no tables in schema ${schema} yet; the agent creates them when it starts`);
-    const named = replicas
-      .slice(0, MAX_REPLICAS)
-      .map(replica => `${replica.url} holds ${plural(replica.accounts, 'account')}`);
-    const more = replicas.length > MAX_REPLICAS ? `; ${replicas.length - MAX_REPLICAS} more replicas` : '';
-    return ok(`${subject}, schema ${version}; ${named.join('; ') || 'no replica runs'}${more}`);
+    return ok(`${subject}, schema ${version}; ${leader === undefined ? 'no process leads' : `${leader} leads`}`);
   } catch (error) {
     if (error instanceof StoreError) return toFinding(error);
     throw error;

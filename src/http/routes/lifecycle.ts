@@ -49,7 +49,7 @@ const COMMANDS = {
 type Order = (typeof COMMANDS)[keyof typeof COMMANDS];
 const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
-const WAITING = 'no replica holds the account now: the next one to hold it executes the order';
+const WAITING = 'the account is not open now: the leader executes the order when it is';
 
 /** Error messages by status of the body parser's error. Its own messages quote the body. */
 const UNREADABLE = new Map<unknown, string>([

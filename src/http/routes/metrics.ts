@@ -2,9 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { type Request, type Response, Router } from 'express';
 import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
-import { FORWARDED } from '../peer.ts';
 import type { ResponseLimiter } from '../response-limiter.ts';
-import type { HttpServed, ServedReplicas } from '../served.ts';
+import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 /** Returns the format of an element of an Accept header; undefined if it is none of ours. */
@@ -68,37 +67,6 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   };
 }
 
-/** Returns the URL of `path` at an account's holder, or why there is none. `base`: by default the holder's URL for other replicas. */
-export function holderUrl(
-  { self, placeOf }: ServedReplicas,
-  account: string,
-  path: string,
-  base?: string,
-): { readonly url: string } | { readonly why: string } {
-  const { holder } = placeOf(account);
-  const target = URL.parse(path, 'http://replica');
-  if (holder && holder.id !== self.id && target && !target.searchParams.has(FORWARDED)) {
-    target.searchParams.set(FORWARDED, '1');
-    return { url: (base ?? holder.url).replace(/\/$/, '') + target.pathname + target.search };
-  }
-  const why = holder ? 'it is moving to another replica' : 'no replica holds it';
-  return { why: `the account is not collected now: ${why}` };
-}
-
-/** Redirects to the holder of the account, or responds with 503. */
-function redirect(replicas: ServedReplicas, account: string, { originalUrl }: Request, response: Response): void {
-  const holder = holderUrl(replicas, account, originalUrl);
-  if ('why' in holder) {
-    response.status(503).set('Retry-After', '5').type('text').send(`${holder.why}\n`);
-    return;
-  }
-  response
-    .status(307)
-    .set({ Location: holder.url, 'Cache-Control': 'no-store' })
-    .type('text')
-    .send('see the replica that holds it\n');
-}
-
 export function metricsRoutes(served: HttpServed, { isCrowded }: ResponseLimiter): Router {
   const shared = createSingleFlight<Awaited<ReturnType<HttpServed['exposition']>>>(isCrowded, served.clock);
 
@@ -107,12 +75,10 @@ export function metricsRoutes(served: HttpServed, { isCrowded }: ResponseLimiter
     const format = negotiateFormat(request.headers.accept);
     const key = JSON.stringify([scope, format, gzip]);
     const { contentType, body } = await shared(key, () => served.exposition(scope, format, gzip));
-    response.writeHead(200, {
-      'Content-Type': contentType,
-      'Content-Length': body.length,
-      Vary: 'Accept, Accept-Encoding',
-      ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),
-    });
+    response.setHeader('Content-Type', contentType);
+    response.setHeader('Content-Length', body.length);
+    response.setHeader('Vary', 'Accept, Accept-Encoding');
+    if (gzip) response.setHeader('Content-Encoding', 'gzip');
     response.end(body);
   }
 
@@ -125,8 +91,6 @@ export function metricsRoutes(served: HttpServed, { isCrowded }: ResponseLimiter
         response.status(400).type('text').send('name one configured account: /probe?account=NAME\n');
       } else if (!served.accounts.includes(account)) {
         response.status(404).type('text').send('no account with that name is configured\n');
-      } else if (served.replicas && !served.replicas.placeOf(account).isHere) {
-        redirect(served.replicas, account, request, response);
       } else {
         await send(request, response, { account });
       }

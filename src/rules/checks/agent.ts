@@ -52,13 +52,13 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
     },
   }),
   defineCheck('database_away', 'DeliveryDatabaseAway', {
-    when: 'the database that replicas share does not respond to this replica',
+    when: 'the database does not respond to the leader',
     check: ({ databaseAway }) =>
       databaseAway === undefined
         ? []
         : {
             since: databaseAway,
-            text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended. Accounts of other replicas show their last known state.',
+            text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended.',
           },
   }),
   defineCheck('store_failing', 'DeliveryStoreFailing', {

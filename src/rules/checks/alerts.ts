@@ -21,8 +21,6 @@ interface Definition {
   readonly isOfAgent?: true;
   /** Whether the alert is sent only with `alerts.builtin.extended`. */
   readonly isExtended?: true;
-  /** Whether the alert is shown but never sent. */
-  readonly isOnlyShown?: true;
 }
 
 const SECOND = 1000;
@@ -162,12 +160,6 @@ const builtinAlerts = {
     isOfAgent: true,
   },
   DeliveryConfigReloadFailed: { kinds: ['reload_refused'], for: 5 * MINUTE, isOfAgent: true, isExtended: true },
-  DeliveryAccountUncollected: {
-    kinds: ['account_uncollected'],
-    severity: 'critical',
-    isOfAgent: true,
-    isOnlyShown: true,
-  },
 } as const satisfies Readonly<Record<`Delivery${string}`, Definition>>;
 
 export type BuiltinAlert = keyof typeof builtinAlerts;
@@ -188,8 +180,8 @@ export function sentAlerts(options: BuiltinOptions): readonly BuiltinAlert[] {
   if (!options) return [];
   const { severity: lowest, disable, extended } = options;
   return BUILTIN_ALERTS.filter(name => {
-    const { kinds, severity, isExtended = false, isOnlyShown = false } = builtinAlert(name);
-    if (isOnlyShown || (isExtended && !extended)) return false;
+    const { kinds, severity, isExtended = false } = builtinAlert(name);
+    if (isExtended && !extended) return false;
     return isAtLeast(severity, lowest) && kinds.some(kind => !disable.includes(kind));
   });
 }

@@ -1,19 +1,7 @@
 import { z } from 'zod';
 import { FLOW_STATES } from '../../model/flow-state.ts';
 import { PINNABLE } from '../../model/message.ts';
-import {
-  AlertView,
-  ChangeView,
-  DataState,
-  FROM_REPLICA,
-  Maybe,
-  Num,
-  Problem,
-  Ratio,
-  Seconds,
-  State,
-  Time,
-} from './parts.ts';
+import { AlertView, ChangeView, DataState, Maybe, Num, Problem, Ratio, Seconds, State, Time } from './parts.ts';
 
 const Round = z.object({
   collector: z.string(),
@@ -52,10 +40,9 @@ const CLOCK = {
   clockSkewSeconds: Maybe(Num).describe('The service’s clock minus the agent’s; null if unknown.'),
 };
 
-const STANDING = {
+export const AccountView = z.object({
   now: Time,
   account: z.string(),
-  ...FROM_REPLICA,
   state: State,
   up: z.boolean(),
   baseUrl: z.string(),
@@ -64,13 +51,7 @@ const STANDING = {
   problems: z.array(Problem),
   alerts: z.array(AlertView).describe('Pending, firing and recently resolved alerts.'),
   rounds: z.array(Round),
-};
-
-export const AccountView = z.object({
-  complete: z.literal(true),
-  ...STANDING,
   ...CLOCK,
-  asOf: z.null().describe('This replica holds the account: all data is current.'),
   plan: Maybe(z.string()),
   deadLetters: z.object({
     enabled: z.boolean(),
@@ -213,27 +194,3 @@ export const AccountView = z.object({
   }),
 });
 export type AccountView = z.output<typeof AccountView>;
-
-const { deadLetters, events, flowControl } = AccountView.shape;
-
-/** An account that another replica holds: the content of its status row. */
-export const ReducedAccountView = z.object({
-  complete: z.literal(false),
-  ...STANDING,
-  plan: z.null().describe('Available only from the holder.'),
-  omitted: z
-    .object({ problems: z.int(), alerts: z.int() })
-    .describe('Problems and alerts missing from the lists, because a status row has at most 16 KB.'),
-  deadLetters: deadLetters.pick({ enabled: true, data: true, messages: true, change: true, oldestEntered: true }),
-  events: events
-    .pick({ enabled: true, data: true, inFlight: true })
-    .extend({ lastHour: Maybe(z.object({ overSeconds: Seconds, finished: Num, deliveredRatio: Maybe(Ratio) })) }),
-  flowControl: flowControl.pick({ enabled: true, data: true, waiting: true }),
-  schedules: z.null().describe('Available only from the holder.'),
-  calls: z.null().describe('Available only from the holder.'),
-});
-export type ReducedAccountView = z.output<typeof ReducedAccountView>;
-
-/** GET /api/v1/accounts/NAME */
-export const AnyAccountView = z.discriminatedUnion('complete', [AccountView, ReducedAccountView]);
-export type AnyAccountView = z.output<typeof AnyAccountView>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FROM_REPLICA, Maybe, Num, Problem, Seconds, Time } from './parts.ts';
+import { Maybe, Num, Problem, Seconds, Time } from './parts.ts';
 
 /** An error in a configuration file. Lines and columns start at 1. */
 export const ReloadErrorView = z.object({
@@ -38,25 +38,12 @@ export const AgentView = z.object({
     historyKeepSeconds: Seconds,
     historyMaxBytes: Num,
   }),
-  replicas: Maybe(
+  leader: Maybe(
     z.object({
-      self: z.string().describe('Id of this replica.'),
+      url: z.string().describe('URL of this process, which leads, for standbys and Prometheus.'),
+      since: Time,
       leaseSeconds: Seconds,
-      list: z.array(
-        z.object({
-          id: z.string().describe('Id of this run of the process.'),
-          url: z.string(),
-          publicUrl: FROM_REPLICA.publicUrl,
-          since: Time,
-          accounts: z.int().describe('Number of accounts that it holds.'),
-        }),
-      ),
-      holders: z.record(z.string(), z.string()).describe('Id of the holder by account.'),
-      unheld: z.array(z.string()).describe('Accounts that no replica holds.'),
-      databaseAway: Maybe(Time).describe('Start of the database outage for this replica.'),
-      lastHandOver: Maybe(z.object({ at: Time, gained: z.array(z.string()), lost: z.array(z.string()) })).describe(
-        'Last time at which this replica gained or lost accounts.',
-      ),
+      databaseAway: Maybe(Time).describe('Start of the database outage.'),
     }),
   ).describe('Null if the store is not shared.'),
   notifiers: z.array(

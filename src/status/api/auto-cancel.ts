@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AccountName, FROM_REPLICA, Maybe, Num, Time } from './parts.ts';
+import { AccountName, Maybe, Num, Time } from './parts.ts';
 
 export const PredicateView = z.object({
   name: z.string(),
@@ -51,16 +51,13 @@ const JournalLine = z.object({
 
 export const AccountBrakes = z.object({
   account: z.string(),
-  ...FROM_REPLICA,
   paused: Maybe(z.object({ by: z.string(), reason: z.string(), at: Time })),
   breakers: z.array(
     z.object({ breaker: z.string(), open: z.boolean(), since: Maybe(Time), reason: Maybe(z.string()) }),
   ),
   budgetRemaining: Maybe(Num),
   candidates: z.int().describe('Stuck failure callbacks.'),
-  tracked: z
-    .int()
-    .describe('Tracked failure callbacks. Only the replica that holds the account lists them in `candidates`.'),
+  tracked: z.int().describe('Tracked failure callbacks.'),
   unresolved: z.int(),
 });
 

@@ -4,7 +4,6 @@ import {
   AlertView,
   ChangeView,
   DataState,
-  FROM_REPLICA,
   Maybe,
   Num,
   oneOf,
@@ -56,7 +55,6 @@ export const AccountRow = z.object({
   waiting: Maybe(Num).describe('Messages and workflow steps waiting on flow-control keys.'),
   inFlight: Maybe(Num),
   labels: z.record(z.string(), z.string()),
-  ...FROM_REPLICA,
 });
 export type AccountRow = z.output<typeof AccountRow>;
 
@@ -64,7 +62,6 @@ export const Overview = z.object({
   now: Time,
   version: z.string(),
   state: State.describe('Worst state of all accounts and the agent.'),
-  replicas: Maybe(z.int()).describe('Running replicas, including this one. Null if the store is not shared.'),
   accounts: z.object({ total: z.int(), up: z.int(), byState: z.record(State, z.int()) }),
   deadLetters: Maybe(Num).describe('Sum over all accounts with known numbers.'),
   problems: z.array(Problem).describe('The worst 100 problems of all accounts and the agent, worst first.'),

@@ -20,22 +20,6 @@ export function wholeNumber(min: number, max: number) {
 export const oneOf = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `must be one of ${words.join(', ')}` });
 
-/** The replica that provides an account's data. */
-export const FROM_REPLICA = {
-  replica: Maybe(z.string()).describe(
-    'URL of the replica that holds the account. Null without a holder, or if the store is not shared.',
-  ),
-  publicUrl: Maybe(z.string()).describe('URL of that replica for browsers: `server.publicReplicaUrl`.'),
-  holder: Maybe(z.string()).describe('Id of that replica.'),
-  asOf: Maybe(Time).describe(
-    'Time of the data if this replica does not hold the account. Null if it does, or without data.',
-  ),
-};
-export type FromReplica = z.output<z.ZodObject<typeof FROM_REPLICA>>;
-
-/** Values of `FROM_REPLICA` if the store is not shared. */
-export const NOT_SHARED = { replica: null, publicUrl: null, holder: null, asOf: null } as const satisfies FromReplica;
-
 export const PROBLEM_KINDS = [...CHECK_KINDS, 'not_shown'] as const;
 
 export const Problem = z.object({

@@ -43,10 +43,6 @@ export const ShownStatus = z.object({
         .describe('Filters that were unreadable in the last complete round.'),
     }),
   ),
-  replica: z.string().optional().describe('URL of the holder if it is another replica.'),
-  asOf: EpochMilliseconds.optional().describe(
-    'Time of the data (ms since the Unix epoch) if another replica holds the account.',
-  ),
 });
 export type ShownStatus = z.output<typeof ShownStatus>;
 

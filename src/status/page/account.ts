@@ -1,4 +1,4 @@
-import type { AnyAccountView } from '../api/account.ts';
+import type { AccountView } from '../api/account.ts';
 import { CHART_ASSETS, charted, chartRange } from './charts.ts';
 import { deadLettersSection } from './dead-letters.ts';
 import { eventsSection } from './events.ts';
@@ -6,8 +6,8 @@ import { flowControlSection } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
+import { databaseNote } from './leader.ts';
 import { alertLists, alertsLink, named, newestOf, problemList, STATE_WORDS, verdict } from './problems.ts';
-import { databaseNote, heldNote } from './replicas.ts';
 import { callsSection, rounds, schedules } from './rounds.ts';
 
 const PLACES = {
@@ -19,7 +19,7 @@ const PLACES = {
   calls: 'Calls',
 } as const;
 
-function head({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
+function head({ account, state, problems, alerts, up }: AccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
   const calm = firing > 0 ? html`${alertsLink(firing)}.` : 'No problems.';
   const quiet = state === 'unknown' ? 'Nothing has been read yet.' : up ? calm : 'The last read failed.';
@@ -30,23 +30,21 @@ function head({ account, state, problems, alerts, up }: AnyAccountView, { now }:
   );
 }
 
-function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
+function about({ baseUrl, region, plan, labels }: AccountView): Html {
   const facts = Object.entries({ region, plan, ...labels }).filter(([, value]) => value !== null);
   return html`<p class="soft about">${named(baseUrl)}${facts.map(([what, value]) => html` · ${named(what)} <b>${named(value ?? '')}</b>`)}</p>`;
 }
 
-/** Renders an account's page. If the view is incomplete, omits sections that only the holder can show. */
-export function accountPage(view: AnyAccountView, context: PageContext): Html {
+export function accountPage(view: AccountView, context: PageContext): Html {
   const { problems, account } = view;
-  const places = Object.entries(PLACES).filter(([id]) => view.complete || (id !== 'schedules' && id !== 'calls'));
-  const links = places.map(([id, word]) => html`<a href="#${id}">${word}</a> `);
+  const links = Object.entries(PLACES).map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
-${head(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
+${head(view, context)}${about(view)}${databaseNote(context)}
 ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context, false)}`}
 ${alertLists('Alerts', view, context)}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
-${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && callsSection(view)}`;
+${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${schedules(view)}${rounds(view, context)}${callsSection(view)}`;
   const whole = charted(account, context, body);
   return layout({ title: account, context, nav: 'overview', body: whole, uses: CHART_ASSETS });
 }

@@ -2,8 +2,8 @@ import type { AgentView } from '../api/agent.ts';
 import { ago, at, bytes, count, lasting, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
+import { leaderSection } from './leader.ts';
 import { errorList, named, problemList, verdict } from './problems.ts';
-import { replicas } from './replicas.ts';
 import { type Column, name, outcomeColumns, section, table, tile, tilePanel } from './tile.ts';
 
 function head({ problems, version, rounds }: AgentView): Html {
@@ -95,7 +95,7 @@ export function agentPage(view: AgentView, context: PageContext): Html {
 ${head(view)}
 ${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, context, false)}`}
 </section>
-${process_(view)}${replicas(view)}${configuration(view)}${store(view)}${notifiers(view)}
+${process_(view)}${leaderSection(view)}${configuration(view)}${store(view)}${notifiers(view)}
 <h2>More</h2>
 <dl class="facts">${links}</dl>`;
   return layout({ title: 'Agent', context, nav: 'agent', body, uses: ['pages.css'] });

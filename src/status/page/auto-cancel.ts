@@ -5,8 +5,8 @@ import { buttonFor, commandDialog, noButtons } from './commands.ts';
 import { ago, at, count, grouped, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
+import { databaseNote } from './leader.ts';
 import { accountLink, named, verdict } from './problems.ts';
-import { databaseNote } from './replicas.ts';
 import { type Column, name, section, table } from './tile.ts';
 
 type Brakes = AutoCancelView['accounts'][number];
@@ -49,8 +49,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   const columns: Column<Brakes>[] = [
     {
       head: 'account',
-      cell: row =>
-        html`${accountLink(row.account, context)}${row.asOf !== null && html` <small>reported ${ago(row.asOf, now)}</small>`}`,
+      cell: row => accountLink(row.account, context),
     },
     {
       head: 'pause',

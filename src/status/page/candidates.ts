@@ -1,11 +1,9 @@
 import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
-import { sum } from '../values.ts';
 import { buttonFor } from './commands.ts';
 import { ago, at, count, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { accountLink, named } from './problems.ts';
-import { replicaLink } from './replicas.ts';
 import { type Column, name, section, table } from './tile.ts';
 
 type Finding = Candidate['findings'][number];
@@ -83,20 +81,12 @@ ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>
 export function candidates(view: AutoCancelView, context: PageContext): Html {
   const { candidates: shown } = view;
   const now = Date.parse(view.now);
-  const elsewhere = view.accounts.filter(({ asOf, tracked }) => asOf !== null && tracked > 0);
-  const listed = view.tracked - sum(elsewhere.map(({ tracked }) => tracked));
   const rest =
-    shown.length < listed &&
-    html`<p class="soft">The first ${shown.length} of ${plural(listed, 'tracked callback')}.</p>`;
-  const others = elsewhere.map(
-    ({ account, replica, publicUrl, tracked }) =>
-      html`<p class="soft">${accountLink(account, context)}: ${plural(tracked, 'tracked callback')}, listed by ${replica === null ? 'the next replica that holds the account' : replicaLink(replica, publicUrl, 'auto-cancel')}.</p>`,
-  );
-  const none =
-    elsewhere.length === 0 &&
-    html`<p class="soft">No failure callback is tracked: none was in progress at the last complete walk.</p>`;
+    shown.length < view.tracked &&
+    html`<p class="soft">The first ${shown.length} of ${plural(view.tracked, 'tracked callback')}.</p>`;
+  const none = html`<p class="soft">No failure callback is tracked: none was in progress at the last complete walk.</p>`;
   const list = html`<ol class="items">
 ${shown.map((each, index) => candidate(each, index, now, context))}</ol>${rest}`;
-  const body = html`${shown.length === 0 ? none : list}${others}`;
+  const body = shown.length === 0 ? none : list;
   return section('candidates', 'Candidates', body);
 }

@@ -1,5 +1,5 @@
 import { isOtherRegion, serviceErrorIn } from '../../upstream/errors.ts';
-import type { AccountView, AnyAccountView } from '../api/account.ts';
+import type { AccountView } from '../api/account.ts';
 import type { DataState } from '../api/parts.ts';
 import { ago, at } from './format.ts';
 import { type Html, html } from './html.ts';
@@ -51,7 +51,7 @@ const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
 };
 
 /** Explains why the numbers of a section are old or missing. */
-export function dataNote(data: DataState, collector: string, view: AnyAccountView, root: string): Html {
+export function dataNote(data: DataState, collector: string, view: AccountView, root: string): Html {
   if (data === 'fresh') return html``;
   const round = worstOf(view.rounds, collector);
   const now = Date.parse(view.now);

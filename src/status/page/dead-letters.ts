@@ -1,4 +1,4 @@
-import type { AccountView, AnyAccountView } from '../api/account.ts';
+import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent, type ServiceNow, serviceNowOf } from './format.ts';
@@ -219,11 +219,11 @@ const FLOW: Chart = {
   ],
 };
 
-export function deadLettersSection(view: AnyAccountView, { root }: PageContext): Html {
+export function deadLettersSection(view: AccountView, { root }: PageContext): Html {
   const { deadLetters: of } = view;
   const body = html`${dataNote(of.data, 'dlq', view, root)}
-${tilePanel(...(view.complete ? numbers(view.deadLetters, serviceNowOf(view)) : [sizeTile(of), enteredTile(of, Date.parse(view.now))]))}
+${tilePanel(...numbers(of, serviceNowOf(view)))}
 <div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and removed', FLOW)}</div>
-${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${view.complete && details(view, root)}`;
+${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${details(view, root)}`;
   return section('dead-letters', 'Dead letters', of.enabled ? body : notEnabled('Not read', 'collect.dlq.enabled'));
 }

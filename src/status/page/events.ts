@@ -1,10 +1,10 @@
-import type { AccountView, AnyAccountView, ReducedAccountView } from '../api/account.ts';
+import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, count, grouped, lasting, percent, ratio, type ServiceNow, serviceNowOf, span } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext } from './layout.ts';
-import { type Column, name, section, table, tile, tilePanel, tiles } from './tile.ts';
+import { type Column, name, section, table, tile, tiles } from './tile.ts';
 
 type Events = AccountView['events'];
 
@@ -66,16 +66,6 @@ function numbers(of: Events, now: ServiceNow): Html {
 ${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds)}:</span> ${recent}</p>`}</div>`;
 }
 
-const summary = ({ inFlight, lastHour }: ReducedAccountView['events']): Html =>
-  tilePanel(
-    tile(
-      'Delivered',
-      ratio(lastHour?.deliveredRatio ?? null),
-      lastHour !== null && html`of ${count(lastHour.finished)} that ended in ${span(lastHour.overSeconds)}`,
-    ),
-    tile('In flight', count(inFlight)),
-  );
-
 const DESTINATIONS: readonly Column<Events['destinations'][number]>[] = [
   { head: 'destination', cell: row => name(row.destination) },
   { head: 'failed', isNumber: true, cell: row => count(row.failed) },
@@ -135,13 +125,15 @@ const TIME_TO_DELIVER: Chart = {
 const IN_FLIGHT: Chart = { kind: 'level', lines: [line('delivery_messages_in_flight', 'messages', 'calm')] };
 const OVERDUE: Chart = { kind: 'stack', lines: [line('delivery_messages_overdue_total', 'messages', 'odd')] };
 
-export function eventsSection(view: AnyAccountView, { root }: PageContext): Html {
+export function eventsSection(view: AccountView, { root }: PageContext): Html {
   const { events: of } = view;
   const body = html`${dataNote(of.data, 'events', view, root)}
-${view.complete ? numbers(view.events, serviceNowOf(view)) : summary(view.events)}
+${numbers(of, serviceNowOf(view))}
 <div class="grid" id="event-charts">${figure('outcomes', 'Messages that ended', OUTCOMES)}${figure('time-to-deliver', 'Time to deliver', TIME_TO_DELIVER)}</div>
 <div class="grid" id="flight-charts">${figure('in-flight', 'In flight', IN_FLIGHT)}${figure('overdue', 'Became overdue', OVERDUE)}</div>
-${view.complete && html`${recentLinks(view.account, root)}\n${tables(view.events)}\n${totals(view.events, serviceNowOf(view))}`}`;
+${recentLinks(view.account, root)}
+${tables(of)}
+${totals(of, serviceNowOf(view))}`;
   const none = notEnabled('The event log is not read', 'collect.events.enabled');
   return section('events', 'Events', of.enabled ? body : none);
 }

@@ -1,4 +1,4 @@
-import type { AccountView, AnyAccountView } from '../api/account.ts';
+import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { labelValue } from './dead-letters.ts';
@@ -82,14 +82,13 @@ const WAITING: Chart = {
   ],
 };
 
-export function flowControlSection(view: AnyAccountView, { root }: PageContext): Html {
+export function flowControlSection(view: AccountView, { root }: PageContext): Html {
   const { flowControl: of } = view;
-  const whole = view.complete && view.flowControl;
   const waiting = tile('Waiting', count(of.waiting), 'messages and steps, on all keys');
   const body = html`${dataNote(of.data, 'flow_control', view, root)}
-${tilePanel(waiting, ...(whole ? keyTiles(whole) : []))}
+${tilePanel(waiting, ...keyTiles(of))}
 ${figure('waiting', 'Waiting', WAITING)}
-${whole && keys(whole, Date.parse(view.now))}`;
+${keys(of, Date.parse(view.now))}`;
   const none = notEnabled('Waitlists are not read', 'collect.flowControl.enabled');
   return section('flow-control', 'Flow control', of.enabled ? body : none);
 }

@@ -11,8 +11,6 @@ export interface PageContext {
   readonly lifecycle: boolean;
   /** Authenticated user, or the name in the client certificate. */
   readonly caller: string | undefined;
-  /** URL of this replica, if replicas share the store. */
-  readonly replica?: string | undefined;
   /** Start of the current database outage (ms since the Unix epoch); undefined if there is none. */
   readonly databaseAway?: number | undefined;
 }

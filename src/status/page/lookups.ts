@@ -1,7 +1,7 @@
 import { recordOf } from '../../kit/record.ts';
 import { MESSAGE_FIELDS } from '../../lookup/message.ts';
 import { describeMessage, describeQuality, describeStep, utcText } from '../../lookup/words.ts';
-import type { AccountView, ReducedAccountView } from '../api/account.ts';
+import type { AccountView } from '../api/account.ts';
 import type { DlqLookup, EventLookup, MessageLookup } from '../api/lookup.ts';
 import { RequestError } from '../lookups.ts';
 import { duration } from './assets/age.js';
@@ -11,7 +11,6 @@ import { ago, count, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { accountLink, messageLink, named, verdict } from './problems.ts';
-import { heldNote } from './replicas.ts';
 import { type Column, capital, name, table } from './tile.ts';
 
 /** Pages of look-ups. They have no live sections, because each update would be another look-up. */
@@ -195,10 +194,4 @@ export function messagePage(shown: Shown<MessageLookup>, id: string, context: Pa
   const body = html`${verdict(look, heading, freshness(shown, context))}
 ${isFailed ? html`${failureNote(found)}${lastRound(view, context, id)}` : html`<div class="note">${sentences}</div>${messageBody(found)}`}`;
   return page(`Message ${id}`, context, links, body);
-}
-
-export function elsewherePage(view: ReducedAccountView, context: PageContext): Html {
-  const words = 'A look-up runs on the replica that holds the account.';
-  const body = html`${verdict('unknown', html`Not available on this replica`, words)}${heldNote(view, context)}`;
-  return page('Not available', context, [accountBack(view.account, context)], body);
 }

@@ -18,7 +18,6 @@ import {
   stateMark,
   verdict,
 } from './problems.ts';
-import { replicaLink } from './replicas.ts';
 
 type Sort = OverviewQuery['sort'];
 
@@ -62,12 +61,12 @@ export function verdictOf(view: Overview): string {
 const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
 
 function head(view: Overview, { now }: PageContext): Html {
-  const { accounts, deadLetters, alertsFiring, replicas } = view;
+  const { accounts, deadLetters, alertsFiring } = view;
   const state = view.state === 'ok' && (isAlarmed(view) || downOf(view) > 0) ? 'warning' : view.state;
   return verdict(
     state,
     html`${verdictOf(view)}${newestOf(view.problems, now)}`,
-    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${alertsLink(alertsFiring)}${replicas !== null && html` · ${things(replicas, 'replica')}`}`,
+    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${alertsLink(alertsFiring)}`,
   );
 }
 
@@ -106,7 +105,7 @@ ${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<butt
 `;
 }
 
-function tableHead(query: OverviewQuery, isSorted: boolean, isShared: boolean): Html {
+function tableHead(query: OverviewQuery, isSorted: boolean): Html {
   const cell = (word: string, look: string, sort?: Sort) => {
     const order =
       isSorted && sort === query.sort
@@ -123,7 +122,6 @@ function tableHead(query: OverviewQuery, isSorted: boolean, isShared: boolean): 
     cell('Delivered, last hour', 'num', 'delivered'),
     cell('Waiting', 'num', 'waiting'),
     cell('Data as of', 'num'),
-    isShared && cell('Replica', ''),
   ]}</tr></thead>`;
 }
 
@@ -134,13 +132,7 @@ function delivered(row: AccountRow): Html {
   return html`${ratio(row.delivered)} <small>of ${count(row.finished.by)}${isShort && html` in ${span(row.finished.overSeconds)}`}</small>`;
 }
 
-function replicaCell({ replica, publicUrl, asOf }: AccountRow, { now, replica: own }: PageContext): Html {
-  const age = asOf === null ? html` <small>nothing reported</small>` : html` <small>reported ${ago(asOf, now)}</small>`;
-  if (replica === null) return html`<span class="tag down">none</span>${age}`;
-  return html`${replicaLink(replica, publicUrl)}${asOf === null && replica === own ? html` <small>this one</small>` : age}`;
-}
-
-function accountRow(row: AccountRow, context: PageContext, isShared: boolean): Html {
+function accountRow(row: AccountRow, context: PageContext): Html {
   const { now } = context;
   const ahead = 1000 * (row.serviceAheadSeconds ?? 0);
   const labels = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`);
@@ -156,11 +148,7 @@ function accountRow(row: AccountRow, context: PageContext, isShared: boolean): H
 <td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, { now: now + ahead, ahead })}</td>
 <td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row)}</td>
 <td role="cell" class="num" data-label="Waiting">${count(row.waiting)}</td>
-<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, now)}</small></td>${
-    isShared &&
-    html`
-<td role="cell" data-label="Replica">${replicaCell(row, context)}</td>`
-  }
+<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, now)}</small></td>
 </tr>
 `;
 }
@@ -175,14 +163,14 @@ function pager({ matching, page, pages, rows }: Overview, query: OverviewQuery):
 }
 
 function accounts(view: Overview, query: OverviewQuery, context: PageContext): Html {
-  const { rows, matching, accounts, pages, replicas } = view;
+  const { rows, matching, accounts, pages } = view;
   const several = accounts.total > 1;
   if (matching === 0 || rows.length === 0)
     return html`<p class="panel">No matching account. <a href="./">Show all</a></p>`;
   return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
-${tableHead(query, several, replicas !== null)}
+${tableHead(query, several)}
 <tbody role="rowgroup">
-${rows.map(row => accountRow(row, context, replicas !== null))}</tbody></table></div>
+${rows.map(row => accountRow(row, context))}</tbody></table></div>
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
 }
 

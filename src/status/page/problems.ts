@@ -37,7 +37,6 @@ const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
   data_stale: 'stale',
   rows_unreadable: 'partial',
   breaker_open: 'open',
-  account_uncollected: 'down',
   database_away: 'down',
 };
 

@@ -1,4 +1,4 @@
-import type { AccountView, AnyAccountView } from '../api/account.ts';
+import type { AccountView } from '../api/account.ts';
 import { type ChartLine, figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting, serviceNowOf } from './format.ts';
@@ -35,7 +35,7 @@ function failure(round: Round, root: string, now: number): Html {
   return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root, now)}</small>`;
 }
 
-export function rounds(view: AnyAccountView, { root }: PageContext): Html {
+export function rounds(view: AccountView, { root }: PageContext): Html {
   const now = Date.parse(view.now);
   const columns: Column<Round>[] = [
     {

@@ -1,10 +1,9 @@
 import { type NextFunction, type Request, type Response, Router } from 'express';
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import { FORWARDED, REPORT_PATH } from '../../http/peer.ts';
+import { REPORT_PATH } from '../../http/peer.ts';
 import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
-import { holderUrl } from '../../http/routes/metrics.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import { AutoCancelQuery } from '../api/auto-cancel.ts';
 import { HistoryQuery } from '../api/history.ts';
@@ -33,20 +32,13 @@ function addLookups(router: Router, served: Served): void {
   ): void {
     async function respond(request: Request<{ id?: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
-      const { [FORWARDED]: _, ...given } = request.query;
-      const query = validQuery(schema.strict(), given) as { readonly account?: string };
+      const query = validQuery(schema.strict(), request.query) as { readonly account?: string };
       const { id = '' } = request.params;
       if (path.endsWith(':id') && !isSaneId(id)) throw new RequestError(400, INVALID_ID);
       const [only, ...more] = served.accounts;
       const { account = more.length === 0 ? only : undefined, ...rest } = query;
       if (account === undefined) throw new RequestError(400, 'account is required, because several are configured');
       if (!served.accounts.includes(account)) throw noView(served, account);
-      const { replicas } = served;
-      if (replicas && !replicas.placeOf(account).isHere) {
-        const holder = holderUrl(replicas, account, request.originalUrl);
-        if ('why' in holder) throw new RequestError(503, holder.why, 5000);
-        return refuse(response.set('Location', holder.url), 307, 'another replica holds the account');
-      }
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
       response.json(await find(account, rest as z.output<T>, gone.signal, id));
@@ -84,11 +76,7 @@ export function apiRoutes(served: Served): Router {
   }
 
   add('/api/v1/overview', OverviewQuery, query => served.overview(query));
-  add('/api/v1/accounts/:name', NO_QUERY, async (_query, name) => {
-    if (!isConfigured(name)) return undefined;
-    await served.replicas?.refresh();
-    return served.account(name);
-  });
+  add('/api/v1/accounts/:name', NO_QUERY, (_query, name) => (isConfigured(name) ? served.account(name) : undefined));
   add('/api/v1/accounts/:name/history', HistoryQuery, (query, name) =>
     isConfigured(name) ? served.history(name, query) : undefined,
   );

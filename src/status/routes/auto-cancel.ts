@@ -1,7 +1,6 @@
 import { type Request, type Response, Router } from 'express';
 import pLimit from 'p-limit';
-import { EXPLAIN_PATH, FORWARDED } from '../../http/peer.ts';
-import { whenOver } from '../../http/response-limiter.ts';
+import { EXPLAIN_PATH } from '../../http/peer.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { timeOrAge } from '../api/lookup.ts';
 import type { Served } from '../served.ts';
@@ -23,13 +22,7 @@ export function autoCancelRoutes(served: Served): Router {
       const account = parameter(request.query.account);
       if (account !== undefined && !served.accounts.includes(account))
         return refuse(response, 404, 'no account with that name is configured');
-      const gone = new AbortController();
-      whenOver(request, response, () => gone.abort());
-      const isSentOn = request.query[FORWARDED] !== undefined;
-      const found = await served.explain(id, account, { isSentOn, signal: gone.signal });
-      if (found === 'busy')
-        return refuse(response.set('Retry-After', '1'), 503, 'too many requests wait for other replicas: try again');
-      if (found === 'no_agent') return refuse(response, 503, 'the replica that holds the account did not respond');
+      const found = await served.explain(id, account);
       if (found.length === 0) return refuse(response, 404, 'no failure callback of that entry is tracked');
       response.json(found);
     })

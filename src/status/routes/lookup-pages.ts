@@ -1,14 +1,12 @@
 import type { Request, Response } from 'express';
 import type { LimitFunction } from 'p-limit';
 import { whenOver } from '../../http/response-limiter.ts';
-import { holderUrl } from '../../http/routes/metrics.ts';
 import { isSaneId } from '../../upstream/api.ts';
-import type { ReducedAccountView } from '../api/account.ts';
 import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
 import { RequestError } from '../lookups.ts';
 import type { Html } from '../page/html.ts';
 import type { PageContext } from '../page/layout.ts';
-import { elsewherePage, entriesPage, eventsPage, messagePage, ROWS, type Shown } from '../page/lookups.ts';
+import { entriesPage, eventsPage, messagePage, ROWS, type Shown } from '../page/lookups.ts';
 import type { Served } from '../served.ts';
 import { INVALID_ID, validQuery } from './query.ts';
 
@@ -28,15 +26,6 @@ const DLQ_FILTERS = DlqLookupQuery.omit(OWN);
 const EVENT_FILTERS = EventLookupQuery.omit(OWN);
 
 export function addLookupPages(pages: Pages, served: Served): void {
-  /** Redirects to the holder's public URL. If that is not possible, responds with 503 and names the holder, if any. */
-  function sendElsewhere(view: ReducedAccountView, request: Request, response: Response): unknown {
-    const { replicas } = served;
-    const holder =
-      replicas && view.publicUrl !== null && holderUrl(replicas, view.account, request.originalUrl, view.publicUrl);
-    if (holder && 'url' in holder) return response.set('Cache-Control', 'no-store').redirect(307, holder.url);
-    return pages.send(response.set('Retry-After', '5'), elsewherePage(view, pages.contextOf(request)), 503);
-  }
-
   /** Adds a page that renders the result or error of a look-up. */
   function add<T>(
     path: string,
@@ -46,10 +35,7 @@ export function addLookupPages(pages: Pages, served: Served): void {
     pages.add(`/accounts/:name/${path}`, async (request, response) => {
       const { name } = request.params;
       if (!served.accounts.includes(name)) return pages.noAccount(request, response);
-      await served.replicas?.refresh();
-      const before = served.account(name);
-      if (!before) return pages.noAccount(request, response);
-      if (!before.complete) return sendElsewhere(before, request, response);
+      if (!served.account(name)) return pages.noAccount(request, response);
       // A look-up may take 10 s. It runs outside `serially`, so other pages do not wait for it.
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
@@ -61,10 +47,9 @@ export function addLookupPages(pages: Pages, served: Served): void {
       if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
       await pages.serially(async () => {
         if (response.destroyed) return;
-        // The account may have moved to another replica or been removed in the interim.
+        // The account may have been removed in the interim.
         const view = served.account(name);
         if (!view) return pages.noAccount(request, response);
-        if (!view.complete) return sendElsewhere(view, request, response);
         await pages.send(response, render({ found, view }, request, pages.contextOf(request)), status);
       });
     });

@@ -81,8 +81,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     now: served.clock.now(),
     lifecycle: isOn(),
     caller: callerOf(request),
-    replica: served.replicas?.self.url,
-    databaseAway: served.replicas?.unavailableSince(),
+    databaseAway: served.group?.unavailableSince(),
   });
 
   function add(path: string, handle: (request: PathRequest, response: Response) => unknown) {
@@ -116,7 +115,6 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   });
   addPage('/accounts/:name', async (context, { params: { name } }) => {
     if (!served.accounts.includes(name)) return undefined;
-    await served.replicas?.refresh();
     const view = served.account(name);
     return view && accountPage(view, context);
   });
@@ -135,7 +133,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     const { hash, name } = request.params;
     const asset = assets.files.get(name);
     if (!asset) return response.status(404).type('text').send('not found\n');
-    // Pages of another replica or version also get this file, but browsers must not cache it under the URL with their hash.
+    // Pages of another version also get this file, but browsers must not cache it under the URL with their hash.
     const isSame = assets.folder === `assets/${hash}/`;
     response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
     response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });

@@ -1,7 +1,6 @@
 import { Router } from 'express';
 import { hostOf } from '../../http/options.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
-import type { ReplicaAddress } from '../../http/served.ts';
 import type { Served } from '../served.ts';
 
 /** Returns a target of Prometheus' HTTP service discovery. */
@@ -16,33 +15,24 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
   },
 });
 
-/**
- * Returns the target of an account at its current or last holder. Scrapes of it fail while no replica holds the account. No
- * label of its series names the replica, so the series continue after a handover.
- */
-const sharedTarget = (account: string, { id, url }: ReplicaAddress) =>
-  targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });
-
 export function statusRoutes(served: Served): Router {
   return Router()
-    .get('/api/v1/alerts', async (_request, response) => {
-      await served.replicas?.refresh();
-      response.json(served.alerts());
-    })
-    .get('/api/v1/status', async (_request, response) => {
+    .get('/api/v1/alerts', (_request, response) => void response.json(served.alerts()))
+    .get('/api/v1/status', (_request, response) => {
       const { version, clock } = served;
-      await served.replicas?.refresh();
       response.json({ version, now: new Date(clock.now()).toISOString(), accounts: served.status() });
     })
     .get('/api/v1/sd', (request, response) => {
-      const { externalUrl, accounts, replicas } = served;
-      if (replicas)
-        return void response.json(accounts.map(account => sharedTarget(account, replicas.placeOf(account).last)));
+      const { externalUrl, accounts, group } = served;
       const { host } = request.headers;
-      const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`));
+      const own = externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`);
+      const leader = group?.leader();
+      if (group && !leader)
+        return void response.status(503).set('Retry-After', '5').type('text').send('no process leads now\n');
+      const url = URL.parse(leader?.url ?? own);
       if (!url) return void response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
-      // If two replicas are discovered, this label keeps their series apart.
-      response.json(accounts.map(account => targetOf(account, url, { replica: url.host })));
+      // Series continue after a takeover: no label names the leader. If two separate agents are discovered, a label keeps them apart.
+      response.json(accounts.map(account => targetOf(account, url, leader ? {} : { replica: url.host })));
     })
     .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));
 }

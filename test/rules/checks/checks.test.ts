@@ -3,11 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { AccountStatus } from '../../../src/model/status.ts';
 import { AGENT_CHECKS, type AgentInput } from '../../../src/rules/checks/agent.ts';
 import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
-import { REPLICA_CHECKS } from '../../../src/rules/checks/replicas.ts';
 import { ACCOUNT_CHECKS, runChecks } from '../../../src/rules/checks/run.ts';
 import type { AccountViewBase } from '../../../src/status/account.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/status/api/parts.ts';
-import { byWeight, problemsOf, unheldProblems } from '../../../src/status/problems.ts';
+import { byWeight, problemsOf } from '../../../src/status/problems.ts';
 import { NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
 import { QUEUES } from './cases-of-queues.ts';
@@ -78,10 +77,7 @@ describe('account problems', () => {
     const ofAccount = new Set(ACCOUNT_CHECKS.map(({ kind }) => kind));
     const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
     expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);
-    const known = new Set<Problem['kind']>([
-      ...ofAccount,
-      ...[...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ kind }) => kind),
-    ]);
+    const known = new Set<Problem['kind']>([...ofAccount, ...[...AGENT_CHECKS].map(({ kind }) => kind)]);
     // Accounts over the display limit are not checked.
     expect(PROBLEM_KINDS.filter(kind => !known.has(kind))).toEqual(['not_shown']);
   });
@@ -182,8 +178,8 @@ describe('agent problems', () => {
   });
 });
 
-describe('replica problems', () => {
-  it('a replica reports an unavailable database, but not the commits that fail because of it', () => {
+describe('problems of a shared store', () => {
+  it('the leader reports an unavailable database, but not the commits that fail because of it', () => {
     const failure = { reason: 'store', message: 'the database does not answer' };
     const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
     const failed = { ...round, success: false, complete: true, consecutiveFailures: 3, failure };
@@ -197,43 +193,9 @@ describe('replica problems', () => {
         severity: 'critical',
         subject: null,
         since: ago(1),
-        text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended. Accounts of other replicas show their last known state.',
+        text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended.',
         runbook: 'DeliveryDatabaseAway',
       },
     ]);
-  });
-
-  const USUAL = {
-    now: NOON,
-    holder: 'http://two:10922',
-    unheldFor: 0,
-    age: 40_000,
-    waitedFor: 600_000,
-    leaseTime: 15_000,
-    isUnavailable: false,
-  };
-  it.each<[string, Partial<Parameters<typeof unheldProblems>[0]>, string | undefined]>([
-    ['reported a moment ago', {}, undefined],
-    [
-      'reported long ago',
-      { age: 125_000 },
-      'http://two:10922 holds it and has reported nothing for 2 min 5 s; the shown data is from 11:57:55 UTC.',
-    ],
-    ['held and not reported yet', { age: undefined, waitedFor: 100_000 }, undefined],
-    [
-      'held and never reported',
-      { age: undefined, waitedFor: 130_000 },
-      'http://two:10922 holds it and has reported nothing for 2 min 10 s; its state is unknown.',
-    ],
-    ['during a handover', { holder: undefined, unheldFor: 15_000 }, undefined],
-    ['not held', { holder: undefined, unheldFor: 15_001 }, 'none holds it; the shown data is from 11:59:20 UTC.'],
-    [
-      'not held while the database is unavailable',
-      { holder: undefined, unheldFor: 99_000, isUnavailable: true },
-      undefined,
-    ],
-  ])('unheldProblems reports whether an account is collected: %s', (_what, evidence, text) => {
-    const found = unheldProblems({ ...USUAL, ...evidence }, 'a').map(({ text }) => text);
-    expect(found).toEqual(text === undefined ? [] : [`Not collected by any replica: ${text}`]);
   });
 });

@@ -3,7 +3,6 @@ import { alerts as shippedAlerts } from '../../../mixin/rules.ts';
 import { DIFFERENCES, NOT_BUILT_IN, NOT_SHIPPED, timesOf } from '../../../scripts/alert-table.ts';
 import { AGENT_CHECKS } from '../../../src/rules/checks/agent.ts';
 import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
-import { REPLICA_CHECKS } from '../../../src/rules/checks/replicas.ts';
 import { ACCOUNT_CHECKS } from '../../../src/rules/checks/run.ts';
 
 const shipped = new Map(shippedAlerts.map(alert => [alert.name, alert]));
@@ -61,7 +60,7 @@ describe('alert parity', () => {
   });
 
   it('each built-in alert lists exactly the checks that refer to it', () => {
-    const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS, ...REPLICA_CHECKS];
+    const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
     for (const name of BUILTIN_ALERTS) {
       const kinds = new Set(all.filter(({ alert }) => alert === name).map(({ kind }) => kind));
       expect([...kinds].sort(), name).toEqual([...builtinAlert(name).kinds].sort());
@@ -69,7 +68,7 @@ describe('alert parity', () => {
   });
 
   it('built-in alerts have the same scope as their checks, account or agent', () => {
-    const ofAgent = new Set([...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ alert }) => alert));
+    const ofAgent = new Set([...AGENT_CHECKS].map(({ alert }) => alert));
     expect(BUILTIN_ALERTS.filter(name => builtinAlert(name).isOfAgent === true)).toEqual(
       BUILTIN_ALERTS.filter(name => ofAgent.has(name)),
     );

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { accountRounds, collectOptions } from '../../../src/collectors/index.ts';
-import { AccountView, ReducedAccountView } from '../../../src/status/api/account.ts';
+import { AccountView } from '../../../src/status/api/account.ts';
 import { accountPage } from '../../../src/status/page/account.ts';
 import { ROUND_TITLES } from '../../../src/status/page/rounds.ts';
 import { distinct, foreignValues, pageValues, unshownFacts } from '../../support/page-values.ts';
 import { context, part, read, strange } from './context.ts';
-import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fixtures/account.ts';
+import { account, hostile, LONG, round, unread, withdrawn } from './fixtures/account.ts';
 import { after } from './fixtures/complete-account.ts';
 
 const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
@@ -181,55 +181,9 @@ it('the account page shows keys named like built-in properties such as __proto__
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
 
-describe('account page with replicas', () => {
-  const own = 'http://watch-0.watch.svc:10922';
-  const shown = (more: Partial<ReducedAccountView>, databaseAway?: number) =>
-    accountPage({ ...reduced, ...more }, { ...context, root: '../', replica: own, databaseAway }).text;
-  const reportedAt = reduced.asOf;
-  it.each<[string, string | null, string | null]>([
-    ['Collected by watch-1:10922 : the shown data is from 40 s ago .', 'http://watch-1:10922/', reportedAt],
-    ['Collected by watch-1:10922 : its state is unknown.', 'http://watch-1:10922/', null],
-    ['No replica collects this account now: the shown data is from 40 s ago .', null, reportedAt],
-    ['No replica collects this account now: its state is unknown.', null, null],
-  ])('the account page of an account that this replica does not hold states: %s', (words, replica, asOf) => {
-    const text = shown({ replica, asOf });
-    expect(read(text)).toContain(words);
-    expect(foreignValues(text, { ...reduced, replica, asOf })).toEqual([]);
-  });
-
-  it('the account page names this replica as the holder of the account', () => {
-    const held = { ...account, replica: own, holder: 'zero' };
-    const text = read(accountPage(held, { ...context, root: '../', replica: own }).text);
-    expect(text).toContain('Collected by this replica.');
-  });
-
-  it('a reduced account page shows charts and all numbers of the status row, but no sections that need the holder', () => {
-    expect(ReducedAccountView.parse(reduced)).toEqual(reduced);
-    const text = shown({ omitted: { problems: 3, alerts: 21 } });
-    const view = distinct(reduced);
-    expect(unshownFacts(shown(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
-    expect(read(text)).toContain('That replica shows the details, 3 more problems, 21 more alerts.');
-    const charts = (page: string) => [...page.matchAll(/id="(chart-[^"]+)"/g)].map(([, id]) => id);
-    expect(charts(text)).toEqual(charts(page(account)).filter(id => id !== 'chart-calls'));
-    for (const id of ['schedules', 'calls']) expect(text).not.toContain(`#${id}`);
-    expect(read(text)).not.toMatch(/no flow-control keys|The queue is empty/);
-  });
-
-  it('a reduced account page links to the page of the holder only if the holder has a public URL', () => {
-    const replica = 'http://10.0.0.7:10922';
-    const link = 'href="https://w.example/two/accounts/production"';
-    expect(shown({ replica, publicUrl: 'https://w.example/two', asOf: reportedAt })).toContain(link);
-    const text = shown({ replica, asOf: reportedAt });
-    expect(text).not.toContain('rel="noreferrer"');
-    expect(read(text)).toContain('Collected by 10.0.0.7:10922');
-  });
-
-  it('a reduced account page shows since when the database has been unavailable', () => {
-    const text = shown({}, context.now);
-    expect(read(text)).toContain(
-      'database unavailable since 2026-11-22 10:15:12 UTC: counters are frozen, and auto-cancel is suspended.',
-    );
-  });
-
-  it('the account page shows no holder without replicas', () => expect(read(page(account))).not.toContain('ollect'));
+it('the account page shows since when the database has been unavailable', () => {
+  const text = accountPage(account, { ...context, root: '../', databaseAway: context.now }).text;
+  expect(read(text)).toContain(
+    'database unavailable since 2026-11-22 10:15:12 UTC: counters are frozen, and auto-cancel is suspended.',
+  );
 });

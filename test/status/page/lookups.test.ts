@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { DlqLookup, MessageLookup } from '../../../src/status/api/lookup.ts';
 import { RequestError } from '../../../src/status/lookups.ts';
 import type { PageContext } from '../../../src/status/page/layout.ts';
-import { elsewherePage, entriesPage, eventsPage, messagePage } from '../../../src/status/page/lookups.ts';
+import { entriesPage, eventsPage, messagePage } from '../../../src/status/page/lookups.ts';
 import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
 import { context as common, read, strange } from './context.ts';
-import { account, hostile, LONG, reduced, withdrawn } from './fixtures/account.ts';
+import { account, hostile, LONG, withdrawn } from './fixtures/account.ts';
 import { found } from './fixtures/lookup.ts';
 import { HOSTILE, NOW } from './fixtures/overview.ts';
 
@@ -147,11 +147,6 @@ describe('message page', () => {
   it('the message page matches the golden file', async () => {
     await expect(main(messageOf(message))).toMatchFileSnapshot('golden/message.txt');
   });
-});
-
-it('the look-up page of an account that another replica holds names the holder', () => {
-  const page = elsewherePage(reduced, { ...context, replica: 'http://watch-2:10922' }).text;
-  expect(read(page)).toMatch(/A look-up runs on the replica that holds the account\. .*Collected by watch-1:10922/);
 });
 
 describe('values from outside', () => {

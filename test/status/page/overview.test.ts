@@ -5,7 +5,7 @@ import { PROBLEM_KINDS } from '../../../src/status/api/parts.ts';
 import { overviewPage, verdictOf } from '../../../src/status/page/overview.ts';
 import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
 import { context, read } from './context.ts';
-import { before, HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
+import { before, HOSTILE, overview, row, TROUBLED } from './fixtures/overview.ts';
 
 const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: readonly ReloadError[] = []) =>
   overviewPage(view, { ...OverviewQuery.parse({}), ...query }, faults, context).text;
@@ -75,28 +75,6 @@ describe('overview page', () => {
     expect(missing).not.toMatch(/^(deadLetters|accounts\.up|problems\.0\.since|alerts\.1\.startsAt)$/m);
     expect(missing).not.toMatch(/^rows\.\d+\.(deadLetters|waiting|dataAt)$/m);
     expect(page(TROUBLED)).not.toMatch(/undefined|NaN|\[object/);
-  });
-
-  it('the overview page names the holder of an account and the age of its report', () => {
-    const reportedAt = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
-    const [one, two] = ['http://watch-0.watch.svc:10922', 'http://watch-1.watch.svc:10922'];
-    const rows = [
-      row('here', { replica: one }),
-      row('there', { replica: two, asOf: reportedAt(40) }),
-      row('nowhere', { asOf: reportedAt(300) }),
-      row('never'),
-    ];
-    const view = overview(rows, { replicas: 2 });
-    const ofOne = (shown: Overview) =>
-      overviewPage(shown, OverviewQuery.parse({}), [], { ...context, replica: one }).text;
-    const text = read(ofOne(view));
-    expect(text).toContain('2 replicas');
-    expect(text).toContain('watch-0.watch.svc:10922 this one');
-    expect(text).toContain('watch-1.watch.svc:10922 reported 40 s ago');
-    expect(text).toContain('none reported 5 min ago');
-    expect(text).toContain('none nothing reported');
-    expect(read(page(overview(rows)))).not.toContain('watch-0');
-    expect(foreignValues(ofOne(view), view)).toEqual([]);
   });
 
   it('the overview page shows unknown values as unknown, without a number', () => {

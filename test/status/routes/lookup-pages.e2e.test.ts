@@ -3,7 +3,7 @@ import { RequestError } from '../../../src/status/lookups.ts';
 import type { Served } from '../../../src/status/served.ts';
 import { ALICE, serve, USERS } from '../../http/protected-server.ts';
 import { read } from '../page/context.ts';
-import { account, reduced } from '../page/fixtures/account.ts';
+import { account } from '../page/fixtures/account.ts';
 import { found, lookupsThat } from '../page/fixtures/lookup.ts';
 
 const PATHS = ['dlq', 'events', 'messages/m1'];
@@ -126,55 +126,4 @@ it('a slow look-up does not delay other pages', async () => {
   expect((await get('/')).status).toBe(200);
   resolve();
   expect((await slow).status).toBe(200);
-});
-
-/** Returns overrides for a replica that holds no account, because another replica holds all of them. */
-function elsewhere(publicUrl: string | null): Partial<Served> {
-  const self = { id: 'one', url: 'http://one:1' };
-  const holder = { id: 'two', url: 'http://two:2' };
-  return {
-    account: () => ({ ...reduced, account: 'a', publicUrl }),
-    replicas: {
-      refresh: async () => undefined,
-      placeOf: () => ({ isHere: false, holder, last: holder }),
-      self,
-      unavailableSince: () => undefined,
-    },
-  };
-}
-
-it('a look-up page redirects only once to the holder of the account, and only if browsers can reach the holder', async () => {
-  const { get, calls } = await serveLookups(undefined, elsewhere('https://two.example/watch'));
-  const { status, headers } = await get('/accounts/a/dlq?kind=k');
-  expect([status, headers.location, headers['cache-control']]).toEqual([
-    307,
-    'https://two.example/watch/accounts/a/dlq?kind=k&sentOn=1',
-    'no-store',
-  ]);
-  const again = await get('/accounts/a/dlq?kind=k&sentOn=1');
-  expect([again.status, again.headers['retry-after']]).toEqual([503, '5']);
-  expect(again.text).toContain('href="https://two.example/watch/accounts/a"');
-  expect(calls).toEqual([]);
-});
-
-it('a look-up page names the holder if browsers cannot reach it', async () => {
-  const { get, calls } = await serveLookups(undefined, elsewhere(null));
-  for (const path of PATHS) {
-    const { status, text } = await get(`/accounts/a/${path}`);
-    expect([status, read(text)]).toEqual([503, expect.stringMatching(/Collected by watch-1:10922/)]);
-  }
-  expect(calls).toEqual([]);
-});
-
-it('a look-up page redirects to the new holder if the account moves during a look-up', async () => {
-  const moved = elsewhere('https://two.example');
-  let isMoved = false;
-  const { get } = await serveLookups(
-    kind => {
-      isMoved = true;
-      return found[kind];
-    },
-    { ...moved, account: name => (isMoved ? moved.account?.(name) : account) },
-  );
-  expect((await get('/accounts/a/events')).status).toBe(307);
 });

@@ -1,6 +1,5 @@
 import { expect, it, vi } from 'vitest';
 import { type Lookups, RequestError } from '../../../src/status/lookups.ts';
-import type { Served } from '../../../src/status/served.ts';
 import { ALICE, serve, USERS } from '../../http/protected-server.ts';
 
 function echo() {
@@ -103,32 +102,4 @@ it.each(PATHS)('/api/v1/%s ends the look-up when the client closes the connectio
   leaving.abort();
   expect(await left).toBe('AbortError');
   await vi.waitFor(() => expect(clients.map(({ aborted }) => aborted)).toEqual([true]), 5000);
-});
-
-it('look-up routes redirect only once to the replica that holds the account', async () => {
-  const { calls, lookups } = echo();
-  const self = { id: 'one', url: 'http://one:1', since: 0 };
-  let holder: typeof self | undefined = { id: 'two', url: 'http://two:2/', since: 0 };
-  const replicas = {
-    refresh: async () => undefined,
-    placeOf: () => ({ isHere: false, holder, last: self }),
-    self,
-    unavailableSince: () => undefined,
-  } as unknown as NonNullable<Served['replicas']>;
-  const { ask } = await serve(USERS, { lookups, replicas });
-  const { status, headers, text } = await ask('/api/v1/dlq?account=a&queue=q', ALICE);
-  expect([status, headers.location, JSON.parse(text)]).toEqual([
-    307,
-    'http://two:2/api/v1/dlq?account=a&queue=q&sentOn=1',
-    { error: 'another replica holds the account' },
-  ]);
-  const moving = await ask('/api/v1/dlq?sentOn=1', ALICE);
-  expect([moving.status, moving.headers['retry-after'], JSON.parse(moving.text)]).toEqual([
-    503,
-    '5',
-    { error: 'the account is not collected now: it is moving to another replica' },
-  ]);
-  holder = undefined;
-  expect(await ask('/api/v1/messages/m1', ALICE)).toMatchObject({ status: 503 });
-  expect(calls).toEqual([]);
 });

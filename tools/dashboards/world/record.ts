@@ -71,20 +71,15 @@ function createRecorder(folder: string) {
 }
 
 /** Returns synthetic lease metrics, because the recorded agent has no shared store. */
-function replicaSeries(at: number): string {
-  const held = Object.keys(accounts).map(account => `delivery_watch_leader{account="${account}"} 1`);
-  const seconds = at / 1000;
-  const renewals = Math.floor(seconds / 5);
+function leaseSeries(at: number): string {
+  const renewals = Math.floor(at / 5000);
   return `${[
-    ...held,
-    'delivery_watch_replicas 1',
-    `delivery_watch_lease_last_renewal_timestamp_seconds ${seconds - 2}`,
+    'delivery_watch_leader{schema="delivery_watch"} 1',
+    `delivery_watch_lease_renewals_total{outcome="ok"} ${renewals}`,
+    'delivery_watch_lease_renewals_total{outcome="failed"} 0',
     `delivery_watch_lease_renewal_duration_seconds_bucket{le="0.005"} ${renewals}`,
     `delivery_watch_lease_renewal_duration_seconds_bucket{le="0.025"} ${Math.floor(1.05 * renewals)}`,
     `delivery_watch_lease_renewal_duration_seconds_bucket{le="+Inf"} ${Math.floor(1.05 * renewals)}`,
-    'delivery_watch_lease_hand_overs_total{reason="gained"} 3',
-    'delivery_watch_lease_hand_overs_total{reason="released"} 0',
-    'delivery_watch_lease_hand_overs_total{reason="lost"} 0',
   ].join('\n')}\n`;
 }
 
@@ -141,8 +136,7 @@ export async function recordWorld(pastMs: number, folder: string, log: (text: st
     { file: 'demo', config, hash: 'demo', warnings: [] },
     { env: {}, clock, random: Math.random },
   );
-  scrape = async () =>
-    startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since) + replicaSeries(clock.now());
+  scrape = async () => startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since) + leaseSeries(clock.now());
   const recorder = createRecorder(folder);
   let reported = 0;
   await clock.catchUp(SCRAPE_MS, async () => {

@@ -1,12 +1,11 @@
 import { Client } from 'pg';
 import { Secret } from '../../src/kit/secret.ts';
-import { createLeases } from '../../src/store/leases.ts';
+import { createLease } from '../../src/store/lease.ts';
 import { openPostgresStore } from '../../src/store/postgres.ts';
 import { createPostgresDatabase, type PostgresDatabase } from '../../src/store/postgres-database.ts';
-import type { Replicas, Store } from '../../src/store/store.ts';
+import type { LeaderLease, Store } from '../../src/store/store.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { createTestLog } from '../support/silent.ts';
 
 /**
  * Lease time (ms). Tests skip it with `pass` instead of waiting. It is long, so that delays on a busy machine do not matter.
@@ -17,56 +16,52 @@ const SCHEMA = 'delivery_watch';
 /** Failure injected into a lease statement. */
 export type Mishap = 'never sent' | 'response lost' | 'executed later';
 
-/** A replica that opens and closes accounts like an agent. */
-export interface TestReplica {
+/** A process with a store in the shared database. */
+export interface TestProcess {
   readonly name: string;
   readonly store: Store;
-  readonly replicas: Replicas;
-  readonly log: ReturnType<typeof createTestLog>;
+  readonly lease: LeaderLease;
   /** Failure to inject into a lease statement, after `after` other lease statements. */
   mishap: { kind: Mishap; after: number } | undefined;
-  /** Accounts that were gained and not yet released. */
-  readonly open: Set<string>;
-  /** Renews like an agent: opens gained accounts, closes lost ones and, unless `slow`, excess ones. */
-  renew(accounts: readonly string[], slow?: boolean): Promise<void>;
-  epochOf(account: string): string | undefined;
+  /** Returns the epoch in which this process believes that it has the lease. */
+  epoch(): string | undefined;
   /** Time by which the clock of this process is ahead (ms). */
   ahead: number;
 }
 
-/** Replicas that share a database. `pass` advances their time. */
-export interface TestReplicas {
+/** Processes that share a database. `pass` advances their time. */
+export interface TestProcesses {
   readonly database: PostgresDatabase;
-  start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestReplica>;
-  /** Advances time: in each process on the monotonic clock, in the database by moving lease ends earlier. */
+  start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestProcess>;
+  /** Advances time: in each process on the monotonic clock, in the database by moving the end of the lease earlier. */
   pass(ms: number): Promise<void>;
   /** Executes the statements that the mishap `executed later` delayed. */
   executeLate(): Promise<void>;
-  /** Returns the holders that the database lists, whether or not they renewed in time. */
-  holders(): Promise<Map<string, { holder: string; epoch: bigint }>>;
+  /** Returns the row of the lease. */
+  row(): Promise<{ holder: string | null; epoch: bigint }>;
   close(): Promise<void>;
 }
 
-export function createTestReplicas(url: string): TestReplicas {
+export function createTestProcesses(url: string): TestProcesses {
   const settings = { url: { literal: new Secret(url) }, schema: SCHEMA };
   const database = createPostgresDatabase(settings, { env: {} });
-  const started: TestReplica[] = [];
+  const started: TestProcess[] = [];
   let late: (() => Promise<unknown>)[] = [];
   let passed = 0;
 
   /** Wraps the database and injects failures into lease statements. */
-  function fragile(replica: () => TestReplica, inner: PostgresDatabase): PostgresDatabase {
+  function fragile(of: () => TestProcess, inner: PostgresDatabase): PostgresDatabase {
     return {
       ...inner,
       async query(use, sql, values) {
-        const { mishap } = replica();
+        const { mishap } = of();
         const send = () => inner.query(use, sql, values);
         if (use !== 'lease' || !mishap) return send();
         if (mishap.after > 0) {
           mishap.after -= 1;
           return send();
         }
-        replica().mishap = undefined;
+        of().mishap = undefined;
         if (mishap.kind === 'response lost') await send();
         if (mishap.kind === 'executed later') late.push(() => database.query(use, sql, values));
         throw new Error(mishap.kind);
@@ -74,51 +69,28 @@ export function createTestReplicas(url: string): TestReplicas {
     };
   }
 
-  async function start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestReplica> {
-    const log = createTestLog();
-    const clock = { monotonic: () => performance.now() + passed + replica.ahead };
-    let epochOf: TestReplica['epochOf'] = () => undefined;
+  async function start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestProcess> {
+    const clock = { monotonic: () => performance.now() + passed + own.ahead };
+    let epoch: TestProcess['epoch'] = () => undefined;
     const store = await openPostgresStore(settings, {
       env: {},
       ...(timeouts ? { timeouts } : {}),
-      leasesOf(inner) {
-        const leases = createLeases({
-          database: fragile(() => replica, inner),
+      leaseOf(inner) {
+        const parts = createLease({
+          database: fragile(() => own, inner),
           url: `http://${name}`,
           leaseTime: LEASE,
           clock,
-          log,
         });
-        epochOf = leases.fence.epochOf;
-        return leases;
+        epoch = parts.fence.epoch;
+        return parts;
       },
     });
-    const { replicas } = store;
-    if (!replicas) throw new Error('the store has no replicas');
-    const open = new Set<string>();
-    const replica: TestReplica = {
-      name,
-      store,
-      replicas,
-      log,
-      mishap: undefined,
-      open,
-      ahead: 0,
-      epochOf: account => epochOf(account),
-      async renew(accounts, slow = false) {
-        const { gained, lost, excess } = await replicas.renew(accounts);
-        for (const account of gained) {
-          if (open.has(account)) throw new Error(`${account} was gained before it was released`);
-          open.add(account);
-        }
-        const closed = [...lost, ...(slow ? [] : excess)];
-        if (closed.length === 0) return;
-        await replicas.release(closed);
-        for (const account of closed) open.delete(account);
-      },
-    };
-    started.push(replica);
-    return replica;
+    const { lease } = store;
+    if (!lease) throw new Error('the store has no lease');
+    const own: TestProcess = { name, store, lease, mishap: undefined, ahead: 0, epoch: () => epoch() };
+    started.push(own);
+    return own;
   }
 
   return {
@@ -126,9 +98,8 @@ export function createTestReplicas(url: string): TestReplicas {
     start,
     async pass(ms) {
       passed += ms;
-      await database.query('write', `UPDATE ${database.schema}.replicas SET expires = expires - $1 * interval '1 ms'`, [
-        ms,
-      ]);
+      const sql = `UPDATE ${database.schema}.lease SET expires = expires - $1 * interval '1 ms', renewed = renewed - $1 * interval '1 ms'`;
+      await database.query('write', sql, [ms]);
     },
     async executeLate() {
       const all = late;
@@ -136,17 +107,9 @@ export function createTestReplicas(url: string): TestReplicas {
       // A delayed statement may be outdated and fail.
       for (const send of all) await send().catch(() => undefined);
     },
-    async holders() {
-      const rows = await database.query(
-        'read',
-        `SELECT account, holder, epoch FROM ${database.schema}.leases JOIN ${database.schema}.replicas ON id = holder`,
-      );
-      return new Map(
-        rows.map(({ account, holder, epoch }) => [
-          String(account),
-          { holder: String(holder), epoch: BigInt(String(epoch)) },
-        ]),
-      );
+    async row() {
+      const [row] = await database.query('read', `SELECT holder, epoch FROM ${database.schema}.lease`);
+      return { holder: (row?.holder ?? null) as string | null, epoch: BigInt(String(row?.epoch)) };
     },
     async close() {
       await Promise.all(started.map(({ store }) => store.close()));
