@@ -19,10 +19,10 @@ const RULE = {
   stuckWhen: { inProgressFor: '48h' },
 };
 
-describe.skipIf(!postgresIsThere())('explain with replicas that share a database', () => {
+describe.skipIf(!postgresIsThere())('explain with a leader and a standby', () => {
   const postgres = postgresForTests();
 
-  /** Starts two replicas, optionally with password protection. Each account has one stuck callback. */
+  /** Starts two processes, optionally with password protection. Each account has one stuck callback. */
   async function setUp(webConfigFile?: string) {
     const emulator = await emulateEmpty({ token: 'token' });
     emulator.state.addDlqEntry({
@@ -50,10 +50,10 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     );
     const authorization = `Basic ${Buffer.from('ann:password').toString('base64')}`;
     await eventually(async () => {
-      for (const { url } of replicas) {
-        const metrics = await (await fetch(`${url}/metrics`, { headers: { authorization } })).text();
-        expect(metrics.match(/^delivery_watch_leader\{account="\w"\} 1$/gm)).toHaveLength(1);
-      }
+      const texts = await Promise.all(
+        replicas.map(async ({ url }) => (await fetch(`${url}/metrics`, { headers: { authorization } })).text()),
+      );
+      expect(texts.filter(text => /^delivery_watch_leader\{schema="\w+"\} 1$/m.test(text))).toHaveLength(1);
     });
     return { replicas, env, authorization, name: new URL(database).pathname.slice(1) };
   }
@@ -72,7 +72,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
     return (await count()) - before;
   }
 
-  it('any replica serves explain and report over HTTP with a password, and the CLI needs none', async () => {
+  it('any process serves explain and report over HTTP with a password, and the CLI needs none', async () => {
     const web = join(newFolder(), 'web.yaml');
     writeFileSync(web, JSON.stringify({ basic_auth_users: { ann: hashSync('password', 4) } }));
     const { replicas, env, authorization } = await setUp(web);
@@ -111,7 +111,7 @@ describe.skipIf(!postgresIsThere())('explain with replicas that share a database
   it('at a thousand explain requests per second, the commit rate of the database stays below three times the idle rate', async () => {
     const { replicas, name } = await setUp();
     const [one] = replicas;
-    if (!one) throw new Error('there is no replica');
+    if (!one) throw new Error('there is no process');
     await eventually(async () => {
       for (const { url } of replicas) {
         for (const account of ['a', 'b']) {

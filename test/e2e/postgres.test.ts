@@ -37,13 +37,15 @@ describe.skipIf(!postgresIsThere())('PostgreSQL', () => {
     });
     const url = await agent.listensAt();
     const get = async (path: string) => (await fetch(url + path)).text();
-    await eventually(async () => expect(await get('/metrics')).toContain('delivery_watch_leader{account="a"} 1'));
+    await eventually(async () =>
+      expect(await get('/metrics')).toContain('delivery_watch_leader{schema="delivery_watch"} 1'),
+    );
 
     // The agent's port is random, so commands can reach it only through the database.
     const cli = (...args: string[]) => runCli(args, env);
     const doctor = await cli('doctor', '--config', config);
     expect(doctor.stdout).toMatch(
-      /ok +store +PostgreSQL 127\.0\.0\.1:\d+\/test_1, schema \d+; http:\/\/replica\.example holds 1 account$/m,
+      /ok +store +PostgreSQL 127\.0\.0\.1:\d+\/test_1, schema \d+; http:\/\/replica\.example leads$/m,
     );
     const pause = await eventually(async () => {
       const answer = await cli('auto-cancel', 'pause', '--by', 'ann', '--reason', 'incident', '--config', config);
@@ -65,8 +67,8 @@ describe.skipIf(!postgresIsThere())('PostgreSQL', () => {
     const paths = ['/', '/accounts/a', '/metrics', '/api/v1/agent', '/api/v1/overview', '/api/v1/config', '/config'];
     const shown = await Promise.all(paths.map(get));
     await postgres().start();
-    // After a renewal the database is available again, so the agent can remove its rows at shutdown.
-    const renewed = 'SELECT max(extract(epoch FROM expires))::float8 AS n FROM delivery_watch.replicas';
+    // After a renewal the database is available again, so the agent can release the lease at shutdown.
+    const renewed = 'SELECT max(extract(epoch FROM expires))::float8 AS n FROM delivery_watch.lease';
     const [before] = await postgres().query(renewed, name);
     await eventually(async () => {
       const [after] = await postgres().query(renewed, name);
@@ -81,7 +83,7 @@ describe.skipIf(!postgresIsThere())('PostgreSQL', () => {
     expect(await agent.ended).toBe(0);
     expect(agent.stdout() + agent.stderr()).not.toMatch(CANARY);
     const left = await postgres().query(
-      `SELECT 'lane' AS what FROM delivery_watch.lanes UNION ALL SELECT 'replica' FROM delivery_watch.replicas`,
+      `SELECT 'lane' AS what FROM delivery_watch.lanes UNION ALL SELECT holder FROM delivery_watch.lease WHERE holder IS NOT NULL`,
       name,
     );
     expect(left).toEqual([]);

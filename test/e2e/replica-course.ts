@@ -27,7 +27,7 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
   afterThisTest(async () => stalls.close());
   for (let left = options.replicas; left > 0; left -= 1) await scene.startReplica();
   const watch = watchReplicas(scene);
-  const held = () => allHeld(scene, watch);
+  const held = () => allHeld(watch);
   await held();
   // Wait until each account has been read: counting starts with the first read.
   await eventually(async () => {
@@ -76,9 +76,18 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
     if (isIsolated) isolations.push({ replica: replica.name, from, to: now() });
   };
 
+  /** Returns the running process that leads. */
+  async function leader(): Promise<ReplicaProcess> {
+    const [name] = [...(await watch.holders()).values()].flat();
+    const found = scene.running().find(each => each.name === name);
+    if (!found) throw new Error('no process leads');
+    return found;
+  }
+
   return {
     scene,
     step,
+    leader,
     kill: (replica: ReplicaProcess) =>
       lost(replica, async () => {
         expect(await scene.end(replica, 'SIGKILL')).toBe('SIGKILL');
@@ -88,8 +97,7 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
     },
     pause: (replica: ReplicaProcess, ms: number) => lost(replica, () => scene.paused(replica, () => sleep(ms))),
     /**
-     * Cuts replicas off from the database for a time (ms). Unless all are cut off, the others take over their
-     * accounts.
+     * Cuts processes off from the database for a time (ms). If the leader is among them and not all are, a standby takes over.
      */
     async cut(some: readonly ReplicaProcess[], ms: number) {
       const isAlone = some.length < scene.running().length;
@@ -98,10 +106,10 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
         await sleep(ms);
         const before = await Promise.all(some.map(renewals));
         for (const { link } of some) link.restore();
-        // A replica detects the end of the outage with its next renewal.
+        // A process detects the end of the outage, or a takeover, with its next renewal.
         await eventually(async () => {
-          const after = await Promise.all(some.map(renewals));
-          for (const [index, count] of after.entries()) expect(count).toBeGreaterThan(before[index] ?? 0);
+          for (const [index, replica] of some.entries())
+            if (!replica.isEnded) expect(await renewals(replica)).toBeGreaterThan(before[index] ?? 0);
         });
       }
       const done = during();
@@ -114,8 +122,8 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
         isolations,
         losses,
         async epochs() {
-          const rows = await postgres.query('SELECT account, epoch FROM delivery_watch.leases', scene.database);
-          return new Map(rows.map(({ account, epoch }) => [String(account), Number(epoch)]));
+          const [row] = await postgres.query('SELECT epoch FROM delivery_watch.lease', scene.database);
+          return new Map(scene.names.map(name => [name, Number(row?.epoch)]));
         },
       });
     },

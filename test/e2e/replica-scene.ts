@@ -17,7 +17,7 @@ export interface SceneOptions {
   readonly every: number;
 }
 
-/** One agent process on the shared database. A restart creates another replica. */
+/** One agent process on the shared database. A restart, as by a supervisor after an exit, creates another one. */
 export interface ReplicaProcess {
   readonly name: string;
   readonly agent: Agent;
@@ -123,7 +123,7 @@ function isolationsIn(replica: string, log: string): Isolation[] {
 }
 
 /**
- * Sets up replicas with one configuration, a shared database, a service with recorded requests and an alert receiver.
+ * Sets up processes with one configuration, a shared database, a service with recorded requests and an alert receiver.
  */
 export async function setScene(postgres: Postgres, options: SceneOptions) {
   const { accounts: count, lease, every } = options;
@@ -143,6 +143,12 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     .filter((_, index) => index % ONE_IN === 2);
   const letters = new Map<(typeof alerting)[number], string[]>();
   const stuck: string[] = [];
+  /** Processes that ended by themselves, with their exit code or signal. */
+  const exits: string[] = [];
+  let isOver = false;
+  afterThisTest(async () => {
+    isOver = true;
+  });
 
   async function startReplica(): Promise<ReplicaProcess> {
     const name = String.fromCharCode(97 + replicas.length);
@@ -155,7 +161,16 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     const replica = { name, agent: createAgent(config, { ...tokens, ...env }), link, isPaused: false, isEnded: false };
     await replica.agent.start();
     replicas.push(replica);
+    void replica.agent.process.ended.then(how => superviseEnd(replica, how));
     return replica;
+  }
+
+  /** Starts another process when one has exited with 1 because it has lost the lease. */
+  async function superviseEnd(replica: ReplicaProcess, how: number | NodeJS.Signals): Promise<void> {
+    if (replica.isEnded) return;
+    Object.assign(replica, { isEnded: true });
+    exits.push(`${replica.name} ${how}`);
+    if (how === 1 && !isOver) await startReplica();
   }
 
   return {
@@ -171,6 +186,7 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     cancelled: () => getStuck.flatMap(([name, { state }]) => Object.keys(state.cancels()).map(id => `${name} ${id}`)),
     database: database.pathname.slice(1),
     startReplica,
+    exits,
     async end(replica: ReplicaProcess, signal: NodeJS.Signals) {
       replica.isEnded = true;
       return replica.agent.end(signal);
