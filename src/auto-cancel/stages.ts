@@ -109,7 +109,7 @@ const walkStage: AccountStage = {
 export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'leader',
-    reasons: { not_leader: 'this replica’s lease has expired, or ends too soon for a cancel' },
+    reasons: { not_leader: 'this process’s lease has expired, or ends too soon for a cancel' },
     phases: ALWAYS,
     check: ({ lease }) => (lease && lease.left <= lease.needed ? 'not_leader' : undefined),
   },

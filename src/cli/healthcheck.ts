@@ -17,7 +17,7 @@ const never = new AbortController().signal;
 /** Returns the key and the addresses in the agent's store. Rejects if it cannot be used. */
 async function readStore(section: unknown, file: string) {
   const store = await attachStore(storeOptions.parse(section ?? {}), { env: process.env });
-  // Other replicas have the same key.
+  // Other processes have the same key.
   const path = store.agents ? healthPathOf(file) : HEALTH_PATH;
   return { key: await readStoredKey(store), urls: await agentUrls(store), path };
 }

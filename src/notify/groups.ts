@@ -18,9 +18,8 @@ export interface Due<W extends Waiting = Waiting> {
   readonly taken: readonly W[];
 }
 
-/** Time of a group's last notification (ms since the Unix epoch), and the account of its row. */
+/** Time of a group's last notification (ms since the Unix epoch). */
 export interface LastNotification {
-  readonly account: string;
   readonly at: number;
   readonly isRefused?: boolean;
 }
@@ -146,15 +145,15 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWa
       if (last === undefined) lastNotifications.delete(id);
       else lastNotifications.set(id, last);
     },
-    /** Returns groups without firing alerts and without a notification for `repeatEvery`, with the accounts of their rows. */
-    obsolete(isQueued: (id: string) => boolean): readonly (readonly [id: string, account: string])[] {
+    /** Returns groups without firing alerts and without a notification for `repeatEvery`. */
+    obsolete(isQueued: (id: string) => boolean): readonly string[] {
       const now = clock.now();
       const old = [...lastNotifications].filter(
         ([id, { at }]) => isLongBefore(at, now) && !gathering.has(id) && !isQueued(id),
       );
       if (old.length === 0) return [];
       const byGroup = firingByGroup(firing(), grouping);
-      return old.flatMap(([id, { account }]) => (byGroup.has(id) ? [] : [[id, account] as const]));
+      return old.flatMap(([id]) => (byGroup.has(id) ? [] : [id]));
     },
     all: (): { readonly waiting: readonly W[]; readonly lastNotifications: ReadonlyMap<string, LastNotification> } => ({
       waiting: [...gathering.values()].flatMap(({ waiting }) => waiting),

@@ -78,7 +78,7 @@ export function createOutbox(deps: OutboxDeps) {
       const { groups } = line;
       if (!group || !groups) return [];
       const stillFires = notices.some(({ status }) => status === 'firing');
-      groups.setLastNotification(order, stillFires ? { account: NO_ACCOUNT, at, isRefused } : undefined);
+      groups.setLastNotification(order, stillFires ? { at, isRefused } : undefined);
       const row = JSON.stringify({ at: isRefused ? 0 : at });
       return [{ key: notificationKey(receiver, order), value: stillFires ? row : null }];
     }
@@ -131,8 +131,8 @@ export function createOutbox(deps: OutboxDeps) {
   async function deleteObsolete({ receiver, queue, groups }: Line): Promise<void> {
     const old = groups?.obsolete(queue.isQueued) ?? [];
     if (old.length === 0) return;
-    for (const [id] of old) groups?.setLastNotification(id, undefined);
-    const rows = old.map(([id, account]) => ({ account, key: notificationKey(receiver, id) }));
+    for (const id of old) groups?.setLastNotification(id, undefined);
+    const rows = old.map(id => ({ account: NO_ACCOUNT, key: notificationKey(receiver, id) }));
     await deleteRows(store, rows).catch(() => undefined);
   }
 
@@ -175,7 +175,7 @@ export function createOutbox(deps: OutboxDeps) {
     const unused = notified.flatMap(([key, value]): Unwanted[] => {
       const { id, at, ...to } = parseNotification(key, value);
       const groups = lineOf(to)?.groups;
-      groups?.setLastNotification(id, { account, at });
+      groups?.setLastNotification(id, { at });
       return groups ? [] : [{ notifier: undefined, rows: [{ account, key }] }];
     });
     return [...unwanted, ...unused];
@@ -228,8 +228,8 @@ export function createOutbox(deps: OutboxDeps) {
         const { waiting = [], lastNotifications = new Map<string, LastNotification>() } = groups?.all() ?? {};
         const rows = [...queue.rows(), ...waiting.map(({ account, key }) => ({ account, key }))];
         if (rows.length > 0) await discard({ rows, notifier: receiver.notifier });
-        const times = [...lastNotifications].map(([id, { account }]) => ({
-          account,
+        const times = [...lastNotifications.keys()].map(id => ({
+          account: NO_ACCOUNT,
           key: notificationKey(receiver, id),
         }));
         await deleteRows(store, times);

@@ -118,7 +118,7 @@ function rulesOf(
         expires: expires === null ? null : iso(expires),
         candidates: sum(own.map(({ candidates }) => candidates)),
         budgetRemaining: left.length > 0 ? Math.min(...left) : null,
-        plans: held.length === accounts.length ? planSummary(sumOfPlans(counts)) : null,
+        plans: planSummary(sumOfPlans(counts)),
       };
     });
 }

@@ -161,7 +161,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
     {
       name: 'the leader is gone and the standby does not take over',
       input: { [leader('one')]: until(20), [leader('two')]: () => 0 },
-      queries: [isQuiet('DeliveryNoLeader', 23), fires('DeliveryNoLeader', 27)],
+      queries: [isQuiet('DeliveryNoLeader', 20), fires('DeliveryNoLeader', 23), fires('DeliveryNoLeader', 27)],
     },
     {
       name: 'is quiet during a release, a takeover one minute after a kill, and a rolling update',

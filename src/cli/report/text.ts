@@ -94,11 +94,6 @@ function runbookOf({ runbook }: Problem, { externalUrl }: Report): string | unde
   return externalUrl === null ? `runbook: ${runbook}` : `${externalUrl.replace(/\/$/, '')}/runbooks/${runbook}`;
 }
 
-const omittedText = ({ problems, problemsTotal }: AccountReport) =>
-  problemsTotal > problems.length
-    ? [`${plural(problemsTotal - problems.length, 'more problem')}, shown by its holder`]
-    : [];
-
 /** Formats a report for a terminal with 80 columns, the verdict first. */
 export function textReport(report: Report): string {
   const { now, version, agent, accounts } = report;
@@ -115,7 +110,6 @@ export function textReport(report: Report): string {
     `${account.account}: ${account.verdict}`,
     ...sizeText(account, now).map(item),
     ...account.problems.flatMap(problem),
-    ...omittedText(account).map(item),
     ...account.unknown.map(each => item(`unknown: ${unknownText(each, now)}`)),
     ...unevaluatedText(account).map(item),
   ];
@@ -151,7 +145,6 @@ export function markdownReport(report: Report): string {
     '',
     ...sizeText(account, now).map(text => `- ${escaped(text)}`),
     ...account.problems.map(problem),
-    ...omittedText(account).map(text => `- ${text}`),
     ...account.unknown.map(each => `- **unknown**: ${escaped(unknownText(each, now))}`),
     ...unevaluatedText(account).map(text => `- ${text}`),
   ];

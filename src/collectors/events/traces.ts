@@ -39,7 +39,7 @@ export type TraceCollector = ReturnType<typeof createTraceCollector>;
 const hasRetried = ({ events }: OpenTrace) =>
   events.some(({ state }) => state === 'retry') || events.filter(({ state }) => state === 'active').length > 1;
 
-/** Maps a trace id to a number in [0, 1), the same in every replica. */
+/** Maps a trace id to a number in [0, 1), the same in every process. */
 const fractionOf = (traceId: string) => Number.parseInt(traceId.slice(0, 13), 16) / 2 ** 52;
 
 const keyOf = (message: bigint) => `trace/${message.toString(16)}`;

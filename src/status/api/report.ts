@@ -15,7 +15,7 @@ export const AccountReport = z.object({
   account: z.string(),
   verdict: HealthVerdict,
   problems: z.array(Problem).describe('Worst first.'),
-  problemsTotal: z.int().describe('Another replica lists as many problems as fit into its status row.'),
+  problemsTotal: z.int().describe('Number of problems.'),
   unknown: z
     .array(
       z.object({

@@ -88,7 +88,7 @@ function rules({ rules }: AutoCancelView): Html {
       head: of.replaceAll('_', ' '),
       isNumber: true,
       cell({ plans }: AutoCancelView['rules'][number]) {
-        const value = plans?.[of] ?? null;
+        const value = plans[of] ?? null;
         return typeof value === 'number' ? count(value) : name(value);
       },
     })),

@@ -63,7 +63,6 @@ describe('a report as text', () => {
           3 min; largest kind in the queue: status 489 from
           app.example.com/api/onboarding (86 of 881).
           https://dw.example.com/runbooks/DeliveryDlqGrowing
-        2 more problems, shown by its holder
         no result without more data or history: many retries
 
       staging: unknown
@@ -103,7 +102,6 @@ describe('a report as Markdown', () => {
 
       - 881 dead letters; shown data from 2026-01-01T11:59:50Z (10 s ago) or later
       - **critical**, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in 3 min; largest kind in the queue: status 489 from app.example.com/api/onboarding (86 of 881). ([runbook](https://dw.example.com/runbooks/DeliveryDlqGrowing))
-      - 2 more problems, shown by its holder
       - no result without more data or history: many retries
 
       ### staging: unknown
