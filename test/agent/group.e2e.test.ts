@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashSync } from 'bcryptjs';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
 import { createGroup, LEASE, type StartedProcess } from '../support/group.ts';
 import { json, serve } from '../support/http-service.ts';
 
@@ -43,7 +47,7 @@ async function setUp() {
     return samples('delivery_flow_control_waitlist_size').map(({ labels }) => labels.account);
   }
   const shown = (...all: StartedProcess[]) => Promise.all(all.map(accountsOf));
-  return { ...group, calls, atNext, configOf, start, shown };
+  return { ...group, startWith: group.start, calls, atNext, configOf, start, shown };
 }
 
 const BOTH = ['a', 'b'];
@@ -202,4 +206,37 @@ it('the leader runs all accounts except one with damaged rows, and keeps the lea
   const { samples } = await one.scrape();
   expect(samples('delivery_up', { account: 'b' }).map(({ value }) => value)).toEqual([0]);
   expect(samples('delivery_watch_leader').map(({ value }) => value)).toEqual([1]);
+});
+
+it('a standby executes POST commands, and shows pages for the user whom it has authenticated', async () => {
+  const { configOf, database, start: _, ...group } = await setUp();
+  const webConfigFile = join(newFolder(), 'web.yaml');
+  writeFileSync(webConfigFile, JSON.stringify({ basic_auth_users: { ann: hashSync('password', 4) } }));
+  const rule = {
+    name: 'r',
+    mode: 'plan',
+    match: { url: { prefix: ['https://'] } },
+    stuckWhen: { inProgressFor: '48h' },
+  };
+  const others = {
+    server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile },
+    autoCancel: { mode: 'plan', rules: [rule] },
+    collect: { flowControl: { enabled: false }, dlq: { every: '1s' }, events: { enabled: false } },
+  };
+  const start = (id: string) => group.startWith(id, configOf(id, ['a'], {}, others));
+  const one = await start('one');
+  const two = await start('two');
+  const headers = { authorization: `Basic ${Buffer.from('ann:password').toString('base64')}` };
+  const get = async (path: string) => (await fetch(two.agent.url + path, { headers })).text();
+  await eventually(async () => expect(await get('/auto-cancel')).toContain('data-command="pause"'));
+  expect((await fetch(`${two.agent.url}/auto-cancel`)).status).toBe(401);
+  const paused = await fetch(`${two.agent.url}/api/v1/auto-cancel/pause`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ reason: 'incident 7' }),
+  });
+  expect(paused.status).toBe(200);
+  await eventually(async () => expect(await get('/api/v1/auto-cancel')).toMatch(/"by":"ann","reason":"incident 7"/));
+  expect(database.leader()).toBe('one');
+  expect(one.isLost).toBe(false);
 });
