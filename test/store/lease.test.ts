@@ -3,7 +3,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { heldSql, leaseStatements } from '../../src/store/lease-sql.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { afterThisTest } from '../support/client.ts';
+import { pgbouncerTo } from '../support/pgbouncer.ts';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { requireProgram } from '../support/prometheus.ts';
 import {
   createTestProcesses,
   LEASE,
@@ -17,13 +19,19 @@ const SCHEMA = '"delivery_watch"';
 /** Time between two renewals (ms). */
 const INTERVAL = LEASE / 3;
 
-describe.skipIf(!postgresIsThere())('the lease in PostgreSQL', () => {
+const isBouncerThere = requireProgram('pgbouncer');
+
+describe.skipIf(!postgresIsThere()).each([
+  { name: 'the lease in PostgreSQL', isSkipped: false, through: async (url: string) => url },
+  { name: 'the lease behind PgBouncer in transaction mode', isSkipped: !isBouncerThere, through: pgbouncerTo },
+])('$name', ({ isSkipped, through }) => {
   const postgres = postgresForTests({ settings: { max_connections: '150' } });
   let url: string;
   let group: TestProcesses;
-  beforeEach(async () => {
+  beforeEach(async context => {
+    if (isSkipped) return context.skip();
     url = await postgres().createDatabase();
-    group = createTestProcesses(url);
+    group = createTestProcesses(await through(url));
     afterThisTest(() => group.close());
   });
 
