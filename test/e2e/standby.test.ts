@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createAgent } from '../support/agent.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
-import { eventually } from '../support/eventually.ts';
+import { atThisLoad, eventually } from '../support/eventually.ts';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 import { freePort, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { startTcpLink } from '../support/tcp-link.ts';
@@ -88,7 +88,7 @@ describe.skipIf(!postgresIsThere())('a leader and a standby', () => {
       const gap = performance.now() - stoppedAt;
       expect(await ending).toBe(0);
       process.stdout.write(`reading was interrupted for ${(gap / 1000).toFixed(1)} s\n`);
-      expect(gap).toBeLessThan(5000);
+      expect(gap).toBeLessThan(atThisLoad(2000));
       await first.agent.start();
       await eventually(async () => {
         expect(await valueNow('sum by (schema) (delivery_watch_leader)')).toBe(1);
