@@ -102,7 +102,7 @@ async function setScene(postgres?: Postgres) {
         key: `auto-cancel/orders/${randomUUID()}`,
         value: JSON.stringify(order),
       }));
-      await store.commit(NO_ACCOUNT, rows);
+      await store.command(rows);
       return async () => (await store.scan(NO_ACCOUNT, 'auto-cancel/orders/')).size;
     },
   };
