@@ -101,7 +101,7 @@ export const agentAlerts: readonly AlertSpec[] = [
     set: 'notifications',
     severity: 'critical',
     labels: ['notifier'],
-    expr: `${notified(/failed|dropped/)} > 0\nunless ${notified('sent')} > 0`,
+    expr: `${notified('failed')} > 0\nunless ${notified('sent')} > 0`,
     for: '10m',
     summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
     description:

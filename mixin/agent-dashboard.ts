@@ -233,7 +233,8 @@ const notifications: readonly PanelSpec[] = [
   {
     kind: 'bars',
     title: 'Notifications',
-    description: 'How many notifications were sent in each interval? failed: retried; dropped: not retried.',
+    description:
+      'How many notifications were sent in each interval? failed: retried; dropped: alerts that ended before they could be sent.',
     width: 12,
     queries: each('{{outcome}}', `sum by (outcome) (${inInterval(ofAgents(alertingFamilies.notifications))})`),
     noValue: 'alerts.enabled is false, or there is no notifier',

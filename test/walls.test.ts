@@ -18,7 +18,7 @@ const TABLE: readonly (readonly [module: string, imports: string])[] = [
   ['history', 'kit model store metrics'],
   ['collectors', 'kit model upstream store metrics scheduler'],
   ['rotation', 'kit model upstream'],
-  ['notify', 'kit model upstream store replicas collectors'],
+  ['notify', 'kit model upstream store metrics scheduler replicas collectors'],
   ['rules', 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 'kit model upstream store metrics scheduler collectors notify'],
   ['http', 'kit model'],

@@ -65,7 +65,7 @@ export class Supervisor {
     });
     this.#autoCancel = new AutoCancelAccounts(config, {
       ...base,
-      outbox: this.alerting.outbox,
+      journals: this.alerting.sending,
       alertStates: account => this.alerting.states(account),
       leaseLeft: () => base.leadership?.remaining(),
     });

@@ -3,7 +3,6 @@ import { bareAddress } from '../kit/text.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting, Silence } from '../model/callback.ts';
 import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES, type JournalTarget } from '../model/journal.ts';
-import type { Outbox } from '../notify/outbox.ts';
 import type { Store } from '../store/store.ts';
 import { isSaneId, type Reader, type Writer } from '../upstream/api.ts';
 import { type Contexts, type ContextsDeps, createContexts, type LastRun } from './context.ts';
@@ -15,7 +14,7 @@ import { type Journal, openJournal } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
 import { actionsLeft, ruleActionsLeft } from './limits.ts';
 import { createEventLookUps } from './look-up.ts';
-import { createNotices } from './notices.ts';
+import { createNoticeSource } from './notices.ts';
 import { observePlans } from './observe.ts';
 import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
 import { sumOfPlans } from './plans.ts';
@@ -97,8 +96,6 @@ function journalNumbers(
 
 export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
   readonly store: Store;
-  /** Stores notices in the same transaction as the journal line. */
-  readonly outbox: Pick<Outbox, 'post'>;
   /** Reader for look-ups and read-backs. */
   readonly reader: Reader;
   /** Reader for the final check before a cancel. */
@@ -119,12 +116,10 @@ export async function createAutoCancel(
   deps: AutoCancelDeps,
   before?: { readonly journal: Journal; readonly decisions: DecisionLog; readonly lastRun: LastRun },
 ) {
-  const { account, store, brake, outbox, clock, tracer } = deps;
+  const { account, store, brake, clock, tracer } = deps;
   const options = { ...deps.options, rules: rulesFor(deps.options, account) };
-  // Pass all rules: an open action may belong to a rule that no longer applies.
-  const notices = createNotices(account, deps.options.rules, outbox);
   // Share the journal: two instances would assign the same line numbers.
-  const journal = before?.journal ?? (await openJournal(store, account, notices));
+  const journal = before?.journal ?? (await openJournal(store, account));
   const { state } = journal;
   const contexts = createContexts({ ...deps, options, journal });
   const { stamp, latest } = contexts.time;
@@ -159,8 +154,8 @@ export async function createAutoCancel(
     brake,
     decisions,
     lastRun,
-    /** Sends further notices to the notifiers of the current rules. Call it before the first run. */
-    activateNotices: () => journal.notify(notices),
+    // Pass all rules: an open action may belong to a rule that no longer applies.
+    notices: createNoticeSource(account, journal, deps.options.rules),
     /** Whether a rule applies to the account or the journal contains an action or a plan under observation. */
     get isUsed(): boolean {
       return options.rules.length > 0 || state.actions.size > 0 || state.plans.open.size > 0;

@@ -8,7 +8,7 @@ import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { CommandResult, OperatorCommand } from '../model/operator-command.ts';
-import type { Outbox } from '../notify/outbox.ts';
+import type { JournalWatcher } from '../notify/journal-cursors.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { StoreError } from '../store/errors.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
@@ -58,7 +58,7 @@ export interface AutoCancelAccountsDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
-  readonly outbox: Pick<Outbox, 'post'>;
+  readonly journals: JournalWatcher;
   /** Firing or unknown alerts of an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Remaining time of the lease (ms); undefined if no other process uses the store. */
@@ -258,6 +258,7 @@ export class AutoCancelAccounts {
     const policy = policyFor(config, account.name);
     if (policy === undefined) return undefined;
     const own = await openAccount(config, account, this.#deps, this.#brake, before?.own);
+    await this.#deps.journals.watch(own.notices);
     const loop = createLoopSlot(this.#deps);
     const { act } = this.#deps.intervals;
     const body = withErrorLog(this.#deps.log, 'auto-cancel failed; retrying', signal => own.run(signal));
@@ -267,11 +268,11 @@ export class AutoCancelAccounts {
       policy,
       run: body,
       start: () => {
-        own.activateNotices();
         if (own.isUsed) void loop.run(own, { every: act, firstDelay: act, body });
       },
       stop: async () => {
         await loop.close();
+        this.#deps.journals.unwatch(own.notices);
         if (this.#open.get(account.name) === opened) this.#open.delete(account.name);
       },
     };

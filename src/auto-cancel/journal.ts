@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { Change } from '../model/change.ts';
 import type { JournalEntry } from '../model/journal.ts';
-import type { Posting } from '../notify/outbox.ts';
 import { readRow } from '../store/errors.ts';
 import { type Guard, isGuardFailed, type Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState, prune } from './journal-state.ts';
@@ -23,8 +22,6 @@ export interface StoredLines {
   blocks(): AsyncIterator<readonly JournalEntry[]>;
 }
 
-type NoticesOf = (entries: readonly JournalEntry[]) => readonly Posting[];
-
 const PREFIX = 'auto-cancel/journal/';
 
 /** Returns the key of a line. Keys sort in the order of writing. */
@@ -40,13 +37,8 @@ function isLine(entry: JournalEntry): boolean {
   return entry.step !== 'answered' || typeof entry.answer?.kind === 'string';
 }
 
-/** Returns the lines with this key prefix, oldest first. Rejects with StoreError, which names an invalid row. */
-async function scanLines(
-  store: Pick<Store, 'scan'>,
-  account: string,
-  prefix = PREFIX,
-): Promise<[number: number, entry: JournalEntry][]> {
-  const rows = await store.scan(account, prefix);
+/** Returns the lines in rows, oldest first. Throws StoreError, which names an invalid row. */
+function parseLines(account: string, rows: ReadonlyMap<string, string>): [number: number, entry: JournalEntry][] {
   return [...rows]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, value]) =>
@@ -58,6 +50,10 @@ async function scanLines(
       }),
     );
 }
+
+/** Returns the lines with this key prefix, oldest first. Rejects with StoreError, which names an invalid row. */
+const scanLines = async (store: Pick<Store, 'scan'>, account: string, prefix = PREFIX) =>
+  parseLines(account, await store.scan(account, prefix));
 
 export async function readJournal(store: Pick<Store, 'scan'>, account: string): Promise<JournalEntry[]> {
   return (await scanLines(store, account)).map(([, entry]) => entry);
@@ -148,7 +144,6 @@ export async function newestLines(
 interface Append {
   readonly entries: readonly JournalEntry[];
   readonly rows: readonly { readonly key: string; readonly value: string }[];
-  readonly postings: readonly Posting[];
 }
 
 const numbers = (from: number, below: number) =>
@@ -166,8 +161,7 @@ async function readRange(store: Pick<Store, 'scan'>, account: string, from: numb
 }
 
 /** Opens the journal of an account. Rejects with StoreError. */
-export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []) {
-  let noticesOf = notices;
+export async function openJournal(store: Store, account: string) {
   const { state, last } = await foldAll(store, account);
   let next = last + 1;
   /** Rejected append that may be in the store. */
@@ -175,10 +169,9 @@ export async function openJournal(store: Store, account: string, notices: Notice
   /** Exclusive upper bound of line numbers in rejected commits, whose lines may reach the store even after the read-back. */
   let end = next;
 
-  function add({ entries, postings }: Append): void {
+  function add({ entries }: Append): void {
     next += entries.length;
     for (const entry of entries) foldEntry(state, entry);
-    for (const posting of postings) posting.send();
   }
 
   async function confirm(): Promise<void> {
@@ -193,12 +186,10 @@ export async function openJournal(store: Store, account: string, notices: Notice
   async function write(entries: readonly JournalEntry[], { changes = [], guard }: Conditions = {}): Promise<void> {
     await confirm();
     const rows = entries.map((entry, index) => ({ key: keyOf(next + index), value: JSON.stringify(entry) }));
-    const postings = noticesOf(entries);
     const surplus = numbers(next + rows.length, end).map(number => ({ key: keyOf(number), value: null }));
-    const appended = { entries, rows, postings };
+    const appended = { entries, rows };
     try {
-      const notices = postings.flatMap(posting => posting.changes());
-      await store.commit(account, [...rows, ...surplus, ...notices, ...changes], guard);
+      await store.commit(account, [...rows, ...surplus, ...changes], guard);
     } catch (error) {
       if (isGuardFailed(error)) throw error;
       failed = appended;
@@ -215,7 +206,7 @@ export async function openJournal(store: Store, account: string, notices: Notice
     /** Journal state, folded from all lines. Callers must not change it. */
     state,
     /**
-     * Appends lines and their notices in one transaction. After `guard_failed` the store is unchanged; after another error,
+     * Appends lines in one transaction. After `guard_failed` the store is unchanged; after another error,
      * call `confirm`.
      */
     append: (entries: readonly JournalEntry[], more?: Conditions): Promise<void> =>
@@ -229,8 +220,12 @@ export async function openJournal(store: Store, account: string, notices: Notice
       },
       blocks: () => blocksBack(store, account, next - 1),
     } satisfies StoredLines,
-    notify(next: NoticesOf): void {
-      noticesOf = next;
+    /** Number of the last line. */
+    last: () => next - 1,
+    /** Returns up to 100 lines after a number, oldest first. Rejects with StoreError. */
+    async after(number: number): Promise<readonly (readonly [number: number, entry: JournalEntry])[]> {
+      const rows = await readRange(store, account, number + 1, Math.min(next, number + 101));
+      return parseLines(account, rows);
     },
   };
 }

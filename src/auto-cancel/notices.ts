@@ -1,6 +1,7 @@
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
+import type { NoticeSource } from '../notify/journal-cursors.ts';
 import type { Notice } from '../notify/notice.ts';
-import type { Outbox, Posting } from '../notify/outbox.ts';
+import type { Journal } from './journal.ts';
 import { urlOf } from './journal-state.ts';
 import type { AutoCancelRule } from './options.ts';
 import { ENDED } from './words.ts';
@@ -69,17 +70,21 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
   };
 }
 
-/** Returns a function that creates the notices of journal lines. */
-export function createNotices(
+/** Returns the notices of a journal, for the notifiers of the rules. */
+export function createNoticeSource(
   account: string,
+  journal: Pick<Journal, 'last' | 'after'>,
   rules: readonly Pick<AutoCancelRule, 'name' | 'notify'>[],
-  outbox: Pick<Outbox, 'post'>,
-): (entries: readonly JournalEntry[]) => readonly Posting[] {
+): NoticeSource {
   const notifiers = new Map(rules.map(({ name, notify }) => [name, notify]));
-  return entries =>
-    entries.flatMap(entry => {
-      const made = noticeOf(entry);
-      const names = made && notifiers.get(made.rule);
-      return made && names ? [outbox.post(account, [made.notice], ({ notifier }) => names.includes(notifier))] : [];
-    });
+  return {
+    account,
+    last: journal.last,
+    async after(after) {
+      return (await journal.after(after)).map(([number, entry]) => {
+        const made = noticeOf(entry);
+        return { number, at: entry.at, notice: made?.notice, notifiers: made && notifiers.get(made.rule) };
+      });
+    },
+  };
 }

@@ -19,6 +19,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['healthcheck', async () => (await import('./healthcheck.ts')).healthcheckCommand()],
   ['auto-cancel', async () => (await import('./auto-cancel.ts')).autoCancelCommand()],
   ['rules', async () => (await import('./rules.ts')).rulesCommand()],
+  ['notify', async () => (await import('./notify.ts')).notifyCommand()],
   ['dashboards', async () => (await import('./dashboards.ts')).dashboardsCommand()],
   ['store', async () => (await import('./store.ts')).storeCommand()],
   ['rotate-token', async () => (await import('./rotate-token.ts')).rotateTokenCommand()],

@@ -1,14 +1,6 @@
-import type { Env } from '../kit/secret.ts';
+import { type Env, headerError } from '../kit/secret.ts';
 import { bareAddress } from '../kit/text.ts';
-import {
-  headerError,
-  isDisabled,
-  isOtlp,
-  otlpAddress,
-  otlpReceiver,
-  tracesProtocol,
-  variableIn,
-} from '../telemetry/options.ts';
+import { isDisabled, isOtlp, otlpAddress, otlpReceiver, tracesProtocol, variableIn } from '../telemetry/options.ts';
 import type { Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 

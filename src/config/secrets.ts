@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
 import { isLoopback } from '../kit/http-url.ts';
-import { type Env, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
+import { type Env, headerError, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
@@ -93,6 +93,19 @@ function proxiesOf({ upstream, accounts }: Config) {
   ];
 }
 
+/** Returns the headers of traces and webhooks, with their paths. */
+function headersIn({ tracing, alerts }: Config) {
+  const all = [
+    { path: ['tracing'], headers: tracing.headers },
+    ...alerts.notifiers.map(({ webhook }, index) => {
+      return { path: ['alerts', 'notifiers', index, 'webhook'], headers: webhook?.headers ?? {} };
+    }),
+  ];
+  return all.flatMap(({ path, headers }) =>
+    Object.entries(headers).map(([name, value]) => ({ path: [...path, 'headers', name], name, value })),
+  );
+}
+
 /** Returns secrets that are literals. `instead` explains alternatives. */
 export function writtenSecrets(config: Config): { path: Path; what: string; instead: string }[] {
   const byEnv = '{ env: NAME } keeps it out';
@@ -105,9 +118,9 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
         ? [{ path: [...path, 'proxy'], what: 'proxy password', instead: byEnv }]
         : [],
     ),
-    ...Object.entries(config.tracing.headers)
-      .filter(([name, value]) => value instanceof Secret && KEY_HEADER.test(name))
-      .map(([name]) => ({ path: ['tracing', 'headers', name], what: 'value', instead: byEnv })),
+    ...headersIn(config).flatMap(({ path, name, value }) =>
+      value instanceof Secret && KEY_HEADER.test(name) ? [{ path, what: 'value', instead: byEnv }] : [],
+    ),
   ];
 }
 
@@ -188,6 +201,11 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
     const wrong = unreadable(use, env);
     if (wrong && use.isOptional) report.warn(use.path, `${wrong}: rotate-token will need it`);
     else if (wrong) report.error(use.path, wrong);
+  }
+  // Those of traces may be unused.
+  for (const { path, value } of headersIn(config).filter(({ path: [section] }) => section === 'alerts')) {
+    const wrong = headerError(value, env);
+    if (wrong) report.error(path, wrong);
   }
   checkProxies(config, env, report);
   checkStoreUrl(config, env, report);

@@ -64,3 +64,34 @@ export function secretError(setting: SecretSetting, env: Env): string | undefine
   if (!text) return `the environment variable ${setting.env} is not set`;
   return toToken(text) ? undefined : `the environment variable ${setting.env} ${NO_TOKEN}`;
 }
+
+/** Literals become secrets, because most headers contain keys. */
+const headerValue = z.union(
+  [
+    z.strictObject({ env: z.string().min(1) }),
+    z
+      .string()
+      .regex(/^[\t\x20-\x7e]*$/, { error: 'must be printable ASCII characters' })
+      .transform(text => new Secret(text)),
+  ],
+  { error: 'must be { env: NAME } or the value itself as text of printable ASCII characters' },
+);
+
+export type HeaderSetting = z.output<typeof headerValue>;
+
+export const headerSettings = z
+  .record(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, { error: 'must be the name of a header' }), headerValue)
+  .default({});
+
+export const headerText = (value: HeaderSetting, env: Env): string =>
+  value instanceof Secret ? value.reveal() : (env[value.env] ?? '');
+
+/** Returns why a header cannot be sent, or undefined. */
+export function headerError(setting: HeaderSetting, env: Env): string | undefined {
+  if (setting instanceof Secret) return undefined;
+  const text = env[setting.env];
+  if (text === undefined) return `the environment variable ${setting.env} is not set`;
+  return /^[\t\x20-\x7e]*$/.test(text)
+    ? undefined
+    : `the environment variable ${setting.env} must be printable ASCII characters`;
+}

@@ -9,7 +9,7 @@ const alerts = gauge(
 
 const notifications = counter(
   'delivery_watch_notifications_total',
-  'Notifications by outcome. Counts groups for webhooks, alerts for Alertmanager and requests for the heartbeat. failed: retried; dropped: not retried.',
+  'Notifications by outcome. sent, failed: requests, of which failed ones are retried. dropped: alerts that ended before they could be sent, and auto-cancel notices that were refused or too old.',
   ['notifier', 'outcome'],
 );
 

@@ -10,10 +10,21 @@ export interface Notice {
   readonly endsAt?: number | undefined;
   /** Duration (ms) after which the notice expires. If it is set, no resolved notice follows. */
   readonly lasts?: number | undefined;
+  /** Whether the firing alert is silenced or its state is unknown: it is neither sent nor resolved. */
+  readonly isSuppressed?: boolean | undefined;
 }
 
-/** Returns Alertmanager's fingerprint of labels: 64-bit FNV-1a of names and values, each followed by the byte 0xFF. */
+const fingerprints = new WeakMap<Labels, string>();
+
+/** Returns Alertmanager's fingerprint of labels. They must not change. */
 export function fingerprintOf(labels: Labels): string {
+  const known = fingerprints.get(labels) ?? hashOf(labels);
+  fingerprints.set(labels, known);
+  return known;
+}
+
+/** Returns the 64-bit FNV-1a of names and values, each followed by the byte 0xFF. */
+function hashOf(labels: Labels): string {
   let [high, low] = [0xcbf29ce4, 0x84222325];
   const add = (byte: number) => {
     low = (low ^ byte) >>> 0;
@@ -36,3 +47,24 @@ export function sorted(labels: Labels): [string, string][] {
 }
 
 export const timeText = (at: number) => new Date(at).toISOString();
+
+/** How alerts are grouped for a receiver. Times: milliseconds. */
+export interface Grouping {
+  /** Label names; `...` means all. */
+  readonly by: readonly string[];
+  readonly wait: number;
+  readonly repeatEvery: number;
+}
+
+/** Returns the labels by which an alert is grouped. Like Alertmanager, omits missing labels. */
+export const groupLabels = (labels: Labels, { by }: Pick<Grouping, 'by'>): Labels =>
+  by.includes('...') ? labels : Object.fromEntries(Object.entries(labels).filter(([name]) => by.includes(name)));
+
+export const groupId = (labels: Labels, grouping: Grouping): string => fingerprintOf(groupLabels(labels, grouping));
+
+/** Formats a group key as Alertmanager does. */
+export function groupKey(labels: Labels): string {
+  return `{}:{${sorted(labels)
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .join(', ')}}`;
+}

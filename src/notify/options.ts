@@ -1,8 +1,13 @@
 import { z } from 'zod';
 import { cronWindow, timeWithZone } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
-import { Secret, secret } from '../kit/secret.ts';
+import { headerSettings, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
+import { FORMATS, type WebhookFormat } from './notifiers/formats.ts';
+import { templateError } from './notifiers/template.ts';
+import { SEVERITIES } from './notifiers/words.ts';
+
+export { FORMATS };
 
 export const labelValues = z
   .union([z.string(), z.array(z.string()).min(1, { error: 'must not be empty' })], {
@@ -52,28 +57,6 @@ const groupLabel = z.string().refine(name => name === '...' || LABEL_NAME.test(n
   error: 'must be a label name, or ... alone for all labels',
 });
 
-interface FormatTraits {
-  /** Whether anyone with the URL may post there. */
-  readonly hasSecretUrl: boolean;
-  /** Default of `url`; undefined if it is required. */
-  readonly url?: string;
-  /** Meaning of `secret` if the body must contain it; undefined if `secret` signs requests. */
-  readonly key?: string;
-  /** Whether alerts are grouped and repeated; otherwise each change of an alert is a separate request. */
-  readonly isGrouped: boolean;
-}
-
-const PAGERDUTY = {
-  url: 'https://events.pagerduty.com/v2/enqueue',
-  key: 'the routing key of the PagerDuty integration',
-};
-
-export type WebhookFormat = 'alertmanager' | 'slack' | 'pagerduty';
-export const FORMATS: Readonly<Record<WebhookFormat, FormatTraits>> = {
-  alertmanager: { hasSecretUrl: false, isGrouped: true },
-  slack: { hasSecretUrl: true, isGrouped: true },
-  pagerduty: { hasSecretUrl: false, isGrouped: false, ...PAGERDUTY },
-};
 const FORMAT_NAMES = Object.keys(FORMATS) as [WebhookFormat, ...WebhookFormat[]];
 
 const webhookOptions = z
@@ -87,11 +70,22 @@ const webhookOptions = z
       .nullable()
       .default(null)
       .describe('Key that signs requests, or PagerDuty’s routing key: `{ env: NAME }` or `{ file: PATH }`.'),
+    headers: headerSettings.describe(
+      'Headers of requests in the format `template`: `{ env: NAME }` or the value itself. Default content type: application/json.',
+    ),
+    body: z
+      .string()
+      .default('')
+      .describe(
+        'Body of requests in the format `template`, with `{{ title }}`, `{{ text }}`, `{{ status }}`, `{{ severity }}` and `{{ url }}`, which are escaped for JSON.',
+      ),
     format: z
       .enum(FORMAT_NAMES, { error: `must be one of ${FORMAT_NAMES.join(', ')}` })
       .default('alertmanager')
       .describe(
-        '`alertmanager`: Alertmanager’s webhook JSON (version 4); `slack`: incoming webhooks; `pagerduty`: Events API v2, one event per alert.',
+        `${Object.entries(FORMATS)
+          .map(([name, { about }]) => `\`${name}\`: ${about}`)
+          .join('; ')}.`,
       ),
     groupBy: z
       .array(groupLabel)
@@ -103,7 +97,7 @@ const webhookOptions = z
       'How long a change waits for other changes of its group. Not for `pagerduty`.',
     ),
     repeatEvery: Duration.prefault('4h').describe(
-      'Interval at which an unchanged firing group is sent again. Not for `pagerduty`.',
+      'Interval at which an unchanged firing group is sent again, and after which a refused alert is retried.',
     ),
   })
   .transform(({ url, ...options }, context) => {
@@ -115,13 +109,23 @@ const webhookOptions = z
     if (options.secret === null && key !== undefined) {
       context.addIssue({ code: 'custom', path: ['secret'], message: `is required: ${key}` });
     }
+    const { body, headers } = options;
+    if (options.format === 'template') {
+      const type = Object.keys(headers).some(name => name.toLowerCase() === 'content-type');
+      const wrong = body === '' ? 'is required by the format template' : templateError(body, !type);
+      if (wrong) context.addIssue({ code: 'custom', path: ['body'], message: wrong });
+    } else if (body !== '' || Object.keys(headers).length > 0) {
+      const path = [body === '' ? 'headers' : 'body'];
+      context.addIssue({ code: 'custom', path, message: 'needs format: template' });
+    }
     return { ...options, url: url ?? { literal: new Secret(known ?? '') } };
   });
 
+const labelMatch = z.record(z.string().regex(LABEL_NAME, { error: 'must be a label name' }), labelValues);
+
 export const silenceOptions = z
   .strictObject({
-    match: z
-      .record(z.string().regex(LABEL_NAME, { error: 'must be a label name' }), labelValues)
+    match: labelMatch
       .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
       .describe('Labels of the silenced alerts: all must match, each with one of its values.'),
     from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: immediately.'),
@@ -160,12 +164,17 @@ export const notifierOptions = z
       .string()
       .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
       .describe('Value of the label `notifier`; unique.'),
-    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
-    webhook: webhookOptions
-      .optional()
+    severity: z
+      .enum(SEVERITIES, { error: `must be one of ${SEVERITIES.join(', ')}` })
+      .default('info')
+      .describe('Lowest severity that is sent. An alert without a known severity counts as `warning`.'),
+    match: labelMatch
+      .default({})
       .describe(
-        'Requests in the format of Alertmanager’s webhooks, Slack’s incoming webhooks or PagerDuty’s Events API v2.',
+        'Labels of the alerts that are sent: all must match, each with one of its values. Default: all alerts.',
       ),
+    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
+    webhook: webhookOptions.optional().describe('HTTP requests in one of several formats.'),
   })
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',

@@ -1,12 +1,14 @@
 import type { Clock } from '../kit/clock.ts';
 import { identityOf } from '../kit/identity.ts';
+import { type Env, headerError, headerText } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { tokenSource } from '../upstream/token.ts';
-import { createAlertmanager } from './notifiers/alertmanager.ts';
+import { createAlertmanager, REPEAT_EVERY } from './notifiers/alertmanager.ts';
 import { type Post, type Receiver, traced } from './notifiers/receiver.ts';
 import { createWebhook } from './notifiers/webhook.ts';
-import { FORMATS, type NotifierOptions } from './options.ts';
-import { REPEAT_EVERY } from './repeating.ts';
+import { SEVERITIES, severityRank } from './notifiers/words.ts';
+import type { NotifierOptions } from './options.ts';
+import { matches } from './silences.ts';
 
 /** `evaluateEvery`: interval between evaluations (ms). */
 export interface ReceiversSettings {
@@ -16,9 +18,9 @@ export interface ReceiversSettings {
 
 interface ReceiversDeps {
   readonly config: ReceiversSettings;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Env;
   readonly clock: Pick<Clock, 'now'>;
-  readonly tracer: Tracer;
+  readonly tracer?: Tracer;
   readonly post: Post;
 }
 
@@ -31,7 +33,7 @@ export interface Receivers {
 /** Creates the receivers of a configuration, or returns `before` if no setting has changed. Throws if a secret is missing. */
 export function createReceivers(
   { config, env, clock, tracer, post }: ReceiversDeps,
-  before: Receivers | undefined,
+  before?: Receivers | undefined,
 ): Receivers {
   const { notifiers, evaluateEvery } = config.alerts;
   const externalUrl = config.server.externalUrl ?? '';
@@ -40,15 +42,24 @@ export function createReceivers(
   const id = identityOf([notifiers, externalUrl, holdsFor]);
   if (before?.id === id) return before;
 
-  function create({ name, alertmanager, webhook }: NotifierOptions): readonly Receiver[] {
-    const common = { notifier: name, post, now: clock.now, externalUrl };
+  function create({ name, severity, match, alertmanager, webhook }: NotifierOptions): readonly Receiver[] {
+    const selects: Receiver['selects'] = labels =>
+      severityRank(labels) >= SEVERITIES.indexOf(severity) && matches(match, labels);
+    const common = { notifier: name, selects, post, now: clock.now, externalUrl };
     if (alertmanager) return createAlertmanager({ ...common, urls: alertmanager.urls, holdsFor });
     if (!webhook) return [];
-    const { format, groupBy: by, groupWait: wait, repeatEvery } = webhook;
+    const { format, groupBy: by, groupWait: wait, repeatEvery, body: template } = webhook;
     const secret = webhook.secret ? tokenSource(webhook.secret, env) : undefined;
-    const grouping = FORMATS[format].isGrouped ? { by, wait, repeatEvery } : undefined;
-    return [createWebhook({ ...common, format, url: tokenSource(webhook.url, env), secret, grouping })];
+    const headers = Object.fromEntries(
+      Object.entries(webhook.headers).map(([name, value]) => {
+        const wrong = headerError(value, env);
+        if (wrong) throw new Error(wrong);
+        return [name.toLowerCase(), headerText(value, env)];
+      }),
+    );
+    const url = tokenSource(webhook.url, env);
+    return [createWebhook({ ...common, format, url, secret, headers, template, grouping: { by, wait, repeatEvery } })];
   }
 
-  return { id, all: notifiers.flatMap(create).map(receiver => traced(receiver, tracer)) };
+  return { id, all: notifiers.flatMap(create).map(receiver => (tracer ? traced(receiver, tracer) : receiver)) };
 }

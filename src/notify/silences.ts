@@ -4,8 +4,8 @@ import type { SilenceOptions } from './options.ts';
 
 export type Silences = ReturnType<typeof createSilences>;
 
-/** As in Alertmanager, a missing label matches the empty value. */
-const matches = ({ match }: SilenceOptions, labels: Labels) =>
+/** Whether all labels match, each with one of its values. As in Alertmanager, a missing label matches the empty value. */
+export const matches = (match: SilenceOptions['match'], labels: Labels): boolean =>
   Object.entries(match).every(([name, values]) => values.includes(labels[name] ?? ''));
 
 export function isInForce({ from, until, windows }: SilenceOptions, at: number): boolean {
@@ -26,7 +26,7 @@ export function createSilences(silences: readonly SilenceOptions[], now: () => n
       if (!(Math.abs(at - cached.at) < CACHED_FOR)) {
         cached = { at, inForce: silences.filter(silence => isInForce(silence, at)) };
       }
-      return cached.inForce.find(silence => matches(silence, labels))?.reason;
+      return cached.inForce.find(({ match }) => matches(match, labels))?.reason;
     },
   };
 }

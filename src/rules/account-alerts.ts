@@ -1,19 +1,17 @@
 import type { Log } from '../kit/log.ts';
+import type { MayNotify } from '../notify/delivery.ts';
 import type { Notice } from '../notify/notice.ts';
-import type { Outbox, Posting } from '../notify/outbox.ts';
-import type { MayNotify } from '../notify/receiver-queue.ts';
 import type { Silences } from '../notify/silences.ts';
 import { readRow } from '../store/errors.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
-import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
+import { type Alert, type Evaluated, noticesOf, rowOf, versionOf, withSilences } from './alert.ts';
 
-/** Alerts of one account from the last evaluation. Changes are stored and sent. */
+/** Alerts of one account from the last evaluation. Changes are stored; `notify` sends the difference to what it has sent. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {
   readonly account: string;
   readonly store: Store;
-  readonly outbox: Pick<Outbox, 'post'>;
   readonly mayNotify: MayNotify;
   readonly silences: Silences;
   readonly log: Log;
@@ -40,7 +38,7 @@ function statesOf({ unknown, alerts }: Evaluated): ReadonlyMap<string, 'firing' 
 
 /** Restores the stored alerts of an account. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps) {
-  const { account, store, outbox, mayNotify, log } = deps;
+  const { account, store, mayNotify, log } = deps;
   let { silences } = deps;
   const opened = new Map<string, Alert>();
   const stored = new Map<string, string>();
@@ -53,20 +51,16 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   let current: Evaluated = { alerts: opened, unknown: new Set(), beyondCap: new Map() };
   let notices = noticesOf(current);
   const uncommitted = new Map<string, string | null>();
-  let postings: Posting[] = [];
   let isStoreFailing = false;
 
-  /** Logs alerts that started firing, were resolved or are no longer silenced. Returns the notices to send. */
-  function changesTo(after: ReadonlyMap<string, Alert>): Notice[] {
-    return [...after].flatMap(([fingerprint, alert]) => {
+  /** Logs alerts that started firing, were resolved or are no longer silenced. */
+  function logChanges(after: ReadonlyMap<string, Alert>): void {
+    for (const [fingerprint, alert] of after) {
       const before = current.alerts.get(fingerprint);
       const { phase } = alert.state;
-      const isNew = phase !== 'pending' && before?.state.phase !== phase;
-      const isFreed = phase === 'firing' && !alert.isHeldBack && before?.isHeldBack === true;
-      if (!isNew && !isFreed) return [];
-      logChange(log, account, before, alert);
-      return alert.isHeldBack ? [] : (toNotice(alert) ?? []);
-    });
+      const isFreed = phase === 'firing' && before?.silencedBy !== undefined && alert.silencedBy === undefined;
+      if (phase !== 'pending' && (isFreed || before?.state.phase !== phase)) logChange(log, account, before, alert);
+    }
   }
 
   /** Adds rows only for changed states, so stored values and annotations may be outdated. */
@@ -82,11 +76,9 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   }
 
   async function save(): Promise<void> {
-    const rows = [...uncommitted].map(([key, value]) => ({ key, value }));
-    const changes = [...rows, ...postings.flatMap(posting => posting.changes())];
+    const changes = [...uncommitted].map(([key, value]) => ({ key, value }));
     if (changes.length > 0) await store.commit(account, changes);
     uncommitted.clear();
-    postings = [];
   }
 
   return {
@@ -94,38 +86,30 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     current: (): Evaluated => current,
     /** Returns the state of each rule that is firing or unknown. */
     states: () => statesOf(current),
-    /** Returns the notices of firing and recently resolved alerts, except silenced ones. */
+    /** Returns the notices of firing and recently resolved alerts. */
     notices: (): readonly Notice[] => notices,
     /**
-     * Applies the result of an evaluation and queues notices of the changes, unless another process leads. Never
-     * rejects: notices are sent even if the store fails.
+     * Applies the result of an evaluation, unless another process leads. Never rejects: alerts are sent even if the store
+     * fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
-      // Do not `await` if the lease is valid: a concurrent evaluation of the same state would repeat the notices.
+      // Do not `await` if the lease is valid: a concurrent evaluation of the same state would repeat the log lines.
       const isAllowed = mayNotify();
       if (isAllowed !== true && !(await isAllowed)) return;
-      const next = withSilences(evaluated, current, silences);
-      const changed = changesTo(next.alerts);
-      const posting = outbox.post(account, changed, ({ wants }) => wants === 'changes');
+      const next = withSilences(evaluated, silences);
+      logChanges(next.alerts);
       current = next;
       notices = noticesOf(next);
       noteChangedStates(next);
-      if (posting.changes().length > 0) postings.push(posting);
       try {
         await save();
         isStoreFailing = false;
       } catch (error) {
-        if (isNotHeld(error)) {
-          postings = [];
-          return;
-        }
+        if (isNotHeld(error)) return;
         if (!isStoreFailing)
           log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
         isStoreFailing = true;
-        // Notices that have been sent need no row.
-        postings = postings.filter(each => each.changes().length > 0);
       }
-      posting.send();
     },
     save,
     use(next: Silences): void {

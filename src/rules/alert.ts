@@ -9,8 +9,6 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
-  /** Whether the alert has been silenced since it started firing, so no notification was sent. */
-  readonly isHeldBack?: true | undefined;
   /** Reason for the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
 }
@@ -23,42 +21,25 @@ export interface Evaluated {
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
-export const wasSent = (alert: Alert | undefined) =>
-  alert !== undefined && alert.state.phase !== 'pending' && !alert.isHeldBack;
-
-export function toNotice({ labels, annotations, state }: Alert): Notice | undefined {
-  if (state.phase === 'pending') return undefined;
+function toNotice({ labels, annotations, state, silencedBy }: Alert): readonly Notice[] {
+  if (state.phase === 'pending') return [];
   const { startsAt } = state;
-  if (state.phase === 'firing') return { status: 'firing', labels, annotations, startsAt };
-  return { status: 'resolved', labels, annotations, startsAt, endsAt: state.endsAt };
+  if (state.phase === 'resolved') return [{ status: 'resolved', labels, annotations, startsAt, endsAt: state.endsAt }];
+  const firing = { status: 'firing', labels, annotations, startsAt } as const;
+  return [silencedBy === undefined ? firing : { ...firing, isSuppressed: true }];
 }
 
-export const noticesOf = ({ alerts }: Evaluated) =>
-  [...alerts.values()].flatMap(alert =>
-    alert.isHeldBack || alert.silencedBy !== undefined ? [] : (toNotice(alert) ?? []),
-  );
+export const noticesOf = ({ alerts }: Evaluated): readonly Notice[] => [...alerts.values()].flatMap(toNotice);
 
 /** Returns the stored part of an alert. Silences are matched again after a restart. */
 const stored = ({ silencedBy: _, ...alert }: Alert) => ({ ...alert, state: withoutClock(alert.state) });
 export const rowOf = (alert: Alert) => JSON.stringify(stored(alert));
 /** Returns a text that changes when the alert's row must be written again. */
-export function versionOf(alert: Alert): string {
-  const { state, isHeldBack } = stored(alert);
-  return JSON.stringify({ state, isHeldBack });
-}
+export const versionOf = (alert: Alert) => JSON.stringify(stored(alert).state);
 
-/**
- * Marks silenced alerts in `next`. A firing alert is sent once no silence matches it. A resolution is sent only if the firing
- * notice was sent.
- */
-export function withSilences(next: Evaluated, before: Evaluated, silences: Silences): Evaluated {
-  const mark = (fingerprint: string, { isHeldBack: _, silencedBy: __, ...alert }: Alert): Alert => {
-    if (alert.state.phase === 'pending') return alert;
-    const last = before.alerts.get(fingerprint);
-    if (alert.state.phase === 'resolved') return wasSent(last) ? alert : { ...alert, isHeldBack: true };
-    const silencedBy = silences.reasonFor(alert.labels);
-    const isSent = last?.state.phase === 'firing' && wasSent(last);
-    return isSent || silencedBy === undefined ? { ...alert, silencedBy } : { ...alert, silencedBy, isHeldBack: true };
-  };
-  return { ...next, alerts: new Map([...next.alerts].map(([key, alert]) => [key, mark(key, alert)])) };
+/** Marks silenced alerts, which are evaluated and shown, but not sent. */
+export function withSilences(next: Evaluated, silences: Silences): Evaluated {
+  const mark = (alert: Alert): Alert =>
+    alert.state.phase === 'firing' ? { ...alert, silencedBy: silences.reasonFor(alert.labels) } : alert;
+  return { ...next, alerts: new Map([...next.alerts].map(([key, alert]) => [key, mark(alert)])) };
 }

@@ -2,9 +2,9 @@ import type { Recorder } from '../history/recorder.ts';
 import { createIdentities } from '../kit/identity.ts';
 import { alertsSource, type NotificationCount } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
-import { type Notice, timeText } from '../notify/notice.ts';
-import type { Outbox } from '../notify/outbox.ts';
+import { timeText } from '../notify/notice.ts';
 import type { Receivers } from '../notify/receivers.ts';
+import { Sending, type SendingDeps, type SendingSettings } from '../notify/sending.ts';
 import { createSilences, type Silences } from '../notify/silences.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
@@ -19,9 +19,8 @@ import { createAlertFacts, type RuledAccount } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
 import { createPast } from './past.ts';
-import { Sending, type SendingDeps, type SendingSettings } from './sending.ts';
 
-export type AlertingDeps = Omit<SendingDeps, 'notices'>;
+export type AlertingDeps = Omit<SendingDeps, 'states'>;
 
 /** Account data for rule evaluation. Without `history`, windows start empty. */
 export interface EvaluatedAccount extends RuledAccount {
@@ -80,11 +79,10 @@ function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSetting
 
 /** Evaluates the alerts about the accounts and about the agent, and sends their notifications. */
 export class Alerting {
-  readonly outbox: Outbox;
+  readonly sending: Sending;
   readonly #deps: AlertingDeps;
   readonly #entries = new Map<string, Entry>();
   readonly #identity = createIdentities();
-  readonly #sending: Sending;
   #config: AlertingSettings;
   #silences: Silences;
   #checkAgent: (() => readonly CheckResult[]) | undefined;
@@ -96,13 +94,13 @@ export class Alerting {
     this.#deps = deps;
     this.#config = config;
     this.#silences = createSilences(config.alerts.silences, deps.clock.now);
-    this.#sending = new Sending(config, { ...deps, notices: () => this.#notices() });
-    this.outbox = this.#sending.outbox;
+    const notices = () => [...this.#entries.values()].flatMap(({ alerts }) => alerts.notices());
+    this.sending = new Sending(config, { ...deps, states: { notices, isKnown: account => this.#isKnown(account) } });
   }
 
   /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
   prepare(config: AlertingSettings): Receivers {
-    return this.#sending.prepare(config);
+    return this.sending.prepare(config);
   }
 
   /** Applies a configuration to senders, silences and heartbeat. Call `evaluate` to apply it to the rules of accounts. */
@@ -110,7 +108,7 @@ export class Alerting {
     this.#config = config;
     this.#silences = createSilences(config.alerts.silences, this.#deps.clock.now);
     for (const { alerts } of this.#entries.values()) alerts.use(this.#silences);
-    await this.#sending.use(config, receivers);
+    await this.sending.use(config, receivers);
     try {
       await this.#evaluateAgent();
     } catch (error) {
@@ -120,17 +118,17 @@ export class Alerting {
 
   /** Starts senders, the heartbeat and the evaluation of all accounts. */
   start(): void {
-    this.#sending.start();
+    this.sending.start();
     for (const entry of this.#entries.values()) void this.#startEvaluation(entry);
   }
 
   /**
-   * Reads the alert states of an account, if alerts are enabled, and its queued notifications. For `NO_ACCOUNT`, also evaluates the
+   * Reads the alert states of an account, if alerts are enabled, and what was sent. For `NO_ACCOUNT`, also evaluates the
    * alerts about the agent from now on. Rejects with StoreError.
    */
   async open(account: string): Promise<void> {
     await this.#openStates(account);
-    await this.outbox.open(account);
+    await this.sending.open(account);
     if (account !== NO_ACCOUNT) return;
     this.#isAgentOpen = true;
     await this.#evaluateAgent();
@@ -177,7 +175,7 @@ export class Alerting {
 
   /** Loop bodies that send notifications. They never reject. */
   get senders(): readonly Body[] {
-    return this.#sending.senders;
+    return this.sending.senders;
   }
 
   /** Returns the state of each firing or unknown rule about the agent or the account. */
@@ -192,12 +190,12 @@ export class Alerting {
   }
 
   get sources(): readonly Source[] {
-    return this.#sending.sources;
+    return this.sending.sources;
   }
 
   /** Returns notification counts of the configured notifiers since the process started. */
   notifications(): readonly NotificationCount[] {
-    return this.#sending.notifications();
+    return this.sending.notifications();
   }
 
   /** Returns the alerts about one account; by default, about the agent and all configured accounts. */
@@ -207,13 +205,13 @@ export class Alerting {
   }
 
   async stop(): Promise<void> {
-    const sending = this.#sending.stop();
+    const sending = this.sending.stop();
     await Promise.all([sending, ...[...this.#entries.values()].map(({ loop }) => loop.close())]);
   }
 
   async close(): Promise<void> {
     await this.stop();
-    await this.#sending.close();
+    await this.sending.close();
     await Promise.all([...this.#entries.values()].map(entry => this.#save(entry)));
   }
 
@@ -260,8 +258,8 @@ export class Alerting {
     if (!this.#config.alerts.enabled || this.#entries.has(account)) return;
     if (account !== NO_ACCOUNT && !namesOf(this.#config).includes(account)) return;
     const { store, log } = this.#deps;
-    const { outbox, mayNotify } = this.#sending;
-    const alerts = await openAccountAlerts({ store, outbox, mayNotify, silences: this.#silences, log, account });
+    const { mayNotify } = this.sending;
+    const alerts = await openAccountAlerts({ store, mayNotify, silences: this.#silences, log, account });
     this.#entries.set(account, {
       alerts,
       histories: new Map(),
@@ -297,12 +295,14 @@ export class Alerting {
     }
   }
 
-  #notices(): readonly Notice[] {
-    return [...this.#entries.values()].flatMap(({ alerts }) => alerts.notices());
+  /** Whether an alert of the account without a state has ended. */
+  #isKnown(account: string): boolean {
+    const isConfigured = account === NO_ACCOUNT || namesOf(this.#config).includes(account);
+    return !this.#config.alerts.enabled || !isConfigured || this.#entries.has(account);
   }
 
   async #startEvaluation(entry: Entry): Promise<void> {
-    if (!this.#sending.isStarted) return;
+    if (!this.sending.isStarted) return;
     const { evaluateEvery: every } = this.#config.alerts;
     // Evaluating a thousand accounts at once would block the event loop.
     const firstDelay = every * this.#deps.random();

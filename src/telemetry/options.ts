@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { httpUrl } from '../kit/http-url.ts';
-import { type Env, Secret } from '../kit/secret.ts';
+import { type Env, headerSettings, headerText } from '../kit/secret.ts';
 import { bareAddress } from '../kit/text.ts';
 
 export const logOptions = z.strictObject({
@@ -21,26 +21,9 @@ export const logOptions = z.strictObject({
 
 export type LogOptions = z.output<typeof logOptions>;
 
-/** Literals become secrets, because most headers contain keys. */
-const headerValue = z.union(
-  [
-    z.strictObject({ env: z.string().min(1) }),
-    z
-      .string()
-      .regex(/^[\t\x20-\x7e]*$/, { error: 'must be printable ASCII characters' })
-      .transform(text => new Secret(text)),
-  ],
-  { error: 'must be { env: NAME } or the value itself as text of printable ASCII characters' },
+const headers = headerSettings.describe(
+  'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
 );
-
-export type HeaderSetting = z.output<typeof headerValue>;
-
-const headers = z
-  .record(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, { error: 'must be the name of a header' }), headerValue)
-  .default({})
-  .describe(
-    'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
-  );
 
 /** Returns an error with the right value if a base URL ends in the path of a signal, to which the exporter would add its own. */
 export function doubledPath(base: string): string | undefined {
@@ -138,22 +121,11 @@ export function otlpReceiver({ endpoint, headers }: Pick<TracingOptions, 'endpoi
   const doubled = url.endsWith('/v1/traces') && doubledPath(url.slice(0, -'/v1/traces'.length));
   if (doubled) throw new Error(`${variable} ${doubled}`);
   const sent = variable === undefined ? Object.entries(headers) : [];
-  const textOf = (value: HeaderSetting) => (value instanceof Secret ? value.reveal() : (env[value.env] ?? ''));
   const [ca, cert, key] = ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY'].map(name => pemIn(env, name));
   return {
     url,
-    headers: Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), textOf(value)])),
+    headers: Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), headerText(value, env)])),
     // Without `rejectUnauthorized`, NODE_TLS_REJECT_UNAUTHORIZED could turn verification off.
     httpAgentOptions: { keepAlive: true, rejectUnauthorized: true, ca, cert, key },
   };
-}
-
-/** Returns why a header cannot be sent, or undefined. */
-export function headerError(setting: HeaderSetting, env: Env): string | undefined {
-  if (setting instanceof Secret) return undefined;
-  const text = env[setting.env];
-  if (text === undefined) return `the environment variable ${setting.env} is not set`;
-  return /^[\t\x20-\x7e]*$/.test(text)
-    ? undefined
-    : `the environment variable ${setting.env} must be printable ASCII characters`;
 }

@@ -1,6 +1,7 @@
 import type { Agent } from 'undici';
 import { expect, it, vi } from 'vitest';
 import { fingerprintOf } from '../../src/notify/notice.ts';
+import { SENT } from '../../src/notify/sent-log.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
@@ -37,7 +38,7 @@ async function setUp(names: readonly string[]) {
     parts.supervisor.start();
     return parts;
   };
-  return { clock, unwritable, unreadable, requests: (name: string) => requests.get(name) ?? 0, start };
+  return { clock, store, unwritable, unreadable, requests: (name: string) => requests.get(name) ?? 0, start };
 }
 
 it('keeps an account running until its failed save is retried, even if other accounts are reopened earlier', async () => {
@@ -168,17 +169,19 @@ it('does not retain earlier configurations and sessions in memory', async () => 
 });
 
 it('starts no notification sender if the agent is stopped while a reload replaces the receivers', async () => {
-  const { clock, start } = await setUp(['a']);
+  const { clock, store, start } = await setUp(['a']);
   const { supervisor } = await start();
   await clock.advance(1000);
   const notifiers = [{ name: 'hook', webhook: { url: 'http://receiver.invalid' } }];
   const config = configOf([accountNamed('a')], { alerts: { enabled: true, notifiers } });
-  const switching = vi.spyOn(supervisor.alerting.outbox, 'use');
   let stopped: Promise<void> | undefined;
-  switching.mockImplementation(async () => {
-    stopped = supervisor.stop();
+  const { scan } = store;
+  vi.spyOn(store, 'scan').mockImplementation((account, prefix) => {
+    if (prefix === SENT) stopped ??= supervisor.stop();
+    return scan(account, prefix);
   });
   await supervisor.reload(config);
+  expect(stopped).toBeDefined();
   await stopped;
   await clock.advance(0);
   expect(clock.sleepers).toBe(0);

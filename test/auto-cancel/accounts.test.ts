@@ -21,7 +21,7 @@ import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { giveOrder } from '../support/operators.ts';
-import { createTestLog, createTestTracer, noOutbox } from '../support/silent.ts';
+import { createTestLog, createTestTracer, noJournals } from '../support/silent.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2027, 0, 10);
@@ -89,7 +89,7 @@ ${more}`;
     return parseConfig(text, 'config.yaml', {}).config;
   }
   function create(config: Config): AutoCancelAccounts {
-    const common = { store, clock, random: () => 0, log, tracer: createTestTracer(), outbox: noOutbox };
+    const common = { store, clock, random: () => 0, log, tracer: createTestTracer(), journals: noJournals };
     const intervals = { act: 1000, orders: 1000 };
     const accounts = new AutoCancelAccounts(config, { ...common, alertStates: () => new Map(), intervals });
     afterThisTest(() => accounts.close());
@@ -107,7 +107,6 @@ ${more}`;
       const own = last && isKept(last) ? last : await accounts.open(accountOf(name), last);
       if (!own) throw new Error('it is off');
       opened.set(name, own);
-      own.own.activateNotices();
     }
     return { accounts, opened };
   }

@@ -5,7 +5,7 @@ import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { createManualClock } from '../support/manual-clock.ts';
-import { createTestLog, createTestTracer, noOutbox } from '../support/silent.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
 
 const HOUR = 3_600_000;
 const NOON = Date.UTC(2027, 0, 1, 12);
@@ -41,7 +41,6 @@ async function manyCallbacks(count: number, firstSeenAt: number) {
     }),
     policy: 'p',
     store: createMemoryStore(),
-    outbox: noOutbox,
     reader: {},
     lastReader: {},
     writer: undefined,

@@ -81,7 +81,7 @@ const PLANTS: readonly Plant[] = [
   ['a duplicate alert', 'alerts.rules.3.name', 'Stale'],
   ['a secret that is not set', 'alerts.notifiers.0.webhook.secret', { env: 'NOT_SET' }],
   ['an invalid webhook', 'alerts.notifiers.0.webhook.url', 'nowhere'],
-  ['an unknown format', 'alerts.notifiers.0.webhook.format', 'teams'],
+  ['an unknown format', 'alerts.notifiers.0.webhook.format', 'other'],
   ['a grouping by an invalid label', 'alerts.notifiers.0.webhook.groupBy', ['a b']],
   ['a silence of an unknown alert', 'alerts.silences.0.match.alertname', 'Missing'],
   ['a silence without an end', 'alerts.silences.0.until', undefined],

@@ -2,13 +2,10 @@ import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
-import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createAlertmanager } from '../../src/notify/notifiers/alertmanager.ts';
-import type { Receiver } from '../../src/notify/notifiers/receiver.ts';
-import { createRepeating } from '../../src/notify/repeating.ts';
 import { createPost } from '../../src/upstream/post.ts';
-import { createCounts, notice } from '../rules/alerting-scene.ts';
+import { createDeliveryScene } from '../rules/alerting-scene.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -18,7 +15,6 @@ import { serve } from '../support/http-service.ts';
 import { startPagerduty } from '../support/pagerduty.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { requireProgram } from '../support/prometheus.ts';
-import { createTestLog } from '../support/silent.ts';
 
 const SECRET = 'hook-secret-canary';
 const ROUTING_KEY = 'canary00000000000000000000000000';
@@ -331,29 +327,19 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
     });
   });
 
-  it('an Alertmanager accepts the valid alerts of a batch with an invalid one, and only the invalid one is dropped', async () => {
+  it('an Alertmanager accepts the valid alerts of a batch with an invalid one, and only the invalid one is refused', async () => {
     const hook = await startHook();
     const alertmanager = await startAlertmanager(hook.url);
     const { post, close } = createPost();
     afterThisTest(close);
-    const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, externalUrl: '' };
-    const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(alertmanager.url)] });
-    const [clock, log, { counts, notifications }] = [systemClock, createTestLog(), createCounts()];
+    const deps = { notifier: 'ops', selects: () => true, post, now: Date.now, holdsFor: 240_000, externalUrl: '' };
+    const scene = await createDeliveryScene(createAlertmanager({ ...deps, urls: [new Secret(alertmanager.url)] }));
+    const startsAt = Date.now();
+    for (const x of ['1', '3']) scene.begin(x, { startsAt });
     // An alert without labels is invalid.
-    const notices = [notice('1'), notice('2', { labels: {} }), notice('3')].map(each => ({
-      ...each,
-      startsAt: Date.now(),
-    }));
-    const common = {
-      notices: () => notices,
-      mayNotify: () => true as const,
-      notifications,
-      clock,
-      random: () => 0,
-      log,
-    };
-    await createRepeating({ ...common, receiver: receiver as Receiver })(new AbortController().signal);
-    expect(counts).toEqual({ 'ops sent': 2, 'ops dropped': 1 });
+    scene.begin('2', { startsAt, labels: {} });
+    await scene.deliver();
+    expect(scene.counts).toEqual({ 'ops sent': 2, 'ops failed': 1 });
     expect((await alertmanager.alerts()).map(({ labels }) => labels.x).sort()).toEqual(['1', '3']);
   });
 });

@@ -44,21 +44,42 @@ const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
     'alertmanager',
     (url, timeout) => {
-      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, holdsFor: 240_000, externalUrl: '' };
+      const deps = {
+        notifier: 'n',
+        selects: () => true,
+        post: posting(timeout),
+        now: () => NOW,
+        holdsFor: 240_000,
+        externalUrl: '',
+      };
       return createAlertmanager({ ...deps, urls: [new Secret(url)] })[0] as Receiver;
     },
   ],
   [
     'webhook',
     (url, timeout) => {
-      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
+      const deps = {
+        notifier: 'n',
+        selects: () => true,
+        post: posting(timeout),
+        now: () => NOW,
+        secret: undefined,
+        externalUrl: '',
+      };
       return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(url) });
     },
   ],
   [
     'slack',
     (url, timeout) => {
-      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
+      const deps = {
+        notifier: 'n',
+        selects: () => true,
+        post: posting(timeout),
+        now: () => NOW,
+        secret: undefined,
+        externalUrl: '',
+      };
       return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, format: 'slack', url: async () => new Secret(url) });
     },
   ],
@@ -66,8 +87,20 @@ const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
     'pagerduty',
     (url, timeout) => {
       const secret = async () => new Secret(KEY);
-      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret, externalUrl: '' };
-      return createWebhook({ ...deps, format: 'pagerduty', grouping: undefined, url: async () => new Secret(url) });
+      const deps = {
+        notifier: 'n',
+        selects: () => true,
+        post: posting(timeout),
+        now: () => NOW,
+        secret,
+        externalUrl: '',
+      };
+      return createWebhook({
+        ...deps,
+        format: 'pagerduty',
+        grouping: ALERTMANAGER_FORMAT.grouping,
+        url: async () => new Secret(url),
+      });
     },
   ],
 ];
@@ -102,7 +135,8 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   };
 
   it.each([200, 202, 204])('a notifier treats status %d as success', async status => {
-    expect(await resultOfStatus(status)).toEqual({ kind: 'accepted' });
+    const answer = status === 204 ? 'status 204' : `status ${status}, no`;
+    expect(await resultOfStatus(status)).toEqual({ kind: 'ok', answer });
   });
 
   it.each([
@@ -112,7 +146,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [502, false],
     [503, true],
   ])('a notifier retries after status %d (down: %s)', async (status, isDown) => {
-    expect(await resultOfStatus(status)).toEqual({ kind: 'failed', why: `status ${status}, no`, isDown });
+    expect(await resultOfStatus(status)).toEqual({ kind: 'retry', answer: `status ${status}, no`, isDown });
   });
 
   it.each([
@@ -125,18 +159,16 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [new Date(NOW + 366 * 86_400_000).toUTCString(), 3_600_000],
     [new Date(NOW - 5000).toUTCString(), 0],
     ['soon', undefined],
-  ])('a notifier returns the delay from the Retry-After header: %s', async (header, retryAfter) => {
+  ])('a notifier returns the delay from the Retry-After header: %s', async (header, after) => {
     const service = await answering(
       (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
     );
-    const asked = { kind: 'failed', why: 'status 429', isDown: true };
-    expect(await create(service.url).send([firing], never)).toEqual(
-      retryAfter === undefined ? asked : { ...asked, retryAfter },
-    );
+    const asked = { kind: 'retry', answer: 'status 429', isDown: true };
+    expect(await create(service.url).send([firing], never)).toEqual(after === undefined ? asked : { ...asked, after });
   });
 
   it('a notifier does not retry a notification that was rejected as invalid', async () => {
-    expect(await resultOfStatus(400)).toEqual({ kind: 'refused', why: 'status 400, no' });
+    expect(await resultOfStatus(400)).toEqual({ kind: 'refused', answer: 'status 400, no', isWhole: false });
   });
 
   it.each([
@@ -155,7 +187,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   ])('a notifier reports the reason in the response %j as %j', async (body, reason) => {
     const service = await answering((_request, response) => void response.writeHead(400).end(body));
     const why = reason === undefined ? 'status 400' : `status 400, ${reason}`;
-    expect(await create(`${service.url}${PATH}`).send([firing], never)).toEqual({ kind: 'refused', why });
+    expect(await create(`${service.url}${PATH}`).send([firing], never)).toMatchObject({ kind: 'refused', answer: why });
   });
 
   it('a notifier does not follow redirects', async () => {
@@ -164,8 +196,8 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       (_request, response) => void response.writeHead(307, { location: `${other.url}/elsewhere` }).end(),
     );
     expect(await create(service.url).send([firing], never)).toEqual({
-      kind: 'failed',
-      why: 'status 307',
+      kind: 'retry',
+      answer: 'status 307',
       isDown: false,
     });
     expect(other.requests).toEqual([]);
@@ -184,8 +216,8 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   ])('a notifier treats a receiver that %s as down', async (_what, handle, why) => {
     const timeout = why === 'TimeoutError' ? 200 : 60_000;
     expect(await create(await raw(handle), timeout).send([firing], never)).toEqual({
-      kind: 'failed',
-      why,
+      kind: 'retry',
+      answer: why,
       isDown: true,
     });
   });
@@ -201,7 +233,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       };
       more();
     });
-    expect(await create(url).send([firing], never)).toEqual({ kind: 'accepted' });
+    expect(await create(url).send([firing], never)).toMatchObject({ kind: 'ok' });
     // The server can write only as much as the socket buffers of both ends hold.
     expect(written).toBeLessThan(32 * 2 ** 20);
   });
@@ -241,6 +273,7 @@ describe('alert end times', () => {
     });
     const deps = {
       notifier: 'n',
+      selects: () => true,
       post: posting(),
       now: () => NOW,
       holdsFor: 240_000,
@@ -248,7 +281,7 @@ describe('alert end times', () => {
     };
     const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(`${service.url}/prefix/`)] });
     const ended: Notice = { ...firing, lasts: 900_000 };
-    expect(await receiver?.send([firing, resolved, ended], never)).toEqual({ kind: 'accepted' });
+    expect(await receiver?.send([firing, resolved, ended], never)).toEqual({ kind: 'ok', answer: 'status 200' });
     expect(service.requests).toEqual(['POST /prefix/api/v2/alerts']);
     const common = {
       labels: firing.labels,
@@ -273,7 +306,7 @@ describe("after the agent's clock was set back", () => {
       bodies.push(JSON.parse(body));
       return { status: 200, text: '' };
     };
-    const deps = { notifier: 'n', post, now: () => NOW, holdsFor: 240_000, externalUrl: '' };
+    const deps = { notifier: 'n', selects: () => true, post, now: () => NOW, holdsFor: 240_000, externalUrl: '' };
     const [receiver] = createAlertmanager({ ...deps, urls: [new Secret('http://h.example')] });
     const startsAt = NOW + 3_600_000;
     await receiver?.send(
@@ -299,7 +332,13 @@ describe('webhooks', () => {
       });
       request.on('end', () => response.end());
     });
-    const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: 'https://dw.example' };
+    const deps = {
+      notifier: 'hook',
+      selects: () => true,
+      post: posting(),
+      now: () => NOW,
+      externalUrl: 'https://dw.example',
+    };
     const result = await createWebhook({
       ...deps,
       ...ALERTMANAGER_FORMAT,
@@ -355,7 +394,14 @@ describe('webhooks', () => {
       });
       request.on('end', () => response.end());
     });
-    const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: '', secret: undefined };
+    const deps = {
+      notifier: 'hook',
+      selects: () => true,
+      post: posting(),
+      now: () => NOW,
+      externalUrl: '',
+      secret: undefined,
+    };
     const hook = createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(service.url) });
     await hook.send([firing, other], never, { labels: { alertname: 'DlqGrowing' }, key: 'the-key', left: 7 });
     expect(service.headers[0]?.['idempotency-key']).toBe('the-key');
@@ -389,13 +435,38 @@ describe('webhooks', () => {
 
   it('a webhook gets no request while its secret cannot be read', async () => {
     const { result, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
-    expect(result).toEqual({ kind: 'failed', why: 'no secret', isDown: true });
+    expect(result).toEqual({ kind: 'retry', answer: 'no secret', isDown: true });
     expect(service.requests).toEqual([]);
   });
 
-  it.each([401, 404, 410, 413, 422])('a webhook notifier treats status %d as a permanent failure', async status => {
+  it.each([
+    [401, true],
+    [404, true],
+    [410, true],
+    [413, false],
+    [422, false],
+  ])('a webhook that responds with status %d refuses the notification (any other one: %s)', async (status, isWhole) => {
     const service = await answering((_request, response) => void response.writeHead(status).end());
     const [, create] = KINDS[1] as (typeof KINDS)[number];
-    expect(await create(service.url).send([firing], never)).toEqual({ kind: 'refused', why: `status ${status}` });
+    const refused = { kind: 'refused', answer: `status ${status}`, isWhole };
+    expect(await create(service.url).send([firing], never)).toEqual(refused);
+  });
+
+  it('a webhook has another identity when its address or secret changes', async () => {
+    const identityOf = (url: string, secret: string) =>
+      createWebhook({
+        ...{ notifier: 'n', selects: () => true, post: posting(), now: () => NOW, externalUrl: '' },
+        ...ALERTMANAGER_FORMAT,
+        url: async () => new Secret(url),
+        secret: async () => new Secret(secret),
+      }).identity();
+    const all = await Promise.all([
+      identityOf('http://a', 'x'),
+      identityOf('http://b', 'x'),
+      identityOf('http://a', 'y'),
+    ]);
+    expect(new Set(all).size).toBe(3);
+    expect(await identityOf('http://a', 'x')).toBe(all[0]);
+    expect(all.every(identity => /^[0-9a-f]{64}$/.test(identity))).toBe(true);
   });
 });

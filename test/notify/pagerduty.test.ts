@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { fingerprintOf, type Notice } from '../../src/notify/notice.ts';
-import { errorOfPagerduty, pagerdutyEvent } from '../../src/notify/notifiers/pagerduty.ts';
+import { pagerduty } from '../../src/notify/notifiers/pagerduty.ts';
 import { createWebhook } from '../../src/notify/notifiers/webhook.ts';
 import { createPost } from '../../src/upstream/post.ts';
-import { createOutboxScene, createReceiver, HOUR, MINUTE } from '../rules/alerting-scene.ts';
+import { createDeliveryScene, createReceiver, FAILED, HOUR, MINUTE } from '../rules/alerting-scene.ts';
 import { afterThisTest } from '../support/client.ts';
 import { atThisLoad } from '../support/eventually.ts';
 import { alertEvent, startPagerduty } from '../support/pagerduty.ts';
@@ -17,7 +17,11 @@ const labels = { alertname: 'DlqGrowing', account: 'production', severity: 'warn
 const firing: Notice = { status: 'firing', labels, annotations: {}, startsAt: START };
 const resolved: Notice = { ...firing, status: 'resolved', endsAt: START + 60_000 };
 
-const eventOf = (notice: Notice, externalUrl = '') => pagerdutyEvent(notice, externalUrl, new Secret(KEY));
+const eventOf = (notice: Notice, externalUrl = '') => {
+  const group = { labels: {}, key: 'k', left: 0 };
+  const common = { group, externalUrl, notifier: 'pd', secret: new Secret(KEY), template: '' };
+  return JSON.parse(pagerduty.bodyOf({ ...common, notices: [notice] }));
+};
 const payloadOf = (notice: Notice) => {
   const event = alertEvent.parse(eventOf(notice));
   return event.event_action === 'trigger' ? event.payload : undefined;
@@ -96,12 +100,10 @@ it.each([
   ['{"status":"invalid event","errors":["\'payload.summary\' is missing"]}', undefined],
   ['{"status":"success","message":"\'routing_key\'"}', undefined],
   ['canary_7f3a', undefined],
-])('errorOfPagerduty maps the response %s to the error %s', (text, error) =>
-  expect(errorOfPagerduty(text)).toBe(error),
-);
+])('the response %s of PagerDuty is the error %s', (text, error) => expect(pagerduty.errorIn?.(text)).toBe(error));
 
 async function createScene() {
-  const pagerduty = await startPagerduty(KEY);
+  const service = await startPagerduty(KEY);
   const { post, close } = createPost(atThisLoad(1000));
   afterThisTest(close);
   const hook = (key: string) =>
@@ -111,13 +113,14 @@ async function createScene() {
       post,
       now: () => START,
       externalUrl: 'https://dw.example/',
-      url: async () => new Secret(pagerduty.url),
+      url: async () => new Secret(service.url),
       secret: async () => new Secret(key),
-      grouping: undefined,
+      grouping: { by: [], wait: HOUR, repeatEvery: 4 * HOUR },
+      selects: () => true,
     });
-  const scene = await createOutboxScene([hook(KEY)]);
-  const actions = () => pagerduty.events.map(({ event_action, dedup_key }) => `${event_action} ${dedup_key.slice(-4)}`);
-  return { pagerduty, hook, scene, actions };
+  const scene = await createDeliveryScene([hook(KEY)]);
+  const actions = () => service.events.map(({ event_action, dedup_key }) => `${event_action} ${dedup_key.slice(-4)}`);
+  return { service, hook, scene, actions };
 }
 
 const alert = (x: string, more: Partial<Notice> = {}): Notice => ({ ...firing, labels: { ...labels, x }, ...more });
@@ -125,80 +128,85 @@ const id = (x: string) => fingerprintOf(alert(x).labels).slice(-4);
 
 describe('alerts sent to PagerDuty', () => {
   it('each alert triggers and resolves one PagerDuty alert, in separate requests without a signature', async () => {
-    const { pagerduty, scene, actions } = await createScene();
-    await scene.post(alert('1'), alert('2'));
+    const { service, scene, actions } = await createScene();
+    scene.begin('1', alert('1'));
+    scene.begin('2', alert('2'));
     await scene.deliver();
-    await scene.post(alert('1', { status: 'resolved' }));
+    scene.end('1');
     await scene.deliver();
-    expect(pagerduty.errors).toEqual([]);
+    expect(service.errors).toEqual([]);
     expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`, `resolve ${id('1')}`]);
-    expect(pagerduty.open.size).toBe(1);
+    expect(service.open.size).toBe(1);
     await scene.deliver(48 * HOUR);
     expect(actions()).toHaveLength(3);
   });
 
-  it('events are retried in order after status 429 and 500, without repeating accepted ones', async () => {
-    const { pagerduty, scene, actions } = await createScene();
-    await scene.post(alert('1'));
+  it('the latest state is sent after status 429 and 500, without repeating accepted events', async () => {
+    const { service, scene, actions } = await createScene();
+    scene.begin('1', alert('1'));
     await scene.deliver();
     for (const status of [429, 500]) {
-      pagerduty.status = status;
-      await scene.post(alert('2', { startsAt: START + status }));
+      service.status = status;
+      scene.begin('2', alert('2', { startsAt: START + status }));
       await scene.deliver(MINUTE);
     }
-    pagerduty.status = undefined;
-    await scene.post(alert('2', { status: 'resolved' }));
+    service.status = undefined;
     await scene.deliver(HOUR);
+    scene.end('2');
     await scene.deliver(HOUR);
-    expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`, `trigger ${id('2')}`, `resolve ${id('2')}`]);
-    expect(pagerduty.opened).toBe(2);
+    expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`, `resolve ${id('2')}`]);
+    expect(service.opened).toBe(2);
+    // The first episode of alert 2 ended while it could not be sent.
+    expect(scene.counts).toEqual({ 'pd sent': 3, 'pd failed': 2, 'pd dropped': 1 });
   });
 
   it('triggers are retried after status 400, with a log line that names routing_key but not its value', async () => {
-    const { pagerduty, hook, scene, actions } = await createScene();
+    const { service, hook, scene, actions } = await createScene();
     const other = 'f'.repeat(32);
     await scene.restart([hook(other)]);
-    await scene.post(alert('1'));
+    scene.begin('1', alert('1'));
     await scene.deliver();
     await scene.deliver(HOUR);
-    expect(pagerduty.requests).toBe(2);
+    expect(service.requests).toBe(1);
+    await scene.deliver(3 * HOUR);
+    expect(service.requests).toBe(2);
     expect(scene.counts).toEqual({ 'pd failed': 2 });
     expect(JSON.stringify(scene.log.lines)).toContain(
       "status 400, Event object is invalid: Length of 'routing_key' is incorrect",
     );
     expect(JSON.stringify(scene.log.lines)).not.toContain(other);
-    await scene.outbox().use([hook(KEY)]);
+    scene.deliveries()[0]?.use(hook(KEY));
     await scene.deliver();
     expect(actions()).toEqual([`trigger ${id('1')}`]);
   });
 
   it('only one PagerDuty alert is opened if the agent dies before it gets the response', async () => {
-    const { pagerduty, scene, actions } = await createScene();
-    pagerduty.isSilent = true;
-    await scene.post(alert('1'));
+    const { service, scene, actions } = await createScene();
+    service.isSilent = true;
+    scene.begin('1', alert('1'));
     await scene.deliver();
-    pagerduty.isSilent = false;
+    service.isSilent = false;
     await scene.restart();
     await scene.deliver();
-    await scene.post(alert('1', { status: 'resolved' }));
+    scene.end('1');
     await scene.deliver();
     expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('1')}`, `resolve ${id('1')}`]);
-    expect(pagerduty).toMatchObject({ opened: 1, open: new Set(), errors: [] });
+    expect(service).toMatchObject({ opened: 1, open: new Set(), errors: [] });
   });
 
   it('events are sent per alert even if the notifier previously used a format with groups', async () => {
-    const { pagerduty, hook, scene, actions } = await createScene();
+    const { service, hook, scene, actions } = await createScene();
     const before = createReceiver('changes', 'pd', 0, { by: [], wait: 0, repeatEvery: HOUR });
-    before.answer = () => ({ kind: 'failed', why: 'status 500', isDown: false });
+    before.answer = () => FAILED;
     await scene.restart([before]);
-    await scene.post(alert('1'), alert('2'));
+    scene.begin('1', alert('1'));
+    scene.begin('2', alert('2'));
     await scene.deliver();
     await scene.restart([hook(KEY)]);
     await scene.deliver();
-    expect(pagerduty.errors).toEqual([]);
+    expect(service.errors).toEqual([]);
     expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`]);
     await scene.deliver(48 * HOUR);
     expect(actions()).toHaveLength(2);
-    expect(await scene.rows()).toBe(0);
   });
 });

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Notice } from '../../src/notify/notice.ts';
-import { errorOfSlack, slackBody } from '../../src/notify/notifiers/slack.ts';
+import type { Group } from '../../src/notify/notifiers/receiver.ts';
+import { slack } from '../../src/notify/notifiers/slack.ts';
 import { runs } from '../support/runs.ts';
 
 const START = Date.UTC(2026, 5, 1, 12);
@@ -17,8 +18,21 @@ interface Text {
   readonly text: string;
 }
 
+interface Message {
+  readonly text: string;
+  readonly attachments: readonly {
+    readonly color: string;
+    readonly blocks: readonly ({ readonly text: Text } | { readonly elements: readonly Text[] })[];
+  }[];
+}
+
+function messageOf(notices: readonly Notice[], group: Group, externalUrl: string): Message {
+  const common = { notifier: 'n', secret: undefined, template: '' };
+  return JSON.parse(slack.bodyOf({ ...common, notices, group, externalUrl }));
+}
+
 /** Returns all texts that Slack shows for a message. */
-function textsOf(body: ReturnType<typeof slackBody>): Text[] {
+function textsOf(body: Message): readonly Text[] {
   const blocks = body.attachments.flatMap(({ blocks }) => blocks);
   return blocks.flatMap(block => ('text' in block ? [block.text] : block.elements));
 }
@@ -26,7 +40,7 @@ function textsOf(body: ReturnType<typeof slackBody>): Text[] {
 describe('messages', () => {
   it('a resolved alert shows its last text as a past report', () => {
     const resolved = notice({ status: 'resolved', annotations: { summary: 'It grows.' }, endsAt: START + 60_000 });
-    const texts = textsOf(slackBody([resolved], group, '')).map(({ text }) => text);
+    const texts = textsOf(messageOf([resolved], group, '')).map(({ text }) => text);
     expect(texts).toContain('Last report: It grows.');
     expect(texts).not.toContain('It grows.');
   });
@@ -34,7 +48,7 @@ describe('messages', () => {
   it('a message has a summary line and, for each alert, its colour, summary, labels and links', () => {
     const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x?a=1&b=2' };
     const resolved = notice({ status: 'resolved', labels: { alertname: 'DlqGrowing' }, endsAt: START + 60_000 });
-    expect(slackBody([resolved, notice({ annotations })], group, 'https://dw.example/')).toEqual({
+    expect(messageOf([resolved, notice({ annotations })], group, 'https://dw.example/')).toEqual({
       text: '[FIRING 1, RESOLVED 1] DlqGrowing account="production"',
       mrkdwn: false,
       attachments: [
@@ -88,14 +102,14 @@ describe('messages', () => {
     ['info', '#439fe0'],
     ['of unknown value', '#d00000'],
   ])('a message with the severity "%s" has the colour %s', (severity, color) => {
-    expect(slackBody([notice({ labels: { severity } })], group, '').attachments[0]?.color).toBe(color);
+    expect(messageOf([notice({ labels: { severity } })], group, '').attachments[0]?.color).toBe(color);
   });
 
   it('a message lists firing alerts first and states the number of unlisted alerts', () => {
-    const all = Array.from({ length: 40 }, (_, index) => notice({ status: index < 30 ? 'resolved' : 'firing' }));
-    const body = slackBody(all, { ...group, left: 60 }, '');
-    expect(body.text).toBe('[FIRING 10, RESOLVED 30] DlqGrowing account="production"');
-    expect(body.attachments.slice(0, 10).every(({ color }) => color === '#e8a33d')).toBe(true);
+    const all = Array.from({ length: 15 }, (_, index) => notice({ status: index < 10 ? 'resolved' : 'firing' }));
+    const body = messageOf(all, { ...group, left: 85 }, '');
+    expect(body.text).toBe('[FIRING 5, RESOLVED 10] DlqGrowing account="production"');
+    expect(body.attachments.slice(0, 5).every(({ color }) => color === '#e8a33d')).toBe(true);
     expect(textsOf(body).at(-1)?.text).toBe('85 more alerts are not listed.');
   });
 
@@ -125,11 +139,11 @@ describe('messages', () => {
       status: fc.constantFrom('firing', 'resolved'),
     });
     fc.assert(
-      fc.property(fc.array(one, { minLength: 1, maxLength: 60 }), hostile, (given, groupLabel) => {
+      fc.property(fc.array(one, { minLength: 1, maxLength: slack.maxAlerts }), hostile, (given, groupLabel) => {
         const notices = given.map(({ x, severity, annotations, status }) =>
           notice({ labels: { alertname: 'A', x, severity }, annotations, status }),
         );
-        const body = slackBody(notices, { labels: { x: groupLabel }, key: 'k', left: 3 }, 'https://dw.example/');
+        const body = messageOf(notices, { labels: { x: groupLabel }, key: 'k', left: 3 }, 'https://dw.example/');
         const texts = textsOf(body);
         expect(body.attachments.flatMap(({ blocks }) => blocks).length).toBeLessThanOrEqual(50);
         expect(body.text.length).toBeLessThanOrEqual(3000);
@@ -159,4 +173,4 @@ it.each([
   ['{"ok":true}', undefined],
   ['{"ok":false,"error":"no_text"}', 'no_text'],
   ['{"ok": false, "error": "canary_7f3a"}', 'not_ok'],
-])('errorOfSlack maps the response %j to the error %s', (text, error) => expect(errorOfSlack(text)).toBe(error));
+])('the response %j of Slack is the error %s', (text, error) => expect(slack.errorIn?.(text)).toBe(error));

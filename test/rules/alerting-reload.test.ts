@@ -71,9 +71,15 @@ async function setUp() {
   /**
    * Switches to a configuration as the supervisor does: closes removed accounts, then configures and opens the rest.
    */
-  async function use(names: readonly string[], alerts: object, paths: Readonly<Record<string, string>> = {}) {
+  async function use(
+    names: readonly string[],
+    alerts: object,
+    paths: Readonly<Record<string, string>> = {},
+    selection: object = {},
+  ) {
     const notifiers = Object.entries(paths).map(([name, path]) => ({
       name,
+      ...selection,
       webhook: { url: `${hook.url}${path}`, groupWait: '1s' },
     }));
     const text = JSON.stringify({
@@ -102,9 +108,12 @@ async function setUp() {
         for (const each of alerting.evaluations) await each(never);
         return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
       },
+      /** Sends what is due now, and again after the group wait. */
       async send() {
-        await clock.advance(2000);
-        for (const each of alerting.senders) await each(never);
+        for (let pass = 0; pass < 2; pass += 1) {
+          await clock.advance(2000);
+          for (const each of alerting.senders) await each(never);
+        }
         return sent.splice(0).sort();
       },
     };
@@ -187,33 +196,91 @@ it('a reload resolves alerts of removed rules and accounts, and their resolved n
   expect(off.alerting.sources).toHaveLength(1);
 });
 
-it('a reload sends queued notifications to the new address of a notifier and deletes notifications of removed notifiers', async () => {
+it('a reload sends unsent alerts to the new address of a notifier and deletes the log of removed notifiers', async () => {
   const { sizes, use, store } = await setUp();
   sizes.set('a', 1);
-  const first = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/old', gone: '/gone' });
+  const logged = async () =>
+    [...(await store.scan('', 'alerts/log/')).keys()].map(key => key.split('/').slice(2, 4).join('/'));
+  const rules = [above('Some', 0)];
+  const first = await use(['a'], { rules }, { moved: '/old', gone: '/gone' });
   await first.evaluate();
-  const waiting = async () =>
-    [...(await store.scan('a', 'alerts/outbox/')).values()].map(row => JSON.parse(row).notifier);
-  expect((await waiting()).sort()).toEqual(['gone', 'moved']);
-  const second = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/new' });
-  expect(await waiting()).toEqual(['moved']);
-  expect(await second.send()).toEqual(['/new firing Some a']);
-  expect(await waiting()).toEqual([]);
+  expect(await first.send()).toEqual(['/gone firing Some a', '/old firing Some a']);
+  expect((await logged()).sort()).toEqual(['gone/0', 'moved/0']);
+  const second = await use(['a'], { rules }, { moved: '/new', added: '/added' });
+  expect(await logged()).toEqual(['moved/0']);
+  // Both are new receivers, which get what fires, once.
+  expect(await second.send()).toEqual(['/added firing Some a', '/new firing Some a']);
+  expect(await second.send()).toEqual([]);
   const counted = second.alerting.sources.flatMap(source => [
     ...(source.samples().get('delivery_watch_notifications_total') ?? []),
   ]);
   expect(counted.map(({ labels, value }) => `${labels.notifier} ${labels.outcome} ${value}`)).toEqual([
-    'moved sent 1',
+    'moved sent 2',
     'moved failed 0',
     'moved dropped 0',
+    'added sent 1',
+    'added failed 0',
+    'added dropped 0',
   ]);
+});
+
+it('alerts that were sent are resolved after a start without their rule and account, and with alerts disabled', async () => {
+  const { sizes, use, takeOver } = await setUp();
+  for (const name of ['a', 'b']) sizes.set(name, 1);
+  const hook = { hook: '/hook' };
+  const first = await use(['a', 'b'], { rules: [above('Stays', 0), above('Goes', 0)] }, hook);
+  await first.evaluate();
+  expect(await first.send()).toHaveLength(4);
+  takeOver();
+  const second = await use(['a'], { rules: [above('Stays', 0)] }, hook);
+  await second.evaluate();
+  expect(await second.send()).toEqual(['/hook resolved Goes a', '/hook resolved Goes b', '/hook resolved Stays b']);
+  takeOver();
+  const third = await use(['a'], { rules: [above('Stays', 0)], enabled: false }, hook);
+  expect(await third.send()).toEqual(['/hook resolved Stays a']);
+});
+
+it('severity and match select the alerts of a notifier; changing them resolves what is no longer selected', async () => {
+  const { sizes, use } = await setUp();
+  for (const name of ['a', 'b']) sizes.set(name, 1);
+  const rules = ['info', 'warning', 'error', 'critical', 'odd'].map(severity =>
+    above(severity, 0, { labels: { severity } }),
+  );
+  const selecting = (selection: object) => use(['a', 'b'], { rules }, { hook: '/hook' }, selection);
+  const first = await selecting({ severity: 'error' });
+  await first.evaluate();
+  expect((await first.send()).map(line => line.split(' ').slice(2).join(' '))).toEqual([
+    'critical a',
+    'critical b',
+    'error a',
+    'error b',
+  ]);
+  const second = await selecting({ match: { account: ['a', 'c'] } });
+  expect(await second.send()).toEqual(
+    [
+      ...['info', 'odd', 'warning'].map(name => `/hook firing ${name} a`),
+      ...['critical', 'error'].map(name => `/hook resolved ${name} b`),
+    ].sort(),
+  );
+});
+
+it('a store with rows of earlier versions can be opened, and the rows are deleted', async () => {
+  const { use, store } = await setUp();
+  const rows = [
+    ['', 'alerts/grouped/000000000005'],
+    ['', 'alerts/told/up/0/043ed51019b36b11'],
+    ['a', 'alerts/outbox/1'],
+  ];
+  for (const [account = '', key = ''] of rows) await store.commit(account, [{ key, value: '{}' }]);
+  await use(['a'], { rules: [above('Some', 0)] }, { hook: '/hook' });
+  for (const account of ['', 'a']) expect([...(await store.scan(account, 'alerts/')).keys()]).toEqual([]);
 });
 
 describe('takeovers', () => {
   const rules = { rules: [above('Fires', 0), above('Waits', 0, { for: '1h' })] };
   const hook = { hook: '/hook' };
 
-  it('a process that takes over keeps the alerts and sends queued notifications once', async () => {
+  it('a process that takes over keeps the alerts and sends unsent ones once', async () => {
     const { sizes, use, takeOver } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     const first = await use(['a', 'b'], rules, hook);

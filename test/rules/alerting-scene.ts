@@ -1,8 +1,8 @@
 /** Alerting components whose clock, store and receivers are controlled by the test. */
-import type { Grouping } from '../../src/notify/group.ts';
-import type { Notice } from '../../src/notify/notice.ts';
+import { Delivery } from '../../src/notify/delivery.ts';
+import type { Grouping, Notice } from '../../src/notify/notice.ts';
 import type { Receiver, SendResult } from '../../src/notify/notifiers/receiver.ts';
-import { createOutbox, type Outbox } from '../../src/notify/outbox.ts';
+import { SENT } from '../../src/notify/sent-log.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -13,10 +13,12 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const never = new AbortController().signal;
 
-export const ACCEPTED: SendResult = { kind: 'accepted' };
-export const REFUSED: SendResult = { kind: 'refused', why: 'status 400' };
-export const DOWN: SendResult = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
-export const FAILED: SendResult = { kind: 'failed', why: 'status 500', isDown: false };
+export const ACCEPTED: SendResult = { kind: 'ok', answer: 'status 200' };
+/** A refusal of the content, and one of every notification. */
+export const REFUSED: SendResult = { kind: 'refused', answer: 'status 400', isWhole: false };
+export const REJECTED: SendResult = { kind: 'refused', answer: 'status 401', isWhole: true };
+export const DOWN: SendResult = { kind: 'retry', answer: 'ECONNREFUSED', isDown: true };
+export const FAILED: SendResult = { kind: 'retry', answer: 'status 500', isDown: false };
 
 /** Formats notices, for example `firing a, resolved b`. */
 export const short = (notices: readonly Notice[]) =>
@@ -26,23 +28,34 @@ export interface TestReceiver extends Receiver {
   /** Formatted notices of each request. */
   readonly sent: string[];
   readonly notices: Notice[];
+  /** Address and secret. */
+  secret: string;
+  selects: Receiver['selects'];
   /** Idempotency keys of groups, one per request. */
   readonly keys: string[];
   /** Returns the result of a request. */
   answer: (notices: readonly Notice[]) => SendResult | Promise<SendResult>;
 }
 
+/** Creates a receiver of all alerts. `state`: like an Alertmanager. Without `grouping`, each alert is sent alone and once. */
 export function createReceiver(
-  wants: Receiver['wants'],
+  wants: 'state' | 'changes',
   notifier = 'hook',
   member = 0,
   grouping?: Grouping,
 ): TestReceiver {
+  const isMerging = wants === 'state';
+  const single = { by: ['...'], wait: 0, repeatEvery: 4 * HOUR };
   const receiver: TestReceiver = {
     notifier,
     member,
-    wants,
-    grouping,
+    grouping: isMerging ? { by: ['account'], wait: 0, repeatEvery: MINUTE } : (grouping ?? single),
+    maxAlerts: isMerging ? 64 : 250,
+    repeats: isMerging || grouping !== undefined,
+    isMerging,
+    selects: () => true,
+    secret: 'a',
+    identity: async () => receiver.secret,
     keys: [],
     sent: [],
     notices: [],
@@ -123,73 +136,86 @@ export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => 
   ...more,
 });
 
-export interface OutboxScene {
+export interface DeliveryScene {
   readonly clock: ReturnType<typeof createClock>;
   readonly store: ReturnType<typeof createStore>;
   readonly log: ReturnType<typeof createTestLog>;
   readonly counts: Record<string, number>;
-  outbox(): Outbox;
-  /** Commits notices in a transaction of account a. */
-  post(...notices: Notice[]): Promise<void>;
-  /** Advances the clock by `ms` and sends due notices to every receiver. */
+  /** Alert states by label x. */
+  readonly states: Map<string, Notice>;
+  /** Accounts whose states are not loaded. */
+  readonly unknown: Set<string>;
+  /** Starts an episode of an alert. */
+  begin(x: string, more?: Partial<Notice>): void;
+  /** Resolves an alert. Its state stays until `forget`. */
+  end(x: string): void;
+  /** Advances the clock by `ms` and sends what is due to every receiver. */
   deliver(ms?: number): Promise<void>;
   /** Starts a new process with the same store. */
   restart(receivers?: readonly Receiver[]): Promise<void>;
-  /** Returns the number of queued notices and groups in the store. */
-  rows(): Promise<number>;
+  /** Returns the deliveries, in the order of the receivers. */
+  deliveries(): readonly Delivery[];
+  /** Returns the stored log. */
+  rows(): Promise<ReadonlyMap<string, string>>;
 }
 
-/** Creates an outbox with these receivers. `firing`: returns the alerts that currently fire. */
-export async function createOutboxScene(
+/** Creates deliveries to these receivers. `notices`: replaces `states`. */
+export async function createDeliveryScene(
   receivers: readonly Receiver[],
-  firing: () => readonly Notice[] = () => [],
-): Promise<OutboxScene> {
+  notices?: () => readonly Notice[],
+): Promise<DeliveryScene> {
   const [clock, store, log, { counts, notifications }] = [
     createClock(),
     createStore(),
     createTestLog(),
     createCounts(),
   ];
-  async function open(receivers: readonly Receiver[]): Promise<Outbox> {
-    const outbox = createOutbox({
-      store,
-      mayNotify: () => true,
-      receivers,
-      firing,
-      notifications,
-      clock,
-      random: () => 1,
-      log,
+  const states = new Map<string, Notice>();
+  const unknown = new Set<string>();
+  const rows = () => store.scan('', SENT);
+  async function open(receivers: readonly Receiver[]): Promise<readonly Delivery[]> {
+    const stored = await rows();
+    return receivers.map(receiver => {
+      const delivery = new Delivery(receiver, {
+        states: {
+          notices: notices ?? (() => [...states.values()].filter(({ labels }) => !unknown.has(labels.account ?? ''))),
+          isKnown: account => !unknown.has(account),
+        },
+        store,
+        mayNotify: () => true,
+        notifications,
+        clock,
+        random: () => 1,
+        log,
+      });
+      delivery.load(stored);
+      return delivery;
     });
-    for (const account of ['', 'a', 'b']) await outbox.open(account);
-    return outbox;
   }
-  let outbox = await open(receivers);
+  let deliveries = await open(receivers);
+  let current = receivers;
   return {
     clock,
     store,
     log,
     counts,
-    outbox: () => outbox,
-    async post(...notices) {
-      const posting = outbox.post('a', notices, () => true);
-      await store.commit('a', posting.changes());
-      posting.send();
+    states,
+    unknown,
+    rows,
+    deliveries: () => deliveries,
+    begin: (x, more) => void states.set(x, notice(x, { startsAt: clock.now(), ...more })),
+    end(x) {
+      const one = states.get(x);
+      if (one) states.set(x, { ...one, status: 'resolved', endsAt: clock.now(), isSuppressed: undefined });
     },
     async deliver(ms = 0) {
       clock.pass(ms);
-      await Promise.all(outbox.senders.map(send => send(never)));
+      await Promise.all(deliveries.map(({ run }) => run(never)));
     },
-    async restart(others = receivers) {
+    async restart(others = current) {
       clock.restart();
-      outbox = await open(others);
-    },
-    async rows() {
-      const all = await Promise.all([
-        ...['a', 'b'].map(account => store.scan(account, 'alerts/outbox/')),
-        store.scan('', 'alerts/grouped/'),
-      ]);
-      return all.reduce((sum, { size }) => sum + size, 0);
+      current = others;
+      deliveries = await open(others);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/agent/account.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
-import { createNotices } from '../../src/auto-cancel/notices.ts';
+import { createNoticeSource } from '../../src/auto-cancel/notices.ts';
 import { configuredAlerts } from '../../src/cli/offline-rules.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
@@ -248,19 +248,21 @@ describe('notices of auto-cancel', () => {
     responseStatus: 500,
     episode: 'e',
   };
-  const common = { at: 1000, action: 'f00', target, evidence: [] };
+  const at = createManualClock().now();
+  const common = { at, action: 'f00', target, evidence: [] };
   const LINES: JournalEntry[] = [
     { ...common, rule: 'notified', step: 'marked', mode: 'enforce', policy: 'p', until: 60_000 },
     { ...common, rule: 'notified', step: 'awaiting_approval', mode: 'approve', policy: 'p', until: 60_000 },
-    { at: 1000, action: 'f00', step: 'approved', by: 'x' },
+    { at, action: 'f00', step: 'approved', by: 'x' },
     { ...common, rule: 'notified', step: 'ended', mode: 'enforce', outcome: 'confirmed', reason: 'read_canceled' },
     { ...common, rule: 'notified', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
     { ...common, rule: 'silent', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
-    { at: 1000, step: 'paused', by: 'x', reason: 'x' },
+    { at, step: 'paused', by: 'x', reason: 'x' },
   ];
 
   async function setUp() {
     const bodies: { alerts: { labels: Record<string, string>; annotations: Record<string, string> }[] }[] = [];
+    const answer = { status: 200 };
     const hook = await startHttpService((request, response) => {
       let text = '';
       request.setEncoding('utf8').on('data', chunk => {
@@ -268,22 +270,23 @@ describe('notices of auto-cancel', () => {
       });
       request.on('end', () => {
         bodies.push(JSON.parse(text));
-        response.end();
+        response.writeHead(answer.status).end();
       });
     });
     afterThisTest(() => hook.close());
     const cancelRule = { match: { url: { prefix: ['https://x.example/'] } } };
-    const config = configWith({
-      alerts: {
-        notifiers: ['hook', 'other'].map(name => ({ name, webhook: { url: `${hook.url}/${name}` } })),
-      },
-      autoCancel: {
-        rules: [
-          { ...cancelRule, name: 'notified', notify: ['hook'] },
-          { ...cancelRule, name: 'silent' },
-        ],
-      },
-    });
+    const configOf = (names: readonly string[]) =>
+      configWith({
+        alerts: {
+          notifiers: names.map(name => ({ name, webhook: { url: `${hook.url}/${name}` } })),
+        },
+        autoCancel: {
+          rules: [
+            { ...cancelRule, name: 'notified', notify: names.slice(0, 1) },
+            { ...cancelRule, name: 'silent' },
+          ],
+        },
+      });
     const clock = createManualClock();
     const memory = createMemoryStore();
     const commits: string[][] = [];
@@ -298,13 +301,15 @@ describe('notices of auto-cancel', () => {
         await memory.commit(name, changes);
       },
     };
-    const start = async () => {
+    const start = async (names = ['hook', 'other']) => {
+      const config = configOf(names);
       const alerting = await open(config, { clock, store });
-      const notices = createNotices('a', config.autoCancel.rules, alerting.outbox);
-      return { alerting, journal: await openJournal(store, 'a', notices) };
+      const journal = await openJournal(store, 'a');
+      await alerting.sending.watch(createNoticeSource('a', journal, config.autoCancel.rules));
+      return { alerting, journal };
     };
     const send = (alerting: Alerting) => Promise.all(alerting.senders.map(sender => sender(never)));
-    return { hook, bodies, store, commits, start, send };
+    return { answer, clock, hook, bodies, store, commits, start, send };
   }
 
   it('auto-cancel sends notices only to the notifiers of the rule, even if alerts are disabled', async () => {
@@ -333,20 +338,75 @@ describe('notices of auto-cancel', () => {
     });
   });
 
-  it('auto-cancel commits a notice and its journal line in one transaction', async () => {
-    const { bodies, store, commits, start, send } = await setUp();
+  it('each notice of a journal is sent at least once: after a failure, a crash and a restart', async () => {
+    const { answer, bodies, store, commits, start, send } = await setUp();
     const { journal } = await start();
+    commits.length = 0;
+    // The process dies before it sends the notice.
     await journal.append(LINES.slice(3, 4));
-    expect(commits).toEqual([['+auto-cancel/journal', '+alerts/outbox']]);
-    // Another process sends the notice.
+    expect(commits).toEqual([['+auto-cancel/journal']]);
+    answer.status = 503;
     const { alerting } = await start();
     await send(alerting);
     expect(bodies).toHaveLength(1);
-    expect(commits.slice(1)).toEqual([['-alerts/outbox']]);
+    answer.status = 200;
+    const next = await start();
+    await send(next.alerting);
+    await send(next.alerting);
+    expect(bodies).toHaveLength(2);
+    const last = await start();
+    await send(last.alerting);
+    expect(bodies).toHaveLength(2);
     store.isFull = true;
-    await expect(journal.append(LINES.slice(0, 1))).rejects.toThrow('disk full');
+    await expect(last.journal.append(LINES.slice(0, 1))).rejects.toThrow('disk full');
+    await send(last.alerting);
+    expect(bodies).toHaveLength(2);
+  });
+
+  it('a receiver gets the notices of lines that are added after the receiver, and not older than a day', async () => {
+    const { clock, bodies, start, send, answer } = await setUp();
+    const { journal } = await start([]);
+    await journal.append(LINES);
+    const { alerting, journal: own } = await start();
     await send(alerting);
-    expect(bodies).toHaveLength(1);
+    expect(bodies).toEqual([]);
+    answer.status = 503;
+    await own.append([{ ...LINES[3], at: clock.now() } as JournalEntry]);
+    await send(alerting);
+    await clock.advance(24 * 60 * MINUTE + 1);
+    await own.append([{ ...LINES[4], at: clock.now() } as JournalEntry]);
+    answer.status = 200;
+    bodies.length = 0;
+    await send(alerting);
+    expect(bodies.flatMap(({ alerts }) => alerts.map(({ labels }) => labels.alertname))).toEqual([
+      'DeliveryAutoCancelPlanned',
+    ]);
+    expect(alerting.notifications().filter(({ notifier }) => notifier === 'hook')).toEqual([
+      { notifier: 'hook', outcome: 'sent', count: 1 },
+      { notifier: 'hook', outcome: 'failed', count: 1 },
+      { notifier: 'hook', outcome: 'dropped', count: 1 },
+    ]);
+  });
+
+  it('a receiver that refuses a notice does not get it again, one that refuses all gets it later', async () => {
+    const { clock, bodies, start, send, answer } = await setUp();
+    const { alerting, journal } = await start();
+    answer.status = 400;
+    await journal.append(LINES.slice(3, 4));
+    await send(alerting);
+    answer.status = 401;
+    await journal.append(LINES.slice(4, 5));
+    await send(alerting);
+    await send(alerting);
+    expect(bodies).toHaveLength(2);
+    answer.status = 200;
+    await clock.advance(4 * 60 * MINUTE);
+    await send(alerting);
+    expect(bodies.flatMap(({ alerts }) => alerts.map(({ labels }) => labels.alertname))).toEqual([
+      'DeliveryAutoCancelEnded',
+      'DeliveryAutoCancelPlanned',
+      'DeliveryAutoCancelPlanned',
+    ]);
   });
 });
 

@@ -3,8 +3,8 @@
  * permanently or temporarily.
  */
 
-import type { Notice } from '../../src/notify/notice.ts';
-import { createOutbox } from '../../src/notify/outbox.ts';
+import { Delivery } from '../../src/notify/delivery.ts';
+import { SENT } from '../../src/notify/sent-log.ts';
 import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
 import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
@@ -97,25 +97,16 @@ export function createReplicaScene(): ReplicaScene {
       return lease.remaining() > 0;
     };
     const mayNotify = () => (lease.remaining() > 0 ? (true as const) : confirm());
-    const firing = (): readonly Notice[] => alerts?.notices().filter(({ status }) => status === 'firing') ?? [];
     const { notifications } = createCounts();
-    const outbox = createOutbox({
-      store,
-      mayNotify,
-      receivers: [hook],
-      firing,
-      notifications,
-      clock,
-      random: () => 0,
-      log,
-    });
+    const states = { notices: () => alerts?.notices() ?? [], isKnown: () => alerts !== undefined };
+    const delivery = new Delivery(hook, { states, store, mayNotify, notifications, clock, random: () => 0, log });
 
     async function renewLease(): Promise<void> {
       const phase = await lease.renew();
       isOver = phase === 'lost';
       if (phase !== 'leader' || alerts) return;
-      for (const account of [NO_ACCOUNT, 'a']) await outbox.open(account);
-      alerts = await openAccountAlerts({ account: 'a', store, outbox, mayNotify, ...sendAll, log });
+      delivery.load(await store.scan(NO_ACCOUNT, SENT));
+      alerts = await openAccountAlerts({ account: 'a', store, mayNotify, ...sendAll, log });
       const evaluateRule = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
       evaluate = createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log });
     }
@@ -124,7 +115,7 @@ export function createReplicaScene(): ReplicaScene {
       // A process that has lost the lease ends.
       if (isOver) return;
       await evaluate();
-      await Promise.all(outbox.senders.map(send => send(never)));
+      await delivery.run(never);
     }
     return {
       async tick() {

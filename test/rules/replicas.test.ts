@@ -64,7 +64,7 @@ describe('alerts across takeovers', () => {
     'an alert fires and resolves once and repeats on schedule, regardless of the step at which the first replica %s',
     async (_, wakes) => {
       const { steps } = await live(Number.POSITIVE_INFINITY, false);
-      expect(steps).toBeGreaterThan(30);
+      expect(steps).toBeGreaterThan(20);
       const seen = new Set<string>();
       for (let step = 1; step <= steps; step += 1) {
         const { sent, rows, stoppedAt = '', woken } = await live(step, wakes);
@@ -73,7 +73,7 @@ describe('alerts across takeovers', () => {
         const once = distinct(sent);
         // Notices are sent at least once: an unconfirmed notice is sent again with the same key and body.
         const again = sent.length - once.length;
-        const wasSent = sent.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
+        const wasSent = sent.some(({ by }) => by === 'one') && /request|alerts\/log/.test(stoppedAt);
         expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);
         for (const { key, text } of sent) expect(once.find(each => each.key === key)?.text, where).toBe(text);
         // The alert starts once and then resolves once.
@@ -95,7 +95,7 @@ describe('alerts across takeovers', () => {
         expect(rows, where).toEqual([]);
         expect(woken, where).toEqual([]);
       }
-      expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(3);
+      expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(2);
     },
   );
 });

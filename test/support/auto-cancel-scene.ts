@@ -20,7 +20,7 @@ import { HOUR, MINUTE, optionsOf } from './auto-cancel-options.ts';
 import type { Scene } from './auto-cancel-scene-type.ts';
 import { journalText } from './journal-words.ts';
 import { giveOrder, operatorClock } from './operators.ts';
-import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
+import { createTestLog, createTestTracer } from './silent.ts';
 
 /** Scripted findings of rules for a sighting, by rule name. */
 const scripts = vi.hoisted(() => new WeakMap<CallbackSighting, () => ReadonlyMap<string, string> | undefined>());
@@ -196,7 +196,6 @@ export async function createScene(section: object): Promise<Scene> {
       store: own,
       lease: () => scene.lease && { ...scene.lease, left: self === holder ? scene.lease.left : 0 },
       replica: scene.lease && `replica ${self}`,
-      outbox: noOutbox,
       walk: () => lastViews.get(self) ?? view(),
       reader: readerAt('look') as unknown as Reader,
       lastReader: readerAt('action') as unknown as Reader,

@@ -1,6 +1,6 @@
 import type { Log } from '../../src/kit/log.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
-import type { Outbox } from '../../src/notify/outbox.ts';
+import type { JournalWatcher } from '../../src/notify/journal-cursors.ts';
 
 export interface Line {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
@@ -36,5 +36,5 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
   };
 }
 
-/** An outbox that accepts notices and sends none. */
-export const noOutbox: Pick<Outbox, 'post'> = { post: () => ({ changes: () => [], send: () => undefined }) };
+/** Sends no notices of journals. */
+export const noJournals: JournalWatcher = { watch: async () => undefined, unwatch: () => undefined };

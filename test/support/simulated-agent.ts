@@ -13,7 +13,7 @@ import { openSqliteStore } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { giveOrder, type Order, operatorClock } from './operators.ts';
-import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
+import { createTestLog, createTestTracer, noJournals } from './silent.ts';
 
 /** Kills a simulated process at one of its external effects. */
 export interface Guillotine {
@@ -113,7 +113,7 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
     serviceClock: { largestSkew: () => 0 },
     createWriter: () => writer,
   };
-  const common = { store, clock, random: () => 0, log, tracer, outbox: noOutbox };
+  const common = { store, clock, random: () => 0, log, tracer, journals: noJournals };
   const intervals = { act: 1000, orders: 1000 };
   const accounts = new AutoCancelAccounts(config, { ...common, alertStates: () => new Map(), intervals });
   // Auto-cancel uses no other parts of an account.
@@ -121,7 +121,6 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   const autoCancel = accounts.view();
   if (!acting || !autoCancel) throw new Error('auto-cancel is off');
   const { own, source, run: actOnce } = acting;
-  own.activateNotices();
   const { signal } = new AbortController();
   await accounts.follow(signal);
   const alive = (work: Promise<unknown>) => Promise.race([work, guillotine.death]).then(() => undefined);

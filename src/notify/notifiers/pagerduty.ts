@@ -1,25 +1,19 @@
 import type { Secret } from '../../kit/secret.ts';
 import { fingerprintOf, type Notice, timeText } from '../notice.ts';
-import { labelText, linksOf, toLine } from './words.ts';
+import type { BodyFormat } from './format.ts';
+import { labelText, linksOf, SEVERITIES, shortened } from './words.ts';
 
 /** PagerDuty's limit on the length of a summary (characters), applied to all texts. */
 const MAX_TEXT = 1024;
 
-const SEVERITIES: readonly (string | undefined)[] = ['critical', 'error', 'warning', 'info'];
-
-function bounded(text: string): string {
-  const line = toLine(text);
-  return line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT - 1).toWellFormed()}…` : line;
-}
-
 /** Returns the alert's severity if PagerDuty supports it. Otherwise: `info` for a notice that expires, else `error`. */
 function severityOf({ labels: { severity }, lasts }: Notice): string | undefined {
-  if (SEVERITIES.includes(severity)) return severity;
+  if (SEVERITIES.some(known => known === severity)) return severity;
   return lasts === undefined ? 'error' : 'info';
 }
 
 /** Returns an event for the Events API v2. Repetitions are harmless, because an alert keeps its `dedup_key`. */
-export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: Secret | undefined) {
+function eventOf(notice: Notice, externalUrl: string, routingKey: Secret | undefined) {
   const { status, labels, annotations, startsAt } = notice;
   const identity = { routing_key: routingKey?.reveal(), dedup_key: `delivery-watch/${fingerprintOf(labels)}` };
   if (status === 'resolved') return { ...identity, event_action: 'resolve' };
@@ -31,12 +25,12 @@ export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: 
     ...identity,
     event_action: 'trigger',
     payload: {
-      summary: bounded(`${alertname} (${source})${text === '' ? '' : `: ${text}`}`),
-      source: bounded(source),
+      summary: shortened(`${alertname} (${source})${text === '' ? '' : `: ${text}`}`, MAX_TEXT),
+      source: shortened(source, MAX_TEXT),
       severity: severityOf(notice),
       timestamp: timeText(startsAt),
-      class: bounded(alertname),
-      ...(component === '' ? {} : { component: bounded(component) }),
+      class: shortened(alertname, MAX_TEXT),
+      ...(component === '' ? {} : { component: shortened(component, MAX_TEXT) }),
       custom_details: { ...annotations, ...labels },
     },
     links: linksOf(annotations, externalUrl),
@@ -46,5 +40,16 @@ export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: 
 }
 
 /** Detects the documented response to an invalid routing key, for receivers that send it with status 2xx. */
-export const errorOfPagerduty = (text: string): string | undefined =>
+const errorOfPagerduty = (text: string): string | undefined =>
   /"status"\s*:\s*"invalid event"/.test(text) && text.includes("'routing_key'") ? 'invalid routing_key' : undefined;
+
+export const pagerduty: BodyFormat = {
+  about: 'Events API v2 of PagerDuty, one event per alert',
+  maxAlerts: 1,
+  url: 'https://events.pagerduty.com/v2/enqueue',
+  key: 'the routing key of the PagerDuty integration',
+  isSingle: true,
+  bodyOf: ({ notices: [notice], externalUrl, secret }) =>
+    JSON.stringify(notice && eventOf(notice, externalUrl, secret)),
+  errorIn: errorOfPagerduty,
+};

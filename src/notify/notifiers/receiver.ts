@@ -3,58 +3,72 @@ import { redacted } from '../../kit/redaction.ts';
 import { retryAfterMs } from '../../kit/retry-after.ts';
 import type { Tracer } from '../../kit/tracer.ts';
 import type { Reply } from '../../upstream/post.ts';
-import type { Group, Grouping } from '../group.ts';
-import type { Notice } from '../notice.ts';
+import type { Grouping, Labels, Notice } from '../notice.ts';
 
-/** Sends a POST with JSON. Does not follow redirects. Rejects if no response arrives in time. */
+/** Sends a POST. Does not follow redirects. Rejects if no response arrives in time. */
 export type Post = (
   url: string,
   request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal },
 ) => Promise<Reply>;
 
-export type SendResult =
-  | { readonly kind: 'accepted' }
-  /** The content was rejected, so a retry is useless. */
-  | { readonly kind: 'refused'; readonly why: string }
-  /** A retry may succeed, after at least `retryAfter` ms. `isDown`: other requests would also fail now. */
-  | { readonly kind: 'failed'; readonly why: string; readonly isDown: boolean; readonly retryAfter?: number };
+/** Result of a request. `answer`: status and reason of the response, or an error code; without secrets. */
+export type SendResult = { readonly answer: string } & (
+  | { readonly kind: 'ok' }
+  /** A retry may succeed, after at least `after` ms. `isDown`: other requests would also fail now. */
+  | { readonly kind: 'retry'; readonly isDown: boolean; readonly after?: number }
+  /** `isWhole`: the receiver would refuse any notification. Otherwise only the content was refused. */
+  | { readonly kind: 'refused'; readonly isWhole: boolean }
+);
+
+/** A group's notification, without its alerts. */
+export interface Group {
+  readonly labels: Labels;
+  /** Identity of the notification, the same for each attempt. */
+  readonly key: string;
+  /** Number of alerts of the group that are omitted because of the limits on one notification. */
+  readonly left: number;
+}
 
 export interface Receiver {
   readonly notifier: string;
   /** Index of the address among the notifier's addresses. */
   readonly member: number;
-  /** `state`: firing and recently resolved alerts, repeatedly. `changes`: each alert when it starts to fire or is resolved. */
-  readonly wants: 'state' | 'changes';
-  /** How changes are grouped; undefined if each is sent separately. */
-  readonly grouping?: Grouping | undefined;
-  /**
-   * Sends notices. A receiver of changes gets one notice or the notices of one group. Rejects only if the signal is aborted.
-   */
+  readonly grouping: Grouping;
+  /** Maximum number of alerts in a request. */
+  readonly maxAlerts: number;
+  /** Whether unchanged firing alerts are sent again. */
+  readonly repeats: boolean;
+  /** Whether a request may contain alerts of several groups, and only changed ones: the receiver groups them. */
+  readonly isMerging: boolean;
+  /** Whether alerts with these labels are sent. */
+  selects(labels: Labels): boolean;
+  /** Returns a hash of address and secret, which must be readable now. */
+  identity(): Promise<string>;
+  /** Sends notices. Rejects only if the signal is aborted. */
   send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<SendResult>;
 }
 
-export interface NotifierDeps {
-  readonly notifier: string;
+export interface NotifierDeps extends Pick<Receiver, 'notifier' | 'selects'> {
   readonly post: Post;
   readonly now: () => number;
   readonly externalUrl: string;
 }
 
-/** Counted results of sending. A `failed` notice is retried, a `dropped` one is not. */
+/** Counted results of requests. `failed`: retried; `dropped`: alerts that ended unsent, and notices that were refused or too old. */
 export const SEND_OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
 export interface ResponseMeaning {
   isRefusal(status: number): boolean;
   /** Returns the error in a response with status 2xx, from a fixed set of words; undefined if there is no such error. */
   readonly errorIn?: ((text: string) => string | undefined) | undefined;
-  /** Values that never appear in the reason, in addition to the address. */
+  /** Values that never appear in the answer, in addition to the address. */
   readonly secrets?: readonly string[];
 }
 
 /** Maximum length of a receiver's reason (characters). */
 const MAX_SHOWN = 200;
 
-/** Returns the reason in the body of a rejection: plain text, or the messages in JSON; empty for HTML and other JSON. */
+/** Returns the reason in the body of a response: plain text, or the messages in JSON; empty for HTML and other JSON. */
 function reasonIn(latin1: string): string {
   const text = Buffer.from(latin1, 'latin1').toString().trim();
   if (!/^[[{]/.test(text)) return text.startsWith('<') ? '' : text;
@@ -67,6 +81,10 @@ function reasonIn(latin1: string): string {
   }
 }
 
+/** Whether a refusal concerns the content of the notification: not its size or format, but address or key are wrong. */
+const isOfContent = (status: number, answer: string) =>
+  [400, 413, 422].includes(status) && !/routing.key/i.test(answer);
+
 /** Sends a request and interprets the response. Rejects only if the signal is aborted. */
 export async function postNotices(
   { post, now }: Pick<NotifierDeps, 'post' | 'now'>,
@@ -77,16 +95,17 @@ export async function postNotices(
   try {
     const { status, retryAfter, text } = await post(url, request);
     const isAccepted = status >= 200 && status < 300;
-    const error = isAccepted ? errorIn?.(text) : redacted(reasonIn(text), [url, ...secrets], MAX_SHOWN);
-    const why = error ? `status ${status}, ${error}` : `status ${status}`;
-    if (isAccepted) return error ? { kind: 'refused', why } : { kind: 'accepted' };
-    if (isRefusal(status)) return { kind: 'refused', why };
+    const error = isAccepted ? errorIn?.(text) : undefined;
+    const reason = error ?? redacted(reasonIn(text), [url, ...secrets], MAX_SHOWN);
+    const answer = reason ? `status ${status}, ${reason}` : `status ${status}`;
+    if (isAccepted) return error ? { kind: 'refused', answer, isWhole: false } : { kind: 'ok', answer };
+    if (isRefusal(status)) return { kind: 'refused', answer, isWhole: !isOfContent(status, answer) };
     const isDown = status === 429 || status === 503;
-    const wait = isDown ? retryAfterMs(retryAfter, now()) : undefined;
-    return { kind: 'failed', why, isDown, ...(wait === undefined ? {} : { retryAfter: wait }) };
+    const after = isDown ? retryAfterMs(retryAfter, now()) : undefined;
+    return { kind: 'retry', answer, isDown, ...(after === undefined ? {} : { after }) };
   } catch (error) {
     if (request.signal.aborted) throw error;
-    return { kind: 'failed', why: errorCode(error), isDown: true };
+    return { kind: 'retry', answer: errorCode(error), isDown: true };
   }
 }
 
@@ -101,7 +120,7 @@ export function traced(receiver: Receiver, tracer: Tracer): Receiver {
         async span => {
           const result = await receiver.send(notices, signal, group);
           span.set({ outcome: result.kind });
-          if (result.kind !== 'accepted') span.fail(result.kind);
+          if (result.kind !== 'ok') span.fail(result.kind);
           return result;
         },
         'client',

@@ -1,7 +1,7 @@
 import { plural } from '../../kit/text.ts';
-import type { Group } from '../group.ts';
 import { type Notice, timeText } from '../notice.ts';
-import { type Link, labelText, linksOf, toLine } from './words.ts';
+import type { BodyFormat, Notification } from './format.ts';
+import { firingFirst, type Link, labelText, linksOf, shortened, summaryOf, titleOf } from './words.ts';
 
 /** Slack's limit on the length of a section's text (characters). */
 const MAX_TEXT = 3000;
@@ -20,15 +20,7 @@ const RESOLVED = '#2eb67d';
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
 /** Escapes untrusted text to prevent mentions and links, and cuts it to `limit` characters of markup. */
-function escaped(text: string, limit: number): string {
-  let out = '';
-  for (const character of toLine(text)) {
-    const next = ESCAPES[character] ?? character;
-    if (out.length + next.length > limit - 1) return `${out}…`;
-    out += next;
-  }
-  return out;
-}
+const escaped = (text: string, limit: number) => shortened(text, limit, character => ESCAPES[character] ?? character);
 
 /** Slack does not interpret formatting in `plain_text`. */
 const plain = (text: string, limit: number) => ({ type: 'plain_text', text: escaped(text, limit), emoji: false });
@@ -45,8 +37,7 @@ function toAttachment(notice: Notice, externalUrl: string) {
   const { status, labels, annotations, startsAt, endsAt } = notice;
   const title = `${status === 'firing' ? 'FIRING' : 'RESOLVED'} ${labels.alertname ?? ''} since ${timeText(startsAt)}`;
   const until = endsAt === undefined ? '' : ` until ${timeText(endsAt)}`;
-  const texts = [annotations.summary, annotations.description].filter(Boolean).join(' ');
-  const text = status === 'resolved' && texts !== '' ? `Last report: ${texts}` : texts;
+  const text = summaryOf(notice);
   const links = linksOf(annotations, externalUrl).flatMap(linkText);
   const section = { type: 'section', text: plain(`${title}${until}`, MAX_TITLE) };
   const summary = text === '' ? [] : [{ type: 'section', text: plain(text, MAX_SUMMARY) }];
@@ -56,26 +47,19 @@ function toAttachment(notice: Notice, externalUrl: string) {
 }
 
 /** Returns a message with firing alerts first. `text` is for push messages and for clients that cannot show blocks. */
-export function slackBody(notices: readonly Notice[], { labels, left }: Group, externalUrl: string) {
-  const firing = notices.filter(({ status }) => status === 'firing');
-  const resolved = notices.filter(({ status }) => status === 'resolved');
-  const counts = [
-    ...(firing.length > 0 ? [`FIRING ${firing.length}`] : []),
-    ...(resolved.length > 0 ? [`RESOLVED ${resolved.length}`] : []),
-  ];
-  const name = labels.alertname ?? notices[0]?.labels.alertname ?? '';
-  const more = Math.max(0, notices.length - MAX_ALERTS) + left;
-  const omitted = `${plural(more, 'more alert is', 'more alerts are')} not listed.`;
+function messageOf(notification: Notification) {
+  const { notices, group, externalUrl } = notification;
+  const omitted = `${plural(group.left, 'more alert is', 'more alerts are')} not listed.`;
   const rest = {
     color: '#808080',
     blocks: [{ type: 'context', elements: [plain(omitted, MAX_TITLE)] }],
   };
   return {
-    text: escaped(`[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim(), MAX_TEXT),
+    text: escaped(titleOf(notification), MAX_TEXT),
     mrkdwn: false,
     attachments: [
-      ...[...firing, ...resolved].slice(0, MAX_ALERTS).map(notice => toAttachment(notice, externalUrl)),
-      ...(more > 0 ? [rest] : []),
+      ...firingFirst(notices).map(notice => toAttachment(notice, externalUrl)),
+      ...(group.left > 0 ? [rest] : []),
     ],
   };
 }
@@ -106,8 +90,16 @@ const ERRORS: readonly string[] = [
  * Returns Slack's error, from a plain-text body or the member `error` of a JSON body that is not `ok`; undefined if there is
  * no error. A proxy may respond with any text, so unknown errors become `not_ok` or undefined.
  */
-export function errorOfSlack(text: string): string | undefined {
+function errorOfSlack(text: string): string | undefined {
   const isNotOk = /^\s*\{.*"ok"\s*:\s*false/s.test(text);
   const word = isNotOk ? /"error"\s*:\s*"(\w+)"/.exec(text)?.[1] : text.trim();
   return ERRORS.find(error => error === word) ?? (isNotOk ? 'not_ok' : undefined);
 }
+
+export const slack: BodyFormat = {
+  about: 'a message for incoming webhooks of Slack',
+  maxAlerts: MAX_ALERTS,
+  hasSecretUrl: true,
+  bodyOf: notification => JSON.stringify(messageOf(notification)),
+  errorIn: errorOfSlack,
+};

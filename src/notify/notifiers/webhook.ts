@@ -1,11 +1,9 @@
 import { createHmac } from 'node:crypto';
+import { identityOf } from '../../kit/identity.ts';
 import type { Secret } from '../../kit/secret.ts';
-import { type Group, type Grouping, groupKey } from '../group.ts';
-import { fingerprintOf, type Labels, type Notice, timeText } from '../notice.ts';
-import { FORMATS, type WebhookFormat } from '../options.ts';
-import { errorOfPagerduty, pagerdutyEvent } from './pagerduty.ts';
-import { type NotifierDeps, postNotices, type Receiver, type SendResult } from './receiver.ts';
-import { errorOfSlack, slackBody } from './slack.ts';
+import { fingerprintOf, type Grouping, groupLabels, type Notice, timeText } from '../notice.ts';
+import { FORMATS, type WebhookFormat } from './formats.ts';
+import { type Group, type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
 export interface WebhookDeps extends NotifierDeps {
   readonly format: WebhookFormat;
@@ -13,77 +11,19 @@ export interface WebhookDeps extends NotifierDeps {
   readonly url: () => Promise<Secret>;
   /** The key of the receiver, or a secret that signs requests. Rejects if it cannot be read now. */
   readonly secret: (() => Promise<Secret>) | undefined;
-  readonly grouping: Grouping | undefined;
-}
-
-const NO_END = '0001-01-01T00:00:00Z';
-
-function common([first = {}, ...others]: readonly Labels[]): Labels {
-  const shared = Object.entries(first).filter(([name, value]) => others.every(each => each[name] === value));
-  return Object.fromEntries(shared);
+  readonly grouping: Grouping;
+  /** Headers and body of the format `template`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly template?: string;
 }
 
 function groupOfOne({ status, labels, startsAt }: Notice): Group {
   return {
-    labels: { account: labels.account ?? '', alertname: labels.alertname ?? '' },
+    labels: groupLabels(labels, { by: ['account', 'alertname'] }),
     key: `${fingerprintOf(labels)}:${status}:${timeText(startsAt)}`,
     left: 0,
   };
 }
-
-/** Returns the body that Alertmanager 0.22 and newer versions send (version 4). */
-function webhookBody({ notices, group: { labels, left }, externalUrl, notifier: receiver }: Notification) {
-  const alerts = notices.map(({ status, labels, annotations, startsAt, endsAt, lasts }) => {
-    const end = endsAt ?? (lasts === undefined ? undefined : startsAt + lasts);
-    return {
-      status,
-      labels,
-      annotations,
-      startsAt: timeText(startsAt),
-      endsAt: end === undefined ? NO_END : timeText(end),
-      generatorURL: externalUrl,
-      fingerprint: fingerprintOf(labels),
-    };
-  });
-  return {
-    version: '4',
-    groupKey: groupKey(labels),
-    truncatedAlerts: left,
-    status: alerts.some(({ status }) => status === 'firing') ? 'firing' : 'resolved',
-    receiver,
-    groupLabels: labels,
-    commonLabels: common(notices.map(({ labels }) => labels)),
-    commonAnnotations: common(notices.map(({ annotations }) => annotations)),
-    externalURL: externalUrl,
-    alerts,
-  };
-}
-
-interface Notification {
-  readonly notices: readonly Notice[];
-  readonly group: Group;
-  readonly externalUrl: string;
-  readonly notifier: string;
-  readonly secret: Secret | undefined;
-}
-
-interface Format {
-  bodiesOf(notification: Notification): readonly object[];
-  /** Returns the error in the body of a response with status 2xx. */
-  errorIn?(text: string): string | undefined;
-}
-
-const BODIES: Readonly<Record<WebhookFormat, Format>> = {
-  alertmanager: { bodiesOf: notification => [webhookBody(notification)] },
-  slack: {
-    bodiesOf: ({ notices, group, externalUrl }) => [slackBody(notices, group, externalUrl)],
-    errorIn: errorOfSlack,
-  },
-  pagerduty: {
-    bodiesOf: ({ notices, externalUrl, secret }) => notices.map(notice => pagerdutyEvent(notice, externalUrl, secret)),
-    errorIn: errorOfPagerduty,
-  },
-};
 
 /** Signs a timestamp (s since the Unix epoch) and a body. The timestamp prevents replays of a recorded request. */
 function signatureOf(secret: Secret, timestamp: number, body: string): string {
@@ -93,28 +33,31 @@ function signatureOf(secret: Secret, timestamp: number, body: string): string {
 const isRefusal = (status: number) => status >= 400 && status < 500 && status !== 408 && status !== 429;
 
 export function createWebhook(deps: WebhookDeps): Receiver {
-  const { notifier, format, url, secret: readSecret, grouping, now, externalUrl } = deps;
-  const { bodiesOf, errorIn } = BODIES[format];
-  const isSigned = FORMATS[format].key === undefined;
+  const { notifier, selects, url, secret: readSecret, grouping, now, externalUrl, headers = {}, template = '' } = deps;
+  const { maxAlerts, isSingle = false, key, bodyOf, errorIn } = FORMATS[deps.format];
 
-  function headersOf({ key }: Group, body: string, secret: Secret | undefined): Record<string, string> {
+  function headersOf(group: Group, body: string, secret: Secret | undefined): Record<string, string> {
     const timestamp = Math.floor(now() / 1000);
-    const signed = isSigned &&
+    const signed = key === undefined &&
       secret && {
         'x-delivery-watch-timestamp': String(timestamp),
         'x-delivery-watch-signature': signatureOf(secret, timestamp, body),
       };
-    return { 'content-type': 'application/json', 'idempotency-key': key, ...signed };
+    return { 'content-type': 'application/json', 'idempotency-key': group.key, ...headers, ...signed };
   }
 
   return {
     notifier,
     member: 0,
-    wants: 'changes',
-    grouping,
+    selects,
+    maxAlerts,
+    grouping: isSingle ? { ...grouping, by: ['...'], wait: 0 } : grouping,
+    repeats: !isSingle,
+    isMerging: false,
+    identity: async () => identityOf([deps.format, headers, await url(), await readSecret?.()]),
     async send(notices, signal, given) {
       const [first] = notices;
-      if (!first) return { kind: 'accepted' };
+      if (!first) return { kind: 'ok', answer: 'nothing to send' };
       const group = given ?? groupOfOne(first);
       let address: string;
       let secret: Secret | undefined;
@@ -122,18 +65,12 @@ export function createWebhook(deps: WebhookDeps): Receiver {
         address = (await url()).reveal();
         secret = await readSecret?.();
       } catch {
-        return { kind: 'failed', why: 'no secret', isDown: true };
+        return { kind: 'retry', answer: 'no secret', isDown: true };
       }
-      let result: SendResult = { kind: 'accepted' };
-      const secrets = secret ? [secret.reveal()] : [];
-      for (const content of bodiesOf({ notices, group, externalUrl, notifier, secret })) {
-        const body = JSON.stringify(content);
-        const request = { headers: headersOf(group, body, secret), body, signal };
-        const answer = await postNotices(deps, address, request, { isRefusal, errorIn, secrets });
-        if (answer.kind === 'failed') return answer;
-        if (answer.kind === 'refused') result = answer;
-      }
-      return result;
+      const body = bodyOf({ notices, group, externalUrl, notifier, secret, template });
+      const request = { headers: headersOf(group, body, secret), body, signal };
+      const secrets = [...(secret ? [secret.reveal()] : []), ...Object.values(headers)];
+      return postNotices(deps, address, request, { isRefusal, errorIn, secrets });
     },
   };
 }

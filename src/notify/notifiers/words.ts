@@ -1,19 +1,64 @@
 import { printable } from '../../kit/text.ts';
-import type { Labels } from '../notice.ts';
+import type { Labels, Notice } from '../notice.ts';
+import type { Notification } from './format.ts';
 
 export interface Link {
   readonly href: string;
   readonly text: string;
 }
 
+/** Severities, lowest first. */
+export const SEVERITIES = ['info', 'warning', 'error', 'critical'] as const;
+
+/** Returns the rank of an alert's severity. An alert without a known severity ranks as `warning`. */
+export function severityRank({ severity }: Labels): number {
+  const rank = (SEVERITIES as readonly (string | undefined)[]).indexOf(severity);
+  return rank < 0 ? SEVERITIES.indexOf('warning') : rank;
+}
+
+/** Returns the highest severity of alerts. */
+export const highestSeverity = (notices: readonly Notice[]): string =>
+  SEVERITIES[Math.max(0, ...notices.map(({ labels }) => severityRank(labels)))] ?? '';
+
 /** Converts untrusted text to one line without control characters. */
 export const toLine = (text: string) => printable(text.replace(/\s+/g, ' ').toWellFormed());
+
+/** Converts untrusted text to one line of at most `limit` characters. `escaped` replaces each character. */
+export function shortened(text: string, limit: number, escaped: (character: string) => string = same => same): string {
+  let out = '';
+  for (const character of toLine(text)) {
+    const next = escaped(character);
+    if (out.length + next.length > limit - 1) return `${out}…`;
+    out += next;
+  }
+  return out;
+}
 
 /** Formats labels without `alertname`: `a="b" c="d"`. */
 export function labelText({ alertname: _, ...labels }: Labels): string {
   return Object.entries(labels)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
     .join(' ');
+}
+
+/** Orders alerts as they are shown: firing ones first. */
+export const firingFirst = (notices: readonly Notice[]): readonly Notice[] =>
+  notices.toSorted((a, b) => Number(a.status === 'resolved') - Number(b.status === 'resolved'));
+
+/** Returns the title of a notification: `[FIRING 1, RESOLVED 2] DlqGrowing account="production"`. */
+export function titleOf({ notices, group: { labels } }: Pick<Notification, 'notices' | 'group'>): string {
+  const counts = (['firing', 'resolved'] as const).flatMap(status => {
+    const count = notices.filter(each => each.status === status).length;
+    return count > 0 ? [`${status.toUpperCase()} ${count}`] : [];
+  });
+  const name = labels.alertname ?? notices[0]?.labels.alertname ?? '';
+  return `[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim();
+}
+
+/** Returns summary and description of an alert; those of a resolved one as a past report. */
+export function summaryOf({ status, annotations }: Notice): string {
+  const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
+  return status === 'resolved' && text !== '' ? `Last report: ${text}` : text;
 }
 
 /** Returns the links in an alert's annotations (only http and https), and the link to the status page. */

@@ -78,7 +78,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
       [...Map.groupBy(notifications, ({ notifier }) => notifier)].flatMap(([subject, counts]) => {
         const total = (...which: readonly string[]) =>
           counts.reduce((sum, { outcome, count }) => (which.includes(outcome) ? sum + count : sum), 0);
-        const [sent, failed] = [total('sent'), total('failed', 'dropped')];
+        const [sent, failed] = [total('sent'), total('failed')];
         const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
         // Without any attempt, as after a restart, an earlier failure may persist.
         if (sent + failed === 0) return { subject, isUnknown: true as const };

@@ -171,7 +171,7 @@ describe('agent problems', () => {
     ).toMatchInlineSnapshot(`
       [
         " | critical | store_failing |  | 2026-03-14T12:00:00.000Z | 1 round can’t store new data, so counters are frozen: dw.db can’t be written.",
-        " | critical | notifications_failing | ops | 2026-03-14T12:00:00.000Z | 3 notifications to ops failed in the last 15 minutes, and none was delivered.",
+        " | critical | notifications_failing | ops | 2026-03-14T12:00:00.000Z | 2 notifications to ops failed in the last 15 minutes, and none was delivered.",
         " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The new configuration was rejected, and the previous one stays active: accounts: required (and 1 more error).",
       ]
     `);

@@ -4,19 +4,19 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { createNotificationsCounter, type NotificationCount, type NotificationsCounter } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
-import { createAgentHeartbeat, type HeartbeatAccount } from '../notify/agent-heartbeat.ts';
-import type { Notice } from '../notify/notice.ts';
-import { SEND_OUTCOMES } from '../notify/notifiers/receiver.ts';
-import { HEARTBEAT, type HeartbeatOptions } from '../notify/options.ts';
-import { createOutbox, type Outbox } from '../notify/outbox.ts';
-import type { MayNotify } from '../notify/receiver-queue.ts';
-import { createReceivers, type Receivers, type ReceiversSettings } from '../notify/receivers.ts';
-import { createRepeating } from '../notify/repeating.ts';
 import type { Leadership } from '../replicas/leadership.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
-import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createPost, type ReceiverClient } from '../upstream/post.ts';
+import { createAgentHeartbeat, type HeartbeatAccount } from './agent-heartbeat.ts';
+import type { AlertStates } from './compare.ts';
+import { Delivery, type MayNotify } from './delivery.ts';
+import { CURSOR, type JournalWatcher, type NoticeSource } from './journal-cursors.ts';
+import { type Receiver, SEND_OUTCOMES } from './notifiers/receiver.ts';
+import { HEARTBEAT, type HeartbeatOptions } from './options.ts';
+import { createReceivers, type Receivers, type ReceiversSettings } from './receivers.ts';
+import { SENT } from './sent-log.ts';
 
 export interface SendingSettings extends ReceiversSettings {
   readonly accounts: readonly { readonly name: string }[];
@@ -33,8 +33,7 @@ export interface SendingDeps {
   readonly log: Log;
   readonly tracer: Tracer;
   accounts(): readonly HeartbeatAccount[];
-  /** Returns the notices of firing and recently resolved alerts in this process, except silenced ones. */
-  notices(): readonly Notice[];
+  readonly states: AlertStates;
 }
 
 type Body = (signal: AbortSignal) => Promise<void>;
@@ -44,18 +43,23 @@ const SEND_EVERY = 1000;
 /** Maximum delay of the first heartbeat after startup (ms). */
 const FIRST_HEARTBEAT = 10_000;
 
-/** Sends the notifications of alerts. Owns the receivers, their queues and loops, and the heartbeat. */
-export class Sending {
+/** Prefixes of rows that earlier versions wrote. */
+const OBSOLETE = ['alerts/outbox/', 'alerts/grouped/', 'alerts/told/'];
+
+/** Sends alerts and the notices of journals. Owns a delivery for each receiver, their loops, and the heartbeat. */
+export class Sending implements JournalWatcher {
   readonly #deps: SendingDeps;
   readonly #client: ReceiverClient = createPost();
   readonly #counter: NotificationsCounter;
-  readonly outbox: Outbox;
   /** While the database is unavailable, the leader sends: a duplicate alert is better than none. */
   readonly mayNotify: MayNotify;
   readonly #heartbeat: LoopSlot;
+  readonly #sources = new Set<NoticeSource>();
   #config: SendingSettings;
   #receivers: Receivers;
-  #repeating: readonly Body[];
+  #deliveries: readonly Delivery[] = [];
+  /** Whether the log of what was sent is loaded. */
+  #isOpen = false;
   #loops: Loops | undefined;
   /** Prevents a concurrent open or reload from starting loops after `stop`. */
   #isStopped = false;
@@ -67,21 +71,36 @@ export class Sending {
     this.#config = config;
     this.#counter = createNotificationsCounter(SEND_OUTCOMES);
     this.#heartbeat = createLoopSlot(deps);
-    this.#receivers = this.prepare(config);
     this.#source = this.#counter.sourceOf(this.#notifiers());
-    const { leadership, store, clock, random, log, notices } = deps;
+    const { leadership } = deps;
     this.mayNotify = () => (!leadership || leadership.remaining() > 0 ? true : leadership.confirm());
-    this.outbox = createOutbox({
-      notifications: this.#counter,
-      store,
-      mayNotify: this.mayNotify,
-      clock,
-      random,
-      log,
-      receivers: this.#receivers.all,
-      firing: () => notices().filter(({ status }) => status === 'firing'),
-    });
-    this.#repeating = this.#createRepeating();
+    this.#receivers = createReceivers({ ...deps, config, post: this.#client.post });
+    this.#deliveries = this.#receivers.all.map(receiver => this.#createDelivery(receiver));
+  }
+
+  /**
+   * Reads what was sent, for `NO_ACCOUNT`; nothing is sent before. Deletes rows of an account that are not needed: of removed
+   * receivers and of earlier versions. Rejects with StoreError.
+   */
+  async open(account: string): Promise<void> {
+    const { store } = this.#deps;
+    const rows = await store.scan(account, 'alerts/');
+    if (account === NO_ACCOUNT && !this.#isOpen) {
+      for (const delivery of this.#deliveries) delivery.load(rows);
+      this.#isOpen = true;
+    }
+    await this.#deleteUnused(account, rows.keys());
+  }
+
+  /** Sends the notices of a journal. A receiver's cursor starts at the end of the journal. Rejects with StoreError. */
+  async watch(source: NoticeSource): Promise<void> {
+    for (const delivery of this.#deliveries) await delivery.watch(source);
+    this.#sources.add(source);
+  }
+
+  unwatch(source: NoticeSource): void {
+    this.#sources.delete(source);
+    for (const delivery of this.#deliveries) delivery.unwatch(source);
   }
 
   /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
@@ -96,9 +115,7 @@ export class Sending {
     const wasStarted = this.isStarted;
     if (receivers !== this.#receivers) {
       await this.#loops?.close();
-      this.#receivers = receivers;
-      this.#repeating = this.#createRepeating();
-      await this.#switch();
+      await this.#switchTo(receivers);
       if (wasStarted) this.#startLoops();
     }
     if (wasStarted) await this.#startHeartbeat();
@@ -115,7 +132,7 @@ export class Sending {
 
   /** Loop bodies that send notifications. They never reject. */
   get senders(): readonly Body[] {
-    return [...this.outbox.senders, ...this.#repeating];
+    return this.#deliveries.map(({ run }) => run);
   }
 
   get sources(): readonly Source[] {
@@ -137,21 +154,45 @@ export class Sending {
     return this.#client.close();
   }
 
-  async #switch(): Promise<void> {
+  #createDelivery(receiver: Receiver): Delivery {
+    return new Delivery(receiver, { ...this.#deps, mayNotify: this.mayNotify, notifications: this.#counter });
+  }
+
+  /** Replaces the receivers, once their loops have ended. A receiver inherits the log of its notifier and member. */
+  async #switchTo(receivers: Receivers): Promise<void> {
+    const before = this.#deliveries;
+    const { log, store } = this.#deps;
+    this.#receivers = receivers;
+    this.#deliveries = receivers.all.map(receiver => {
+      const known = before.find(delivery => delivery.isFor(receiver));
+      known?.use(receiver);
+      return known ?? this.#createDelivery(receiver);
+    });
     try {
-      await this.outbox.use(this.#receivers.all);
+      const accounts = [NO_ACCOUNT, ...new Set([...this.#sources].map(({ account }) => account))];
+      for (const account of this.#isOpen ? accounts : []) {
+        const rows = await store.scan(account, account === NO_ACCOUNT ? SENT : CURSOR);
+        await this.#deleteUnused(account, rows.keys());
+      }
     } catch (error) {
-      this.#deps.log.warn({ error: String(error) }, 'failed to delete rows of removed notifiers from the store');
+      log.warn({ error: String(error) }, 'failed to delete rows of removed notifiers from the store');
+    }
+    for (const delivery of this.#deliveries.filter(each => !before.includes(each))) {
+      if (this.#isOpen) delivery.load(new Map());
+      for (const source of this.#sources) await delivery.watch(source).catch(() => undefined);
     }
   }
 
-  /** Creates loop bodies for receivers that want the current state of all alerts. */
-  #createRepeating(): readonly Body[] {
-    const { mayNotify } = this;
-    const { clock, random, log, notices } = this.#deps;
-    const common = { notifications: this.#counter, notices, mayNotify, clock, random, log };
-    const receivers = this.#receivers.all.filter(({ wants }) => wants === 'state');
-    return receivers.map(receiver => createRepeating({ ...common, receiver }));
+  /** Deletes those of an account's rows that belong to no receiver or that earlier versions wrote. Rejects with StoreError. */
+  async #deleteUnused(account: string, keys: Iterable<string>): Promise<void> {
+    const names = this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`);
+    const used = names.flatMap(name => [`${SENT}${name}/`, CURSOR + name]);
+    const isUnused = (key: string) =>
+      key.startsWith(SENT) || key.startsWith(CURSOR)
+        ? !used.some(own => (own.endsWith('/') ? key.startsWith(own) : key === own))
+        : OBSOLETE.some(prefix => key.startsWith(prefix));
+    const changes = [...keys].filter(isUnused).map(key => ({ key, value: null }));
+    if (changes.length > 0) await this.#deps.store.commit(account, changes);
   }
 
   #startLoops(): void {

@@ -1,0 +1,70 @@
+import { fingerprintOf, groupId, groupLabels, type Labels, type Notice } from './notice.ts';
+import type { Receiver } from './notifiers/receiver.ts';
+import type { SentLog } from './sent-log.ts';
+
+/** The alert states, as the rules evaluate them. */
+export interface AlertStates {
+  /** Returns firing and recently resolved alerts, including silenced ones. */
+  notices(): readonly Notice[];
+  /** Whether the states of an account are loaded, or it is not configured: an alert without a state has then ended. */
+  isKnown(account: string): boolean;
+}
+
+/** The alerts of one group that concern a receiver. */
+export interface ComparedGroup {
+  readonly labels: Labels;
+  /** Alerts whose latest state the receiver has not accepted. */
+  readonly changed: Notice[];
+  /** Alerts whose latest state the receiver has accepted. */
+  readonly unchanged: Notice[];
+}
+
+export interface Comparison {
+  readonly groups: ReadonlyMap<string, ComparedGroup>;
+  readonly states: ReadonlyMap<string, Notice>;
+}
+
+interface ComparedWith {
+  readonly receiver: Pick<Receiver, 'selects' | 'grouping'>;
+  readonly log: SentLog;
+  /** Identity of the receiver now; undefined while its secret cannot be read. */
+  readonly identity: string | undefined;
+  /** Start times of resolved alerts that are repeated, by fingerprint. */
+  readonly repeated: ReadonlyMap<string, number>;
+  readonly now: number;
+}
+
+/** Selects the alerts for a receiver, groups them, and compares them with what it was last sent. */
+export function compare({ notices, isKnown }: AlertStates, own: ComparedWith): Comparison {
+  const { receiver, log, identity, repeated, now } = own;
+  const { grouping } = receiver;
+  const states = new Map(notices().map(notice => [fingerprintOf(notice.labels), notice] as const));
+  const groups = new Map<string, ComparedGroup>();
+  function groupOf(id: string, labels: Labels): ComparedGroup {
+    const group = groups.get(id) ?? { labels: groupLabels(labels, grouping), changed: [], unchanged: [] };
+    groups.set(id, group);
+    return group;
+  }
+  for (const [fingerprint, notice] of states) {
+    const id = groupId(notice.labels, grouping);
+    const sent = log.find(id, fingerprint);
+    const { status, startsAt, labels } = notice;
+    if (status === 'firing' && receiver.selects(labels)) {
+      const isSent = sent?.startsAt === startsAt && (identity === undefined || sent.receiver === identity);
+      if (isSent || (sent && notice.isSuppressed))
+        groupOf(id, labels).unchanged.push({ ...notice, startsAt: sent.startsAt });
+      else if (!notice.isSuppressed) groupOf(id, labels).changed.push(notice);
+    } else if (sent) {
+      const endsAt = notice.endsAt ?? now;
+      groupOf(id, labels).changed.push({ ...notice, status: 'resolved', startsAt: sent.startsAt, endsAt });
+    } else if (repeated.get(fingerprint) === startsAt) groupOf(id, labels).unchanged.push(notice);
+  }
+  for (const [id, fingerprint, { labels, startsAt, summary }] of log.alerts()) {
+    if (states.has(fingerprint)) continue;
+    const notice = { labels, annotations: summary === undefined ? {} : { summary }, startsAt };
+    const group = groupOf(id, labels);
+    if (isKnown(labels.account ?? '')) group.changed.push({ ...notice, status: 'resolved', endsAt: now });
+    else group.unchanged.push({ ...notice, status: 'firing', isSuppressed: true });
+  }
+  return { groups, states };
+}

@@ -1,0 +1,55 @@
+import { plural } from '../../kit/text.ts';
+import { type Notice, timeText } from '../notice.ts';
+import type { BodyFormat, Notification } from './format.ts';
+import { firingFirst, type Link, labelText, linksOf, shortened, summaryOf, titleOf } from './words.ts';
+
+/** With these limits (characters), a message stays below the 28 KB of Teams, even if each character has three bytes. */
+const [MAX_TITLE, MAX_TEXT] = [150, 350];
+
+/** Teams does not interpret markup in a text run. */
+const plain = (text: string, limit: number, style: object = {}) => ({
+  type: 'RichTextBlock',
+  inlines: [{ type: 'TextRun', text: shortened(text, limit), ...style }],
+});
+
+function toBlocks(notice: Notice) {
+  const { status, labels, startsAt } = notice;
+  const color = status === 'resolved' ? 'good' : labels.severity === 'warning' ? 'warning' : 'attention';
+  const title = `${status.toUpperCase()} ${labels.alertname ?? ''} since ${timeText(startsAt)}`;
+  const summary = summaryOf(notice);
+  return [
+    plain(title, MAX_TITLE, { weight: 'bolder', color }),
+    ...(summary === '' ? [] : [plain(summary, MAX_TEXT)]),
+    plain(labelText(labels) || '–', MAX_TEXT, { isSubtle: true }),
+  ];
+}
+
+const toAction = ({ href, text }: Link) => ({ type: 'Action.OpenUrl', title: text, url: href });
+
+function messageOf(notification: Notification) {
+  const { notices, group, externalUrl } = notification;
+  const [first] = notices;
+  const links = linksOf(first?.annotations ?? {}, externalUrl).filter(({ href }) => href.length <= 900);
+  const more = `${plural(group.left, 'more alert is', 'more alerts are')} not listed.`;
+  const content = {
+    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+    type: 'AdaptiveCard',
+    version: '1.4',
+    msteams: { width: 'Full' },
+    fallbackText: shortened(titleOf(notification), MAX_TITLE),
+    body: [
+      plain(titleOf(notification), MAX_TITLE, { weight: 'bolder', size: 'medium' }),
+      ...firingFirst(notices).flatMap(toBlocks),
+      ...(group.left > 0 ? [plain(more, MAX_TITLE)] : []),
+    ],
+    actions: links.map(toAction),
+  };
+  return { type: 'message', attachments: [{ contentType: 'application/vnd.microsoft.card.adaptive', content }] };
+}
+
+export const teams: BodyFormat = {
+  about: 'an Adaptive Card for a workflow of Microsoft Teams',
+  maxAlerts: 8,
+  hasSecretUrl: true,
+  bodyOf: notification => JSON.stringify(messageOf(notification)),
+};

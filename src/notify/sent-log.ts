@@ -1,0 +1,120 @@
+import type { Change } from '../model/change.ts';
+import { readRow } from '../store/errors.ts';
+import type { Labels } from './notice.ts';
+
+/** An alert that was sent as firing, with the text of its resolution. */
+export interface SentAlert {
+  readonly labels: Labels;
+  readonly startsAt: number;
+  readonly summary?: string | undefined;
+  /** Identity of the receiver that accepted it: a hash of address and secret. */
+  readonly receiver: string;
+}
+
+interface SentGroup {
+  /** Time of the last notification (ms since the Unix epoch). */
+  at: number;
+  /** Firing alerts by fingerprint. */
+  readonly alerts: Map<string, SentAlert>;
+}
+
+type IdOf = (labels: Labels) => string;
+
+/** Key prefix of the agent-wide rows with what was sent. */
+export const SENT = 'alerts/log/';
+
+/** What one receiver was last sent, by group. Changes are collected for the next commit. */
+export class SentLog {
+  readonly #prefix: string;
+  #groups = new Map<string, SentGroup>();
+  readonly #stored = new Set<string>();
+  readonly #changed = new Set<string>();
+
+  /** `prefix`: key prefix of the receiver's rows. */
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  /** Adds the stored rows of the receiver. Throws StoreError. */
+  load(rows: ReadonlyMap<string, string>): void {
+    for (const [key, value] of rows) {
+      if (!key.startsWith(this.#prefix)) continue;
+      const { at, alerts } = readRow<{ at: number; alerts: Record<string, SentAlert> }>(key, value);
+      const id = key.slice(this.#prefix.length);
+      this.#groups.set(id, { at, alerts: new Map(Object.entries(alerts)) });
+      this.#stored.add(id);
+    }
+  }
+
+  /** Moves alerts to their groups under another grouping. */
+  regroup(idOf: IdOf): void {
+    const before = this.#groups;
+    this.#groups = new Map();
+    for (const [id, { at, alerts }] of before) {
+      for (const [fingerprint, alert] of alerts) {
+        const next = idOf(alert.labels);
+        const group = this.#group(next);
+        group.at = Math.max(group.at, at);
+        group.alerts.set(fingerprint, alert);
+        if (next !== id) this.#changed.add(id).add(next);
+      }
+    }
+  }
+
+  find = (id: string, fingerprint: string): SentAlert | undefined => this.#groups.get(id)?.alerts.get(fingerprint);
+
+  /** Returns the time of a group's last notification; undefined if there was none. */
+  lastAt = (id: string): number | undefined => this.#groups.get(id)?.at;
+
+  *alerts(): Generator<readonly [id: string, fingerprint: string, alert: SentAlert]> {
+    for (const [id, { alerts }] of this.#groups) {
+      for (const [fingerprint, alert] of alerts) yield [id, fingerprint, alert];
+    }
+  }
+
+  /** Records an accepted alert; undefined if it was resolved. */
+  record(id: string, fingerprint: string, alert: SentAlert | undefined): void {
+    const { alerts } = this.#group(id);
+    const before = alerts.get(fingerprint);
+    if (before?.startsAt !== alert?.startsAt || before?.receiver !== alert?.receiver) this.#changed.add(id);
+    if (alert) alerts.set(fingerprint, alert);
+    else alerts.delete(fingerprint);
+  }
+
+  /** Sets the time of a group's last notification. Without `isStored`, the next process starts with an older one. */
+  setLast(id: string, at: number, isStored: boolean): void {
+    this.#group(id).at = at;
+    if (isStored) this.#changed.add(id);
+  }
+
+  /** Discards the times of groups without alerts, except these. */
+  prune(ids: ReadonlyMap<string, unknown>): void {
+    for (const [id, { alerts }] of this.#groups) if (alerts.size === 0 && !ids.has(id)) this.#groups.delete(id);
+  }
+
+  /** Returns the rows to commit. Call `saved` after the commit. */
+  changes(): readonly Change[] {
+    return [...this.#changed].flatMap((id): Change[] => {
+      const group = this.#groups.get(id);
+      const key = this.#prefix + id;
+      if (group && group.alerts.size > 0)
+        return [{ key, value: JSON.stringify({ at: group.at, alerts: Object.fromEntries(group.alerts) }) }];
+      return this.#stored.has(id) ? [{ key, value: null }] : [];
+    });
+  }
+
+  saved(changes: readonly Change[]): void {
+    this.#changed.clear();
+    for (const { key, value } of changes) {
+      const id = key.slice(this.#prefix.length);
+      if (value === null) this.#stored.delete(id);
+      else this.#stored.add(id);
+    }
+  }
+
+  #group(id: string): SentGroup {
+    const group = this.#groups.get(id) ?? { at: 0, alerts: new Map() };
+    this.#groups.set(id, group);
+    return group;
+  }
+}
