@@ -50,8 +50,9 @@ export function compare({ notices, isKnown }: AlertStates, own: ComparedWith): C
     const sent = log.find(id, fingerprint);
     const { status, startsAt, labels } = notice;
     if (status === 'firing' && receiver.selects(labels)) {
+      const isSure = sent && sent.receiver !== '';
       const isSent = sent?.startsAt === startsAt && (identity === undefined || sent.receiver === identity);
-      if (isSent || (sent && notice.isSuppressed))
+      if (isSure && (isSent || notice.isSuppressed))
         groupOf(id, labels).unchanged.push({ ...notice, startsAt: sent.startsAt });
       else if (!notice.isSuppressed) groupOf(id, labels).changed.push(notice);
     } else if (sent) {
@@ -59,12 +60,12 @@ export function compare({ notices, isKnown }: AlertStates, own: ComparedWith): C
       groupOf(id, labels).changed.push({ ...notice, status: 'resolved', startsAt: sent.startsAt, endsAt });
     } else if (repeated.get(fingerprint) === startsAt) groupOf(id, labels).unchanged.push(notice);
   }
-  for (const [id, fingerprint, { labels, startsAt, summary }] of log.alerts()) {
+  for (const [id, fingerprint, { labels, startsAt, summary, receiver: to }] of log.alerts()) {
     if (states.has(fingerprint)) continue;
     const notice = { labels, annotations: summary === undefined ? {} : { summary }, startsAt };
     const group = groupOf(id, labels);
     if (isKnown(labels.account ?? '')) group.changed.push({ ...notice, status: 'resolved', endsAt: now });
-    else group.unchanged.push({ ...notice, status: 'firing', isSuppressed: true });
+    else if (to !== '') group.unchanged.push({ ...notice, status: 'firing', isSuppressed: true });
   }
   return { groups, states };
 }

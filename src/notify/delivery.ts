@@ -10,7 +10,7 @@ import { JournalCursors, type NoticeSource } from './journal-cursors.ts';
 import { fingerprintOf, groupId, type Notice } from './notice.ts';
 import type { Receiver, SendResult } from './notifiers/receiver.ts';
 import { type DueRequest, type Item, split } from './requests.ts';
-import { SENT, SentLog } from './sent-log.ts';
+import { SENT, type SentAlert, SentLog } from './sent-log.ts';
 
 /** Whether this process may send. Checked before each request; waits only if another process may lead. */
 export type MayNotify = () => true | Promise<boolean>;
@@ -36,6 +36,10 @@ interface Refusal {
 }
 
 const BACKOFF = { first: 1000, longest: 300_000 };
+
+const toSent = ({ labels, startsAt, annotations: { summary } }: Notice, receiver: string): SentAlert => {
+  return { labels, startsAt, summary, receiver };
+};
 
 const stateOf = ({ status, startsAt }: Notice) => `${status} ${startsAt}`;
 
@@ -169,11 +173,11 @@ export class Delivery {
       const isSame = state?.status === 'firing' && state.startsAt === notice.startsAt;
       if (isSame ? changed.has(fingerprint) : !state && !states.isKnown(notice.labels.account ?? '')) continue;
       this.#unsent.delete(fingerprint);
-      if (!isSame) this.#drop(notice, 'it ended before it could be sent');
+      if (!isSame && !this.#sent(notice)) this.#drop(notice, 'it ended before it could be sent');
     }
     for (const [fingerprint, notice] of changed) {
-      const sent = this.#log.find(groupId(notice.labels, this.#receiver.grouping), fingerprint);
-      if (notice.status === 'firing' && sent?.startsAt !== notice.startsAt) this.#unsent.set(fingerprint, notice);
+      if (notice.status === 'firing' && this.#sent(notice)?.startsAt !== notice.startsAt)
+        this.#unsent.set(fingerprint, notice);
     }
     for (const [fingerprint, { at }] of this.#refused) {
       if (!changed.has(fingerprint) && this.#isRepeatable(at)) this.#refused.delete(fingerprint);
@@ -241,10 +245,12 @@ export class Delivery {
 
   /** Sends one request. Returns whether the receiver can accept further requests now. */
   async #send(request: DueRequest, signal: AbortSignal): Promise<boolean> {
-    if (!(await this.#deps.mayNotify())) return false;
     const { labels, items, left } = request;
     const notices = items.map(({ notice }) => notice);
+    const undo = await this.#intend(items);
+    if (!(await this.#deps.mayNotify())) return false;
     const result = await this.#receiver.send(notices, signal, { labels, left, key: this.#keyOf(request) });
+    if (result.kind === 'refused' || (result.kind === 'retry' && result.isUnsent)) undo();
     if (result.kind === 'retry') {
       this.#failed(result, items);
       return !result.isDown;
@@ -268,18 +274,33 @@ export class Delivery {
     return true;
   }
 
+  /**
+   * Stores that alerts may be accepted as firing: if the process dies before it learns the result, or gets none, they are sent
+   * again, or resolved. Returns a function that takes it back.
+   */
+  async #intend(items: readonly Item[]): Promise<() => void> {
+    const before = items.flatMap(({ id, notice }) => {
+      const sent = this.#sent(notice);
+      const isNew = notice.status === 'firing' && sent?.startsAt !== notice.startsAt;
+      return isNew ? [{ id, notice, sent }] : [];
+    });
+    for (const { id, notice } of before) this.#log.record(id, fingerprintOf(notice.labels), toSent(notice, ''));
+    await this.#save();
+    return () => {
+      for (const { id, notice, sent } of before) this.#log.record(id, fingerprintOf(notice.labels), sent);
+    };
+  }
+
+  #sent = ({ labels }: Notice): SentAlert | undefined =>
+    this.#log.find(groupId(labels, this.#receiver.grouping), fingerprintOf(labels));
+
   #accept(items: readonly Item[]): void {
     this.#count('sent');
     for (const { id, notice } of items) {
-      const { status, labels, startsAt, annotations } = notice;
+      const { status, labels, startsAt } = notice;
       const fingerprint = fingerprintOf(labels);
       const isFiring = status === 'firing';
-      const receiver = this.#identity ?? '';
-      this.#log.record(
-        id,
-        fingerprint,
-        isFiring ? { labels, startsAt, summary: annotations.summary, receiver } : undefined,
-      );
+      this.#log.record(id, fingerprint, isFiring ? toSent(notice, this.#identity ?? '') : undefined);
       if (!isFiring && this.#receiver.isMerging) this.#resolved.set(fingerprint, startsAt);
       this.#unsent.delete(fingerprint);
       this.#refused.delete(fingerprint);

@@ -7,7 +7,7 @@ export interface SentAlert {
   readonly labels: Labels;
   readonly startsAt: number;
   readonly summary?: string | undefined;
-  /** Identity of the receiver that accepted it: a hash of address and secret. */
+  /** Identity of the receiver that accepted it: a hash of address and secret. Empty: it may have been accepted. */
   readonly receiver: string;
 }
 

@@ -271,6 +271,23 @@ describe('the log', () => {
   });
   type Single = Awaited<ReturnType<typeof createSingle>>;
 
+  it.each([
+    ['the agent dies before it learns that it was accepted', (scene: Single) => scene.restart()],
+    ['the response is lost', () => undefined],
+  ])('an alert that ends after %s is resolved', async (_when, change) => {
+    const scene = await createSingle();
+    const lost = { ...DOWN, isUnsent: false, answer: 'TimeoutError' };
+    scene.hook.answer = () => lost;
+    scene.begin('1');
+    await scene.deliver();
+    await change(scene);
+    scene.hook.answer = () => ACCEPTED;
+    scene.states.clear();
+    await scene.deliver(MINUTE);
+    expect(scene.hook.sent).toEqual(['firing 1', 'resolved 1']);
+    expect([scene.counts['hook dropped'], (await scene.rows()).size]).toEqual([undefined, 0]);
+  });
+
   it('an alert that was silenced all along is not counted', async () => {
     const scene = await createSingle();
     scene.begin('1', { isSuppressed: true });
@@ -413,7 +430,7 @@ describe('receivers', () => {
     },
   );
 
-  it('counts no failure if it is stopped while sending', async () => {
+  it('counts no failure if it is stopped while sending, and sends the alert again after a restart', async () => {
     const scene = await createSingle();
     scene.begin('1');
     const stop = new AbortController();
@@ -422,7 +439,11 @@ describe('receivers', () => {
       throw new Error('stopped');
     };
     await scene.deliveries()[0]?.run(stop.signal);
-    expect([scene.counts, scene.log.lines, (await scene.rows()).size]).toEqual([{}, [], 0]);
+    expect([scene.counts, scene.log.lines]).toEqual([{}, []]);
+    scene.hook.answer = () => ACCEPTED;
+    await scene.restart();
+    await scene.deliver();
+    expect(scene.hook.sent).toEqual(['firing 1', 'firing 1']);
   });
 });
 

@@ -146,7 +146,12 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [502, false],
     [503, true],
   ])('a notifier retries after status %d (down: %s)', async (status, isDown) => {
-    expect(await resultOfStatus(status)).toEqual({ kind: 'retry', answer: `status ${status}, no`, isDown });
+    expect(await resultOfStatus(status)).toEqual({
+      kind: 'retry',
+      answer: `status ${status}, no`,
+      isDown,
+      isUnsent: isDown,
+    });
   });
 
   it.each([
@@ -163,7 +168,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     const service = await answering(
       (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
     );
-    const asked = { kind: 'retry', answer: 'status 429', isDown: true };
+    const asked = { kind: 'retry', answer: 'status 429', isDown: true, isUnsent: true };
     expect(await create(service.url).send([firing], never)).toEqual(after === undefined ? asked : { ...asked, after });
   });
 
@@ -199,6 +204,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       kind: 'retry',
       answer: 'status 307',
       isDown: false,
+      isUnsent: false,
     });
     expect(other.requests).toEqual([]);
   });
@@ -219,6 +225,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       kind: 'retry',
       answer: why,
       isDown: true,
+      isUnsent: false,
     });
   });
 
@@ -435,7 +442,7 @@ describe('webhooks', () => {
 
   it('a webhook gets no request while its secret cannot be read', async () => {
     const { result, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
-    expect(result).toEqual({ kind: 'retry', answer: 'no secret', isDown: true });
+    expect(result).toEqual({ kind: 'retry', answer: 'no secret', isDown: true, isUnsent: true });
     expect(service.requests).toEqual([]);
   });
 

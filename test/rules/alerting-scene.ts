@@ -17,8 +17,8 @@ export const ACCEPTED: SendResult = { kind: 'ok', answer: 'status 200' };
 /** A refusal of the content, and one of every notification. */
 export const REFUSED: SendResult = { kind: 'refused', answer: 'status 400', isWhole: false };
 export const REJECTED: SendResult = { kind: 'refused', answer: 'status 401', isWhole: true };
-export const DOWN: SendResult = { kind: 'retry', answer: 'ECONNREFUSED', isDown: true };
-export const FAILED: SendResult = { kind: 'retry', answer: 'status 500', isDown: false };
+export const DOWN: SendResult = { kind: 'retry', answer: 'ECONNREFUSED', isDown: true, isUnsent: true };
+export const FAILED: SendResult = { kind: 'retry', answer: 'status 500', isDown: false, isUnsent: true };
 
 /** Formats notices, for example `firing a, resolved b`. */
 export const short = (notices: readonly Notice[]) =>

@@ -14,8 +14,11 @@ export type Post = (
 /** Result of a request. `answer`: status and reason of the response, or an error code; without secrets. */
 export type SendResult = { readonly answer: string } & (
   | { readonly kind: 'ok' }
-  /** A retry may succeed, after at least `after` ms. `isDown`: other requests would also fail now. */
-  | { readonly kind: 'retry'; readonly isDown: boolean; readonly after?: number }
+  /**
+   * A retry may succeed, after at least `after` ms. `isDown`: other requests would also fail now. `isUnsent`: the receiver has
+   * certainly not accepted it.
+   */
+  | { readonly kind: 'retry'; readonly isDown: boolean; readonly isUnsent: boolean; readonly after?: number }
   /** `isWhole`: the receiver would refuse any notification. Otherwise only the content was refused. */
   | { readonly kind: 'refused'; readonly isWhole: boolean }
 );
@@ -65,6 +68,8 @@ export interface ResponseMeaning {
   readonly secrets?: readonly string[];
 }
 
+/** Errors of requests that did not reach the receiver. */
+const UNREACHED: readonly string[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 /** Maximum length of a receiver's reason (characters). */
 const MAX_SHOWN = 200;
 
@@ -102,10 +107,11 @@ export async function postNotices(
     if (isRefusal(status)) return { kind: 'refused', answer, isWhole: !isOfContent(status, answer) };
     const isDown = status === 429 || status === 503;
     const after = isDown ? retryAfterMs(retryAfter, now()) : undefined;
-    return { kind: 'retry', answer, isDown, ...(after === undefined ? {} : { after }) };
+    return { kind: 'retry', answer, isDown, isUnsent: isDown, ...(after === undefined ? {} : { after }) };
   } catch (error) {
     if (request.signal.aborted) throw error;
-    return { kind: 'retry', answer: errorCode(error), isDown: true };
+    const answer = errorCode(error);
+    return { kind: 'retry', answer, isDown: true, isUnsent: UNREACHED.includes(answer) };
   }
 }
 

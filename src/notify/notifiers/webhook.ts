@@ -65,7 +65,7 @@ export function createWebhook(deps: WebhookDeps): Receiver {
         address = (await url()).reveal();
         secret = await readSecret?.();
       } catch {
-        return { kind: 'retry', answer: 'no secret', isDown: true };
+        return { kind: 'retry', answer: 'no secret', isDown: true, isUnsent: true };
       }
       const body = bodyOf({ notices, group, externalUrl, notifier, secret, template });
       const request = { headers: headersOf(group, body, secret), body, signal };
