@@ -1,4 +1,4 @@
-import { fingerprintOf, groupId, groupLabels, type Labels, type Notice } from './notice.ts';
+import { fingerprintOf, groupLabels, type Labels, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 import type { SentLog } from './sent-log.ts';
 
@@ -26,6 +26,8 @@ export interface Comparison {
 
 interface ComparedWith {
   readonly receiver: Pick<Receiver, 'selects' | 'grouping'>;
+  /** Returns the id of an alert's group. */
+  readonly idOf: (labels: Labels) => string;
   readonly log: SentLog;
   /** Identity of the receiver now; undefined while its secret cannot be read. */
   readonly identity: string | undefined;
@@ -36,24 +38,26 @@ interface ComparedWith {
 
 /** Selects the alerts for a receiver, groups them, and compares them with what it was last sent. */
 export function compare({ notices, isKnown }: AlertStates, own: ComparedWith): Comparison {
-  const { receiver, log, identity, repeated, now } = own;
+  const { receiver, idOf, log, identity, repeated, now } = own;
   const { grouping } = receiver;
   const states = new Map(notices().map(notice => [fingerprintOf(notice.labels), notice] as const));
   const groups = new Map<string, ComparedGroup>();
   function groupOf(id: string, labels: Labels): ComparedGroup {
-    const group = groups.get(id) ?? { labels: groupLabels(labels, grouping), changed: [], unchanged: [] };
+    const known = groups.get(id);
+    if (known) return known;
+    const group = { labels: groupLabels(labels, grouping), changed: [], unchanged: [] };
     groups.set(id, group);
     return group;
   }
   for (const [fingerprint, notice] of states) {
-    const id = groupId(notice.labels, grouping);
+    const id = idOf(notice.labels);
     const sent = log.find(id, fingerprint);
     const { status, startsAt, labels } = notice;
     if (status === 'firing' && receiver.selects(labels)) {
       const isSure = sent && sent.receiver !== '';
       const isSent = sent?.startsAt === startsAt && (identity === undefined || sent.receiver === identity);
       if (isSure && (isSent || notice.isSuppressed))
-        groupOf(id, labels).unchanged.push({ ...notice, startsAt: sent.startsAt });
+        groupOf(id, labels).unchanged.push(isSent ? notice : { ...notice, startsAt: sent.startsAt });
       else if (!notice.isSuppressed) groupOf(id, labels).changed.push(notice);
     } else if (sent) {
       const endsAt = notice.endsAt ?? now;

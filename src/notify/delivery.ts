@@ -7,7 +7,7 @@ import { StoreError } from '../store/errors.ts';
 import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
 import { type AlertStates, type ComparedGroup, type Comparison, compare } from './compare.ts';
 import { JournalCursors, type NoticeSource } from './journal-cursors.ts';
-import { fingerprintOf, groupId, type Notice } from './notice.ts';
+import { fingerprintOf, groupIds, type Labels, type Notice } from './notice.ts';
 import type { Receiver, SendResult } from './notifiers/receiver.ts';
 import { type DueRequest, type Item, split } from './requests.ts';
 import { SENT, type SentAlert, SentLog } from './sent-log.ts';
@@ -58,6 +58,7 @@ export class Delivery {
   readonly #log: SentLog;
   readonly #journals: JournalCursors;
   #receiver: Receiver;
+  #idOf: (labels: Labels) => string;
   #isLoaded = false;
   /** Last identity that could be read. */
   #identity: string | undefined;
@@ -75,6 +76,7 @@ export class Delivery {
   constructor(receiver: Receiver, deps: DeliveryDeps) {
     this.#deps = deps;
     this.#receiver = receiver;
+    this.#idOf = groupIds(receiver.grouping);
     const { notifier, member } = receiver;
     this.#log = new SentLog(`${SENT}${notifier}/${member}/`);
     this.#journals = new JournalCursors(`${notifier}/${member}`, {
@@ -163,7 +165,13 @@ export class Delivery {
   /** Compares states and log. Counts alerts that ended before they were sent. */
   #compare(): Comparison['groups'] {
     const { states, clock } = this.#deps;
-    const own = { receiver: this.#receiver, log: this.#log, identity: this.#identity, repeated: this.#resolved };
+    const own = {
+      receiver: this.#receiver,
+      idOf: this.#idOf,
+      log: this.#log,
+      identity: this.#identity,
+      repeated: this.#resolved,
+    };
     const compared = compare(states, { ...own, now: clock.now() });
     const changed = new Map<string, Notice>();
     for (const { changed: notices } of compared.groups.values())
@@ -291,8 +299,7 @@ export class Delivery {
     };
   }
 
-  #sent = ({ labels }: Notice): SentAlert | undefined =>
-    this.#log.find(groupId(labels, this.#receiver.grouping), fingerprintOf(labels));
+  #sent = ({ labels }: Notice): SentAlert | undefined => this.#log.find(this.#idOf(labels), fingerprintOf(labels));
 
   #accept(items: readonly Item[]): void {
     this.#count('sent');
@@ -369,7 +376,8 @@ export class Delivery {
   }
 
   #regroup(): void {
-    this.#log.regroup(labels => groupId(labels, this.#receiver.grouping));
+    this.#idOf = groupIds(this.#receiver.grouping);
+    this.#log.regroup(this.#idOf);
   }
 
   /** Returns the same key for each attempt, also after a restart, and another one for a repetition. */

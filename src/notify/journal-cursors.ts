@@ -50,6 +50,8 @@ export class JournalCursors {
 
   async watch(source: NoticeSource): Promise<void> {
     const { account } = source;
+    // If the store fails, the receiver gets the lines from now on.
+    this.#cursors.set(source, source.last());
     const stored = (await this.#deps.store.scan(account, this.#key)).get(this.#key);
     const cursor = /^\d+$/.test(stored ?? '') ? Math.min(Number(stored), source.last()) : source.last();
     if (stored !== String(cursor)) await this.#store(source, cursor);

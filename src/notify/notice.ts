@@ -14,14 +14,18 @@ export interface Notice {
   readonly isSuppressed?: boolean | undefined;
 }
 
-const fingerprints = new WeakMap<Labels, string>();
-
-/** Returns Alertmanager's fingerprint of labels. They must not change. */
-export function fingerprintOf(labels: Labels): string {
-  const known = fingerprints.get(labels) ?? hashOf(labels);
-  fingerprints.set(labels, known);
-  return known;
+/** Caches results by labels, which must not change: every alert is looked up in every pass. */
+function cached(find: (labels: Labels) => string): (labels: Labels) => string {
+  const known = new WeakMap<Labels, string>();
+  return labels => {
+    const found = known.get(labels) ?? find(labels);
+    known.set(labels, found);
+    return found;
+  };
 }
+
+/** Returns Alertmanager's fingerprint of labels. */
+export const fingerprintOf = cached(hashOf);
 
 /** Returns the 64-bit FNV-1a of names and values, each followed by the byte 0xFF. */
 function hashOf(labels: Labels): string {
@@ -60,7 +64,8 @@ export interface Grouping {
 export const groupLabels = (labels: Labels, { by }: Pick<Grouping, 'by'>): Labels =>
   by.includes('...') ? labels : Object.fromEntries(Object.entries(labels).filter(([name]) => by.includes(name)));
 
-export const groupId = (labels: Labels, grouping: Grouping): string => fingerprintOf(groupLabels(labels, grouping));
+/** Returns a function that maps an alert's labels to the id of its group. */
+export const groupIds = (grouping: Grouping) => cached(labels => fingerprintOf(groupLabels(labels, grouping)));
 
 /** Formats a group key as Alertmanager does. */
 export function groupKey(labels: Labels): string {

@@ -84,12 +84,12 @@ export class Sending implements JournalWatcher {
    */
   async open(account: string): Promise<void> {
     const { store } = this.#deps;
-    const rows = await store.scan(account, 'alerts/');
     if (account === NO_ACCOUNT && !this.#isOpen) {
+      const rows = await store.scan(account, SENT);
       for (const delivery of this.#deliveries) delivery.load(rows);
       this.#isOpen = true;
     }
-    await this.#deleteUnused(account, rows.keys());
+    await this.#deleteUnused(account);
   }
 
   /** Sends the notices of a journal. A receiver's cursor starts at the end of the journal. Rejects with StoreError. */
@@ -161,7 +161,6 @@ export class Sending implements JournalWatcher {
   /** Replaces the receivers, once their loops have ended. A receiver inherits the log of its notifier and member. */
   async #switchTo(receivers: Receivers): Promise<void> {
     const before = this.#deliveries;
-    const { log, store } = this.#deps;
     this.#receivers = receivers;
     this.#deliveries = receivers.all.map(receiver => {
       const known = before.find(delivery => delivery.isFor(receiver));
@@ -170,12 +169,9 @@ export class Sending implements JournalWatcher {
     });
     try {
       const accounts = [NO_ACCOUNT, ...new Set([...this.#sources].map(({ account }) => account))];
-      for (const account of this.#isOpen ? accounts : []) {
-        const rows = await store.scan(account, account === NO_ACCOUNT ? SENT : CURSOR);
-        await this.#deleteUnused(account, rows.keys());
-      }
+      for (const account of this.#isOpen ? accounts : []) await this.#deleteUnused(account);
     } catch (error) {
-      log.warn({ error: String(error) }, 'failed to delete rows of removed notifiers from the store');
+      this.#deps.log.warn({ error: String(error) }, 'failed to delete rows of removed notifiers from the store');
     }
     for (const delivery of this.#deliveries.filter(each => !before.includes(each))) {
       if (this.#isOpen) delivery.load(new Map());
@@ -184,15 +180,17 @@ export class Sending implements JournalWatcher {
   }
 
   /** Deletes those of an account's rows that belong to no receiver or that earlier versions wrote. Rejects with StoreError. */
-  async #deleteUnused(account: string, keys: Iterable<string>): Promise<void> {
+  async #deleteUnused(account: string): Promise<void> {
+    const { store } = this.#deps;
     const names = this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`);
     const used = names.flatMap(name => [`${SENT}${name}/`, CURSOR + name]);
     const isUnused = (key: string) =>
       key.startsWith(SENT) || key.startsWith(CURSOR)
         ? !used.some(own => (own.endsWith('/') ? key.startsWith(own) : key === own))
         : OBSOLETE.some(prefix => key.startsWith(prefix));
-    const changes = [...keys].filter(isUnused).map(key => ({ key, value: null }));
-    if (changes.length > 0) await this.#deps.store.commit(account, changes);
+    const rows = await store.sizes(account, 'alerts/');
+    const changes = [...rows.keys()].filter(isUnused).map(key => ({ key, value: null }));
+    if (changes.length > 0) await store.commit(account, changes);
   }
 
   #startLoops(): void {

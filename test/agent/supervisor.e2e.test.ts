@@ -1,7 +1,6 @@
 import type { Agent } from 'undici';
 import { expect, it, vi } from 'vitest';
 import { fingerprintOf } from '../../src/notify/notice.ts';
-import { SENT } from '../../src/notify/sent-log.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
@@ -175,10 +174,11 @@ it('starts no notification sender if the agent is stopped while a reload replace
   const notifiers = [{ name: 'hook', webhook: { url: 'http://receiver.invalid' } }];
   const config = configOf([accountNamed('a')], { alerts: { enabled: true, notifiers } });
   let stopped: Promise<void> | undefined;
-  const { scan } = store;
-  vi.spyOn(store, 'scan').mockImplementation((account, prefix) => {
-    if (prefix === SENT) stopped ??= supervisor.stop();
-    return scan(account, prefix);
+  const { sizes } = store;
+  // The reload deletes rows of removed receivers.
+  vi.spyOn(store, 'sizes').mockImplementation((account, prefix) => {
+    if (prefix === 'alerts/') stopped ??= supervisor.stop();
+    return sizes(account, prefix);
   });
   await supervisor.reload(config);
   expect(stopped).toBeDefined();

@@ -81,7 +81,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
     await agent.end();
     return agent.process.stderr();
   }
-  return { start: agent.start, end: agent.end, get: agent.get, kill };
+  return { start: agent.start, end: agent.end, get: agent.get, value: agent.value, kill };
 }
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' }, groupWait: '0s' } });
@@ -325,6 +325,48 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('Alertmanager', () => {
       ...withInstant(ours as Delivery),
       generatorURL: viaAlertmanager && 'generatorURL' in viaAlertmanager ? '' : undefined,
     });
+  });
+
+  it('an Alertmanager gets every start and end of an alert, although the agent is killed at each step', async () => {
+    const emulator = await emulateEmpty();
+    const received: string[] = [];
+    const service = await serve((request, response) => {
+      let text = '';
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => {
+        received.push(JSON.parse(text).status);
+        response.end();
+      });
+    });
+    const alertmanager = await startAlertmanager(service.url);
+    const agent = createAlerting(emulator, [{ name: 'ops', alertmanager: { urls: [alertmanager.url] } }]);
+    const shown = (count: number) => eventually(async () => expect(await alertmanager.alerts()).toHaveLength(count));
+    const failed = () => agent.value('delivery_watch_notifications_total', { notifier: 'ops', outcome: 'failed' });
+    const states: string[] = [];
+    for (let round = 0; round < 2; round += 1) {
+      // Killed as soon as Alertmanager has the alert: the agent may not have logged it.
+      const id = emulator.state.addDlqEntry();
+      await agent.start();
+      await shown(1);
+      await agent.kill();
+      // The alert ends while no agent runs. Killed while Alertmanager is down, and as soon as it has the resolution.
+      emulator.state.removeDlqEntry(id);
+      await eventually(() => expect(received.at(-1)).toBe('firing'));
+      const notifiedAt = Date.now();
+      await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(notifiedAt));
+      await alertmanager.kill();
+      await agent.start();
+      await eventually(async () => expect(await failed()).toBeGreaterThan(0));
+      await agent.kill();
+      await alertmanager.startAgain();
+      await agent.start();
+      await eventually(() => expect(received.at(-1)).toBe('resolved'));
+      await agent.kill();
+      states.push('firing', 'resolved');
+    }
+    expect(received).toEqual(states);
   });
 
   it('an Alertmanager accepts the valid alerts of a batch with an invalid one, and only the invalid one is refused', async () => {
