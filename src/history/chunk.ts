@@ -1,13 +1,9 @@
 import { deflateSync, inflateSync } from 'node:zlib';
-import { MINUTE } from '../kit/duration.ts';
-
-/** Sampling intervals (minutes), from finest to coarsest. */
-export const SAMPLE_STEPS = [1, 2, 5, 10, 15, 30] as const;
-export type SampleStep = (typeof SAMPLE_STEPS)[number];
+import type { Point } from '../model/history.ts';
+import { MAX_GAP } from './points.ts';
 
 /** Samples of an hour or of a part of it. Times are in milliseconds since the Unix epoch. */
 export interface Chunk {
-  readonly step: SampleStep;
   readonly times: readonly number[];
   /** One value per time in each series; NaN if missing. */
   readonly series: ReadonlyMap<string, readonly number[]>;
@@ -17,9 +13,9 @@ export interface Chunk {
 const MAX_SIZE = 2 ** 25;
 const MAX_SAMPLES = 60;
 
-/** Encodes a chunk as deflated JSON, with null for missing values. */
-export function encodeChunk({ step, times, series }: Chunk): string {
-  return deflateSync(JSON.stringify({ step, times, series: [...series] })).toString('base64');
+/** Encodes a chunk as deflated JSON, with null for missing values. Older versions require `step`. */
+export function encodeChunk({ times, series }: Chunk): string {
+  return deflateSync(JSON.stringify({ step: 1, times, series: [...series] })).toString('base64');
 }
 
 function valuesOf(values: unknown, length: number): number[] {
@@ -30,16 +26,14 @@ function valuesOf(values: unknown, length: number): number[] {
   });
 }
 
-/** Decodes a chunk. Throws if the text does not come from `encodeChunk`. */
+/** Decodes a chunk. Throws if the text does not come from `encodeChunk`. Earlier versions omitted samples of old hours. */
 export function decodeChunk(text: string): Chunk {
   const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
-  const { step, times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };
-  const known = SAMPLE_STEPS.find(each => each === step);
+  const { times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };
   const isSound = Array.isArray(times) && times.length > 0 && times.length <= MAX_SAMPLES && Array.isArray(series);
-  if (known === undefined || !isSound) throw new Error('not an hour');
+  if (!isSound) throw new Error('not an hour');
   if (times.some((at, index) => !Number.isFinite(at) || at <= times[index - 1])) throw new Error('not a time');
   return {
-    step: known,
     times,
     series: new Map(
       (series as unknown[][]).map(([name, values]) => {
@@ -51,21 +45,44 @@ export function decodeChunk(text: string): Chunk {
 }
 
 /** Returns the samples selected by `isKept`; undefined if none are left. */
-export function pick(
-  { step, times, series }: Chunk,
-  isKept: (at: number, previous: number | undefined) => boolean,
-): Chunk | undefined {
-  const indices = [...times.keys()].filter(index => isKept(times[index] as number, times[index - 1]));
+export function pick({ times, series }: Chunk, isKept: (at: number) => boolean): Chunk | undefined {
+  const indices = [...times.keys()].filter(index => isKept(times[index] as number));
   if (indices.length === 0) return undefined;
   const picked = (values: readonly number[]) => indices.map(index => values[index] as number);
-  const kept = [...series].map(([name, values]) => [name, picked(values)] as const);
-  return { step, times: picked(times), series: new Map(kept) };
+  return { times: picked(times), series: new Map([...series].map(([name, values]) => [name, picked(values)])) };
 }
 
-export function thin(chunk: Chunk, step: SampleStep): Chunk {
-  const slot = (at: number) => Math.floor(at / (step * MINUTE));
-  const kept = pick(chunk, (at, previous) => previous === undefined || slot(at) > slot(previous));
-  return { ...(kept ?? chunk), step };
+/** Returns the series selected by `isKept`. */
+export const pickSeries = ({ times, series }: Chunk, isKept: (name: string) => boolean): Chunk => ({
+  times,
+  series: new Map([...series].filter(([name]) => isKept(name))),
+});
+
+/**
+ * Returns the values of a series from `from` until `to`, oldest first, preceded by the last value before `from`, unless it is older
+ * than `MAX_GAP` or followed by a gap. `chunks`: in ascending order of time.
+ */
+export function pointsOf(chunks: readonly Chunk[], name: string, from: number, to: number): readonly Point[] {
+  const points: Point[] = [];
+  let isAfterGap = false;
+  let last: number | undefined;
+  for (const { times, series } of chunks) {
+    const values = series.get(name);
+    for (let index = 0; index < times.length; index += 1) {
+      const at = times[index] as number;
+      if (at < from - MAX_GAP) continue;
+      if (at > to) break;
+      if (last !== undefined && at - last > MAX_GAP) isAfterGap = true;
+      last = at;
+      const value = values?.[index] ?? Number.NaN;
+      if (Number.isNaN(value)) continue;
+      if (at <= from) points.length = 0;
+      points.push(isAfterGap ? { at, value, isAfterGap } : { at, value });
+      isAfterGap = false;
+    }
+  }
+  const [start, next] = points;
+  return start && start.at < from && next?.isAfterGap ? points.slice(1) : points;
 }
 
 export type OpenChunk = ReturnType<typeof openChunk>;
@@ -92,6 +109,6 @@ export function openChunk(chunk?: Chunk) {
       times.push(at);
     },
     /** Returns a live view, which later calls of `add` change. */
-    chunk: (): Chunk | undefined => (times.length === 0 ? undefined : { step: 1, times, series }),
+    chunk: (): Chunk | undefined => (times.length === 0 ? undefined : { times, series }),
   };
 }

@@ -1,11 +1,11 @@
 import type { Clock } from '../kit/clock.ts';
-import { createYielder, type Yielder } from '../kit/yielder.ts';
+import { createYielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
-import { type Chunk, encodeChunk, pick } from './chunk.ts';
-import { shrink } from './keeping.ts';
-import { type HistoryMemory, hourOf, openHistoryMemory } from './memory.ts';
-import { HOUR, pointsWithin } from './recent.ts';
+import { type Chunk, encodeChunk, pick, pickSeries } from './chunk.ts';
+import { type HistoryMemory, hourOf, openHistoryMemory, type Watched } from './memory.ts';
+import { MAX_GAP } from './points.ts';
+import { HOUR } from './recent.ts';
 import { createHistoryRows, type HistoryRows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
@@ -17,13 +17,23 @@ export interface HistoryLimits {
 
 /** Records and reads samples of an account. Do not call `sample` concurrently. */
 export interface Recorder extends AccountHistory {
-  /** Adds a sample with one value per series, at most once a minute. Committing `unsaved` stores it. Never rejects. */
-  sample(values: ReadonlyMap<string, number>): Promise<void>;
+  /**
+   * Adds a sample with one value per series, at most once a minute. Committing `unsaved` stores it, except the series in `unstored`,
+   * which are only in memory. Never rejects.
+   */
+  sample(values: ReadonlyMap<string, number>, unstored?: ReadonlySet<string>): Promise<void>;
+  /** Adds values for windows shorter than `SHORT`, which stay in memory for a few minutes. */
+  note(values: ReadonlyMap<string, number>): void;
+  /** Keeps watched series in memory for long windows. Rejects with StoreError. */
+  watch(watched: Watched): Promise<void>;
+  /**
+   * Returns the values of a series from `from` until `to`, as `recent` does. Reads from memory: only watched series reach back more
+   * than 90 minutes.
+   */
+  points(series: string, from: number, to: number): readonly Point[];
   unsaved(): readonly Change[];
   saved(changes: readonly Change[]): void;
   use(limits: HistoryLimits): void;
-  /** Yields the wanted series by hour, oldest first. Rejects with StoreError. */
-  hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncIterable<Chunk>;
 }
 
 export interface RecorderDeps extends RowsDeps {
@@ -37,64 +47,61 @@ const TIDY_EVERY = 10;
 const FILLED = 0.9;
 /** Minimum change of wall time relative to monotonic time that counts as a step (ms). */
 const STEP = 5000;
-/** Maximum distance between two samples that does not count as a gap (sampling intervals). */
-const GAP = 2.5;
 
 /** Series that is 1 if the wall clock was set since the previous sample. */
-export const CLOCK_STEPPED = '!stepped';
+const CLOCK_STEPPED = '!stepped';
 
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
 
-/** Deletes old rows and thins large ones in the next commit. */
-async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: number, turns: Yielder): Promise<void> {
-  const kept = await rows.sizes();
-  for (const hour of kept.keys()) {
-    const isOver = keep === 0 || (hour + 1) * HOUR < now - keep;
-    if (!isOver) continue;
+/** Deletes rows that are too old, and the oldest ones above the size limit, in the next commit. Rejects with StoreError. */
+async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: number): Promise<void> {
+  const sizes = await rows.sizes();
+  let bytes = sizes.values().reduce((sum, size) => sum + size, 0);
+  for (const [hour, size] of [...sizes].sort(([a], [b]) => a - b)) {
+    const isOld = keep === 0 || (hour + 1) * HOUR < now - keep;
+    if (!isOld && (bytes <= maxBytes * FILLED || hour >= hourOf(now))) continue;
     rows.set(hour, null);
-    kept.delete(hour);
-  }
-  await shrink(rows, kept, maxBytes * FILLED, hourOf(now), turns);
-}
-
-/** Yields hours in order, preferably from memory, because stored ones may be thinned. */
-async function* chunks(memory: HistoryMemory, rows: HistoryRows, from: number, to: number, turns: Yielder) {
-  const hours = new Set([...(await rows.sizes()).keys(), ...memory.hours()]);
-  for (const hour of [...hours].sort((a, b) => a - b)) {
-    if (hour < hourOf(from) || hour > hourOf(to)) continue;
-    await turns.pass();
-    const chunk = memory.whole(hour) ?? (await rows.load(hour)) ?? memory.get(hour);
-    if (chunk) yield chunk;
+    bytes -= size;
   }
 }
 
-function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
-  const points: Point[] = [];
-  for (const { times, series } of chunks) {
-    for (const [index, value] of series.get(name)?.entries() ?? []) {
-      if (!Number.isNaN(value)) points.push({ at: times[index] as number, value });
-    }
-  }
-  return points;
+/** Returns the time of the last sample that follows a change of the wall clock; 0 without any. */
+function lastStep(chunks: readonly Chunk[], now: number): number {
+  const stepped = chunks.flatMap(({ times, series }) =>
+    times.filter((at, index) => at <= now && series.get(CLOCK_STEPPED)?.[index] === 1),
+  );
+  return stepped.at(-1) ?? 0;
 }
 
 /** Loads the last hours into memory. Rejects with StoreError. */
 export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
   const { account, log } = deps;
-  const turns = createYielder();
   const rows = createHistoryRows(deps);
   const memory = await openHistoryMemory(rows, clock.now());
-  /** Difference between wall time and monotonic time at the last call of `sample`. */
+  /** Difference between wall time and monotonic time when the clock was last read. */
   let offset: number | undefined;
   /** Whether the wall clock was set since the last recorded sample. */
   let isStepped = false;
+  /** Time of the last change of the wall clock. The age of earlier samples is unknown. */
+  let steppedAt = lastStep(memory.chunks(), clock.now());
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
   /** Hour of the last clean-up, and the number of samples that the hour had then. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
 
-  async function record(at: number, values: ReadonlyMap<string, number>): Promise<void> {
-    const samples = await memory.openAt(at);
+  function readClock(): number {
+    const at = clock.now();
+    const last = offset;
+    offset = at - clock.monotonic();
+    if (last !== undefined && Math.abs(offset - last) > STEP) {
+      isStepped = true;
+      steppedAt = at;
+    }
+    return at;
+  }
+
+  async function record(at: number, values: ReadonlyMap<string, number>, unstored: ReadonlySet<string>) {
+    const samples = await memory.openAt(at, steppedAt);
     const { lastAt } = samples;
     if (lastAt === undefined || minuteOf(at) > minuteOf(lastAt)) {
       samples.add(at, isStepped ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
@@ -103,43 +110,45 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     const hour = hourOf(at);
     const chunk = samples.chunk();
     const length = chunk?.times.length ?? 0;
-    if (limits.keep > 0 && chunk) rows.set(hour, encodeChunk(chunk));
+    if (limits.keep > 0 && chunk) rows.set(hour, encodeChunk(pickSeries(chunk, name => !unstored.has(name))));
     if (tidied.hour !== hour) tidied = { hour, length: 0 };
     const isDue = limits.keep > 0 ? length >= tidied.length + TIDY_EVERY : tidied.length === 0;
     if (!isDue) return;
-    await tidy(rows, limits, at, turns);
+    await tidy(rows, limits, at);
     tidied = { hour, length };
   }
 
-  async function* hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncGenerator<Chunk> {
-    for await (const chunk of chunks(memory, rows, from, to, turns)) {
-      const series = new Map([...chunk.series].filter(([name]) => isWanted(name)));
-      const picked = pick({ ...chunk, series }, at => at >= from && at <= to);
-      if (picked) yield picked;
-    }
+  function points(series: string, from: number, to: number): readonly Point[] {
+    return memory.points(series, Math.max(from, steppedAt), to).filter(({ at }) => at >= steppedAt);
   }
 
   return {
-    async sample(values) {
-      const at = clock.now();
-      const last = offset;
-      offset = at - clock.monotonic();
-      if (last !== undefined && Math.abs(offset - last) > STEP) isStepped = true;
+    async sample(values, unstored = new Set()) {
+      const at = readClock();
       try {
-        await record(at, values);
+        await record(at, values, unstored);
         isFailing = false;
       } catch (error) {
         if (!isFailing) log.warn({ account, error: String(error) }, 'failed to read history; it may have a gap');
         isFailing = true;
       }
     },
+    note(values) {
+      memory.note(readClock(), values);
+    },
+    async watch(watched) {
+      const now = clock.now();
+      const isWatched = (series: string) => series === CLOCK_STEPPED || watched.isWatched(series);
+      await memory.watch({ ...watched, isWatched }, now);
+      steppedAt = Math.max(steppedAt, lastStep(memory.chunks(), now));
+    },
+    points,
     unsaved: rows.unsaved,
     saved: rows.saved,
     use(next) {
       if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) tidied = { hour: 0, length: 0 };
       limits = next;
     },
-    hours,
     async read({ from, to, families }) {
       const wanted = new Set(families);
       const since = limits.keep > 0 ? Math.max(from, clock.now() - limits.keep) : from;
@@ -148,13 +157,32 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
         // Destination series are recorded in addition to their sum, only for alert conditions.
         return isOfFamily(metric, wanted) && !/[{,]destination="/.test(series);
       };
-      return join(hours(since, to, isWanted));
+      return join(hours(memory, rows, since, to, isWanted));
     },
     recent(series, over) {
       const now = clock.now();
-      return pointsWithin(pointsOf(memory.all(), series), now - over, now);
+      return points(series, now - over, now);
     },
   };
+}
+
+/** Yields the wanted series by hour, oldest first. Rejects with StoreError. */
+async function* hours(
+  memory: HistoryMemory,
+  rows: HistoryRows,
+  from: number,
+  to: number,
+  isWanted: (series: string) => boolean,
+): AsyncGenerator<Chunk> {
+  const turns = createYielder();
+  const known = new Set([...(await rows.sizes()).keys(), ...memory.hours()]);
+  for (const hour of [...known].sort((a, b) => a - b)) {
+    if (hour < hourOf(from) || hour > hourOf(to)) continue;
+    await turns.pass();
+    const chunk = (await rows.load(hour)) ?? memory.get(hour);
+    const picked = chunk && pick(pickSeries(chunk, isWanted), at => at >= from && at <= to);
+    if (picked) yield picked;
+  }
 }
 
 /** Joins hours. A time without values marks a gap in charts. */
@@ -164,12 +192,10 @@ async function join(hours: AsyncIterable<Chunk>): Promise<RecordedSeries> {
   const pad = (values: (number | null)[]) => {
     while (values.length < times.length) values.push(null);
   };
-  let last: { readonly at: number; readonly step: number } | undefined;
-  for await (const { step, times: some, series: columns } of hours) {
+  for await (const { times: some, series: columns } of hours) {
     const places = some.map(at => {
-      if (last && at - last.at > GAP * SAMPLE_EVERY * Math.max(step, last.step))
-        times.push(last.at + last.step * SAMPLE_EVERY);
-      last = { at, step };
+      const last = times.at(-1);
+      if (last !== undefined && at - last > MAX_GAP) times.push(last + SAMPLE_EVERY);
       return times.push(at) - 1;
     });
     for (const [name, values] of columns) {

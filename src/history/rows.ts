@@ -15,8 +15,6 @@ export interface RowsDeps {
 const PREFIX = 'history/';
 const KEY = /^history\/(\d{8})$/;
 const keyOf = (hour: number) => `${PREFIX}${String(hour).padStart(8, '0')}`;
-/** Returns the size of a row with ASCII text (bytes). */
-export const rowBytes = (text: string): number => keyOf(0).length + text.length;
 
 export function createHistoryRows({ account, store, log }: RowsDeps) {
   const unsaved = new Map<string, string | null>();

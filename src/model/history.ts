@@ -2,11 +2,13 @@
 export interface Point {
   readonly at: number;
   readonly value: number;
+  /** Whether no samples were recorded for some time before this one, for example because the agent was down. */
+  readonly isAfterGap?: boolean;
 }
 
 /** Recorded series of an account. Values are null if a series had no value. */
 export interface RecordedSeries {
-  /** Times in ascending order (ms since the Unix epoch): at most one per minute, fewer in thinned parts. */
+  /** Times in ascending order (ms since the Unix epoch): at most one per minute. */
   readonly times: readonly number[];
   /** Values by series (`family{label="value"}`, without the label `account`). Each list is as long as `times`. */
   readonly series: ReadonlyMap<string, readonly (number | null)[]>;
@@ -21,8 +23,8 @@ export interface AccountHistory {
     readonly families: readonly string[];
   }): Promise<RecordedSeries>;
   /**
-   * Returns the values of one series in the last `over` milliseconds, oldest first, preceded by the previous value if it is at
-   * most two sampling intervals older. Reads from memory, which contains at least the last 90 minutes.
+   * Returns the values of one series in the last `over` milliseconds, oldest first, preceded by the previous value unless a gap
+   * follows it. Values before a change of the wall clock are omitted. Reads from memory, which contains at least the last 90 minutes.
    */
   recent(series: string, over: number): readonly Point[];
 }

@@ -1,4 +1,3 @@
-import type { Recorder } from '../history/recorder.ts';
 import { createIdentities } from '../kit/identity.ts';
 import { alertsSource, type NotificationCount } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
@@ -14,17 +13,16 @@ import { builtinRules } from './builtin.ts';
 import type { CheckResult } from './checks/run.ts';
 import { type AlertsDeps, type Builtin, createAlerts } from './evaluate-account.ts';
 import type { EvaluatedRule } from './evaluation.ts';
-import type { Histories } from './evidence.ts';
 import { createAlertFacts, type RuledAccount } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
-import { createPast } from './past.ts';
+import type { WindowHistory } from './windows.ts';
 
 export type AlertingDeps = Omit<SendingDeps, 'states'>;
 
-/** Account data for rule evaluation. Without `history`, windows start empty. */
+/** Account data for rule evaluation. Without `history`, windows are unknown. */
 export interface EvaluatedAccount extends RuledAccount {
-  readonly history?: Pick<Recorder, 'hours'>;
+  readonly history?: WindowHistory;
 }
 
 export interface AlertingSettings extends SendingSettings {
@@ -45,7 +43,6 @@ export interface ShownAlert {
 /** Alert states of one account and their evaluation, kept across sessions and reloads. */
 interface Entry {
   readonly alerts: AccountAlerts;
-  readonly histories: Histories;
   readonly loop: LoopSlot;
   rules: readonly EvaluatedRule[];
   source: Source;
@@ -152,7 +149,7 @@ export class Alerting {
       rules,
       builtin: check && this.#builtin('account', check),
       facts: createAlertFacts(account, sources),
-      past: history && createPast(history, this.#deps.clock),
+      history,
     });
   }
 
@@ -242,15 +239,15 @@ export class Alerting {
 
   async #switch(
     entry: Entry,
-    { rules, builtin, ...data }: Pick<AlertsDeps, 'rules' | 'builtin' | 'facts' | 'past'>,
+    { rules, builtin, ...data }: Pick<AlertsDeps, 'rules' | 'builtin' | 'facts' | 'history'>,
   ): Promise<void> {
     const { clock, log, tracer } = this.#deps;
-    const { alerts, histories } = entry;
+    const { alerts } = entry;
     const all: readonly EvaluatedRule[] = [...(builtin?.rules ?? []), ...rules];
     const known = new Set(entry.rules.map(this.#identity));
     alerts.setUnknown(all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name));
     entry.rules = all;
-    entry.evaluate = createAlerts({ alerts, rules, builtin, ...data, histories, clock, log, tracer });
+    entry.evaluate = createAlerts({ alerts, rules, builtin, ...data, clock, log, tracer });
     await this.#startEvaluation(entry);
   }
 
@@ -262,7 +259,6 @@ export class Alerting {
     const alerts = await openAccountAlerts({ store, mayNotify, silences: this.#silences, log, account });
     this.#entries.set(account, {
       alerts,
-      histories: new Map(),
       loop: createLoopSlot(this.#deps),
       rules: [],
       source: alertsSource(account, [], alerts.current),

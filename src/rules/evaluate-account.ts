@@ -4,8 +4,9 @@ import type { BuiltinAlert } from './checks/alerts.ts';
 import type { CheckResult } from './checks/run.ts';
 import { evaluateCondition } from './evaluate-condition.ts';
 import { createEvaluation, type EvaluatedRule, type EvaluationDeps } from './evaluation.ts';
-import { type AlertFacts, createAlertEvidence, type Histories, type Past } from './evidence.ts';
+import type { AlertFacts } from './facts.ts';
 import { type AlertRule, selectorsOf } from './options.ts';
+import { createAlertEvidence, type WindowHistory } from './windows.ts';
 
 /** Built-in alerts of an account or of the agent. */
 export interface Builtin {
@@ -20,21 +21,19 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
   readonly builtin?: Builtin | undefined;
   readonly facts: AlertFacts;
   readonly tracer: Tracer;
-  /** Histories of the account. Default: new ones. */
-  readonly histories?: Histories;
-  /** Reads recorded history. Without it, windows start empty. */
-  readonly past?: Past | undefined;
+  /** Without it, windows are unknown. */
+  readonly history?: WindowHistory | undefined;
 }
 
 /** Returns a loop body that evaluates the rules of one account. It never rejects. */
 export function createAlerts(deps: AlertsDeps): () => Promise<void> {
-  const { alerts, rules, builtin, facts, histories, past, clock, log, tracer } = deps;
+  const { alerts, rules, builtin, facts, history, clock, log, tracer } = deps;
   const { account } = alerts;
   const evidence = createAlertEvidence(
     rules.map(({ when }) => when),
     facts,
     clock,
-    histories,
+    history,
   );
   /** Results of this evaluation by built-in alert; empty if a check threw an error. */
   let evaluated: ReadonlyMap<string, BuiltinResult> = new Map();
@@ -68,12 +67,12 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   return () =>
     tracer.span('evaluate alerts', { account }, async () => {
       try {
-        if (past) {
-          await evidence.restore(past).catch(error => {
-            log.warn({ account, error: String(error) }, 'failed to read history; alert windows start empty');
-          });
-        }
-        evidence.record();
+        await evidence.prepare().catch(error => {
+          log.warn(
+            { account, error: String(error) },
+            'failed to read history; windows of more than 90 minutes start empty',
+          );
+        });
         runChecks();
         await evaluate();
       } catch (error) {

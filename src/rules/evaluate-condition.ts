@@ -1,17 +1,21 @@
+import { first, riseOf } from '../history/points.ts';
+import type { Point } from '../model/history.ts';
 import { type AlertCondition, isCertain, type Selector, selectorOf, selectorsOf } from './options.ts';
 
-/** One series of an account, without the label `account`. `key` is unique in its family. */
+/** One series of an account, without the label `account`. */
 export interface Series {
-  readonly key: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
   /** Minimum time for which the data of a stale round has been stale (ms), across restarts. */
   readonly staleFor?: number | undefined;
 }
 
-export interface FirstValue {
-  readonly value: number;
-  readonly isAtStart: boolean;
+/** A window that ends now. */
+export interface PastWindow {
+  /** Milliseconds since the Unix epoch. */
+  readonly start: number;
+  /** Returns the recorded values of a series and its current one. */
+  points(series: Series): readonly Point[];
 }
 
 export interface AlertEvidence {
@@ -21,8 +25,8 @@ export interface AlertEvidence {
   series(selector: Selector): readonly Series[] | undefined;
   /** Whether `series` is incomplete, because rows or a selected filter could not be read. Default: false. */
   isPartial?(selector: Selector): boolean;
-  /** Returns each series' first value in the last `over` milliseconds, by key; undefined if the window is incomplete. */
-  firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
+  /** Returns the last `over` milliseconds; undefined if there is no data for the start. */
+  window(selector: Selector, over: number): PastWindow | undefined;
 }
 
 /** A series for which a condition holds, with its value in base units. */
@@ -38,12 +42,15 @@ export interface ActiveSeries {
 /** Result of a condition: the series for which it holds. Other series do not match; with `atLeast`, they are unknown. */
 export type ConditionResult = 'unknown' | readonly ActiveSeries[] | { readonly atLeast: readonly ActiveSeries[] };
 
-/** Returns the total increase of the selected counters. Series added within the window count from their first value. */
+/**
+ * Returns the total increase of the selected counters; undefined if it is unknown. Series added within the window count from their
+ * first value.
+ */
 function increase(selector: Selector, over: number, evidence: AlertEvidence): number | undefined {
   const series = evidence.series(selector);
-  const firsts = evidence.firsts(selector, over);
-  if (!series || !firsts) return undefined;
-  return series.reduce((sum, { key, value }) => sum + value - (firsts.get(key)?.value ?? value), 0);
+  const window = evidence.window(selector, over);
+  const rises = window && series?.map(each => riseOf(window.points(each)));
+  return rises?.reduce((sum, each) => (sum === undefined || each === undefined ? undefined : sum + each), 0);
 }
 
 function evaluateRatio(
@@ -85,12 +92,12 @@ function evaluateComplete(condition: AlertCondition, evidence: AlertEvidence): '
       return where(age => age > condition.above / 1000, ages);
     }
     case 'growth': {
-      const firsts = evidence.firsts(selector, condition.over);
-      if (!firsts) return 'unknown';
+      const window = evidence.window(selector, condition.over);
+      if (!window) return 'unknown';
       // Series added within the window have no growth.
-      const grown = series.flatMap(({ key, labels, value }) => {
-        const first = firsts.get(key);
-        return first?.isAtStart ? [{ labels, value: value - first.value }] : [];
+      const grown = series.flatMap(each => {
+        const before = first(window.points(each), window.start);
+        return before === undefined ? [] : { labels: each.labels, value: each.value - before };
       });
       return where(growth => growth >= condition.atLeast, grown);
     }

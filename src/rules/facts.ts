@@ -4,8 +4,17 @@ import { ownFamilies } from '../metrics/own.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import type { Series } from './evaluate-condition.ts';
-import type { AlertFacts } from './evidence.ts';
 import { alertFamilies } from './families.ts';
+import type { Selector } from './options.ts';
+
+export interface AlertFacts {
+  /** Returns the exposed series of a family, or undefined while its data is stale, withdrawn, or not read yet. */
+  series(metric: string): readonly Series[] | undefined;
+  /** Whether `series` is incomplete, because rows or a selected filter could not be read. */
+  isPartial(selector: Selector): boolean;
+  /** Whether a metric about rounds may be outdated, because a selected round has not completed since the last restart. */
+  isInconclusive(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
+}
 
 export interface RuledAccount {
   readonly name: string;
@@ -31,7 +40,7 @@ function toSeries({ labels, value }: Sample): Series {
   const named = Object.entries(labels).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text.toWellFormed()] as const],
   );
-  return { key: JSON.stringify(named), labels: Object.fromEntries(named), value };
+  return { labels: Object.fromEntries(named), value };
 }
 
 /** Returns the facts of one account. `sources` may include those of other accounts. */

@@ -8,7 +8,7 @@ import {
 } from '../collectors/index.ts';
 import type { ShownFacts } from '../collectors/open-for-account.ts';
 import type { ServiceTime } from '../collectors/service-time.ts';
-import { cachedAt, createRecentChanges } from '../history/recent.ts';
+import { createRecentChanges } from '../history/recent.ts';
 import { pathAddress } from '../kit/text.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
@@ -116,7 +116,7 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
   const { account, settings, autoCancel } = viewed;
   const { baseUrl, region, labels, budget, objectives } = settings;
   const { firstSeen } = account.problems;
-  const recent = cachedAt(account.history.recent, now);
+  const { recent } = account.history;
   const changes = createRecentChanges({ recent }, now);
   const status = account.status();
   const facts = account.shown();

@@ -8,10 +8,9 @@ import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { AutoCancelNumbers } from '../model/journal.ts';
-import { windowsOf } from '../rules/evidence.ts';
 import { createAlertFacts, type RuledAccount } from '../rules/facts.ts';
 import { type AlertsOptions, isAbout } from '../rules/options.ts';
-import { createSelection } from '../rules/past.ts';
+import { createSelection, windowsOf } from '../rules/windows.ts';
 import type { StoreOptions } from '../store/options.ts';
 import { checkedView, type ShownSource, type StatusSettings } from './account.ts';
 import type { ProblemLog } from './problem-log.ts';
@@ -97,11 +96,13 @@ export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
   const { name, history } = account;
   const { enabled, rules } = config.alerts;
   const check = createChecking(account, deps);
-  const conditions = rules.map(({ when }) => when).filter(when => windowsOf(when).length > 0 && isAbout(when, name));
-  const selection = createSelection(enabled ? conditions : [], createAlertFacts(account, sources));
+  const windows = rules.flatMap(({ when }) => (enabled && isAbout(when, name) ? windowsOf(when) : []));
+  const selection = createSelection(windows, createAlertFacts(account, sources));
   return async (): Promise<void> => {
     try {
-      await history.sample(new Map([...selection(), ...sampleOf(recorded, sources)]));
+      const { values, unstored } = selection();
+      const charted = sampleOf(recorded, sources);
+      await history.sample(new Map([...values, ...charted]), unstored.difference(charted));
       check();
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');

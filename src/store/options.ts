@@ -17,7 +17,7 @@ const historyOptions = z.strictObject({
     .max(100_000, MEGABYTES)
     .default(100)
     .describe(
-      'Maximum megabytes (10^6 bytes) of the history, shared equally by all accounts. Beyond that, older samples are thinned.',
+      'Maximum megabytes (10^6 bytes) of the history, shared equally by all accounts. Beyond that, the oldest hours are deleted.',
     ),
 });
 

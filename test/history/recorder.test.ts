@@ -116,7 +116,8 @@ describe('samples', () => {
         expect(found.filter(one => !isGap(one))).toEqual(shown.filter(one => !isGap(one)));
         for (const values of series.values()) expect(values).toHaveLength(times.length);
         const last = scene.clock.now() - HOUR;
-        expect(scene.recorder.recent('a', HOUR).filter(({ at }) => at >= last)).toEqual(
+        const recent = scene.recorder.recent('a', HOUR).map(({ at, value }) => ({ at, value }));
+        expect(recent.filter(({ at }) => at >= last)).toEqual(
           shown.flatMap(({ at, values: { a } }) => (a !== undefined && at >= last ? [{ at, value: a }] : [])),
         );
       }),
@@ -223,18 +224,18 @@ describe('clock steps', () => {
     expect([all[0], all.length]).toEqual([[1, 0], 42]);
   });
 
-  it('the first sample after a wall-clock step is marked as stepped', async () => {
+  it('points before a change of the wall clock are unknown, also after a restart', async () => {
     const scene = await setUp();
     await scene.minutes(2, () => 1);
     scene.clock.set(scene.clock.now() + 10 * MINUTE);
     // The monotonic clock has not advanced since the last sample.
     await scene.recorder.sample(new Map([['x_total', 2]]));
     await scene.minutes(2, () => 3);
-    const marks: (number | undefined)[] = [];
-    for await (const { series, times } of scene.recorder.hours(0, scene.clock.now(), name => name === '!stepped')) {
-      for (const index of times.keys()) marks.push(series.get('!stepped')?.[index]);
-    }
-    expect(marks).toEqual([Number.NaN, Number.NaN, 1, Number.NaN, Number.NaN]);
+    const minutes = () => scene.recorder.recent('x_total', HOUR).map(({ at }) => (at - START) / MINUTE);
+    expect(minutes()).toEqual([12, 13, 14]);
+    await scene.restart();
+    expect(minutes()).toEqual([12, 13, 14]);
+    expect((await scene.read()).map(([minute]) => minute)).toEqual([1, 2, 3, 12, 13, 14]);
   });
 });
 
@@ -247,8 +248,8 @@ describe('retention', () => {
     expect((await scene.read())[0]).toEqual([7 * 60, 7 * 60 - 1]);
   });
 
-  it('the history stays within its size limit: older hours are thinned first, and remaining values are exact', async () => {
-    const maxBytes = 20_000;
+  it('the history stays within its size limit: the oldest hours are deleted, and remaining values are exact', async () => {
+    const maxBytes = 100_000;
     const scene = await setUp({ maxBytes });
     const names = Array.from({ length: 30 }, (_, index) => `x_total{n="${index}"}`);
     const valueAt = (minute: number, index: number) => Math.floor(1e6 * Math.abs(Math.sin(minute * (index + 1))));
@@ -268,23 +269,84 @@ describe('retention', () => {
     for (const [index, name] of names.entries()) {
       expect(series.get(name)).toEqual(minutes.map(minute => valueAt(minute, index)));
     }
-    // Older samples are further apart.
-    const gaps = minutes.slice(1).map((minute, index) => minute - (minutes[index] as number));
-    expect(gaps[0]).toBe(30);
-    expect(gaps.at(-1)).toBe(1);
-    expect(minutes[0]).toBeLessThan(12 * 60);
+    const first = minutes[0] as number;
+    expect(first).toBeGreaterThan(60);
+    expect(minutes).toEqual(Array.from({ length: 24 * 60 - first + 1 }, (_, index) => first + index));
   });
 
-  it('the history shrinks if the size limit is lowered, and drops the oldest hours if thinning is not enough', async () => {
+  it('the history shrinks if the size limit is lowered, but keeps the current hour', async () => {
     const scene = await setUp();
     await scene.minutes(5 * 60 + 15, index => index);
     expect(await scene.keys()).toHaveLength(6);
-    scene.recorder.use({ keep: 48 * HOUR, maxBytes: 300 });
+    const sizes = await scene.store.sizes('a', 'history/');
+    const last = [...sizes].slice(-2).reduce((sum, [key, size]) => sum + key.length + size, 0);
+    const hours = async () => (await scene.keys()).map(key => Number(key.split('/')[1]) - START / HOUR);
+    scene.recorder.use({ keep: 48 * HOUR, maxBytes: 1.2 * last });
     await scene.minutes(1, () => 1);
-    const hours = (await scene.keys()).map(key => Number(key.split('/')[1]) - START / HOUR);
-    expect(hours.at(-1)).toBe(5);
-    expect(hours.length).toBeLessThan(5);
-    expect(hours[0]).toBeGreaterThan(0);
+    expect(await hours()).toEqual([4, 5]);
+    scene.recorder.use({ keep: 48 * HOUR, maxBytes: 1 });
+    await scene.minutes(1, () => 1);
+    expect(await hours()).toEqual([5]);
+  });
+
+  it('series that are not stored are in memory, but not in the store', async () => {
+    const scene = await setUp();
+    const large = 'x_total{y="1"}';
+    scene.clock.pass(MINUTE);
+    await scene.recorder.sample(
+      new Map([
+        ['x_total', 1],
+        [large, 2],
+      ]),
+      new Set([large]),
+    );
+    await scene.save();
+    const values = () => ['x_total', large].map(name => scene.recorder.recent(name, HOUR)[0]?.value);
+    expect(values()).toEqual([1, 2]);
+    await scene.restart();
+    expect(values()).toEqual([1, undefined]);
+  });
+
+  it('watched series are in memory for their windows, whether they were recorded before or after they were watched', async () => {
+    const scene = await setUp({ keep: 12 * HOUR });
+    const watched = { over: 5 * HOUR, isWatched: (name: string) => name === 'x_total' };
+    await scene.minutes(4 * 60, index => index);
+    const reach = () => {
+      const [first] = scene.recorder.points('x_total', scene.clock.now() - 5 * HOUR, scene.clock.now());
+      return first && (scene.clock.now() - first.at) / MINUTE;
+    };
+    expect(reach()).toBeLessThan(180);
+    await scene.recorder.watch(watched);
+    expect(reach()).toBe(239);
+    await scene.minutes(3 * 60, index => index);
+    expect(reach()).toBe(300);
+    await scene.restart();
+    await scene.recorder.watch(watched);
+    expect(reach()).toBe(300);
+  });
+
+  it('values for short windows are in memory until they are older than the window, and are not stored', async () => {
+    const scene = await setUp();
+    const over = 10_000;
+    const pointsAt = () =>
+      scene.recorder
+        .points('x_total', scene.clock.now() - over, scene.clock.now())
+        .map(({ at, value }) => [(at - scene.clock.now()) / 1000, value]);
+    for (let second = 0; second < 60; second += 4) {
+      scene.clock.pass(4000);
+      scene.recorder.note(new Map([['x_total', second]]));
+    }
+    expect(pointsAt()).toEqual([
+      [-12, 44],
+      [-8, 48],
+      [-4, 52],
+      [0, 56],
+    ]);
+    // A changed clock makes their age unknown.
+    scene.clock.set(scene.clock.now() + HOUR);
+    scene.recorder.note(new Map([['x_total', 60]]));
+    expect(pointsAt()).toEqual([[0, 60]]);
+    expect(scene.recorder.unsaved()).toEqual([]);
   });
 
   it('with keep 0, the stored history is deleted, but the last hour stays in memory', async () => {
@@ -295,7 +357,7 @@ describe('retention', () => {
     await scene.minutes(2, () => 7);
     expect(await scene.keys()).toEqual([]);
     const recent = scene.recorder.recent('x_total', HOUR);
-    expect([recent.length, recent[0]?.value, recent.at(-1)?.value]).toEqual([62, 30, 7]);
+    expect([recent.length, recent[0]?.value, recent.at(-1)?.value]).toEqual([61, 31, 7]);
   });
 });
 

@@ -2,8 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/agent/account.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { openRecorder } from '../../src/history/recorder.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
+import { createAlertFacts } from '../../src/rules/facts.ts';
+import { createSelection, windowsOf } from '../../src/rules/windows.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -38,7 +41,7 @@ async function setUp() {
       json(response, {});
     });
   });
-  function openAccount(name: string) {
+  async function openAccount(name: string) {
     const staleness = { markAfter: 1000, withdrawAfter: 1000, withdrawAtMost: 1000 * MINUTE };
     const slot = createCollectorState(
       { account: name, collector: 'dlq' },
@@ -54,9 +57,10 @@ async function setUp() {
       samples: () => new Map([['delivery_dlq_messages', [{ labels: {}, value: sizes.get(name) ?? 0 }]]]),
     };
     const state = (collector: string) => (collector === 'dlq' ? slot : undefined);
-    return { account: { name, state } as unknown as Account, sources: [source] };
+    const history = await openRecorder({ account: name, store, clock, log: createTestLog() });
+    return { account: { name, state, history } as unknown as Account, sources: [source] };
   }
-  type Opened = ReturnType<typeof openAccount>;
+  type Opened = Awaited<ReturnType<typeof openAccount>>;
   interface Running {
     readonly alerting: Alerting;
     readonly opened: Map<string, Opened>;
@@ -98,13 +102,17 @@ async function setUp() {
     for (const name of ['', ...names]) {
       if (!opened.has(name)) await alerting.open(name);
       if (name === '') continue;
-      const { account, sources } = opened.get(name) ?? openAccount(name);
+      const { account, sources } = opened.get(name) ?? (await openAccount(name));
       opened.set(name, { account, sources });
       await alerting.evaluate(account, sources);
     }
+    const windows = config.alerts.rules.flatMap(({ when }) => windowsOf(when));
     return {
       alerting,
       async evaluate() {
+        for (const { account, sources } of opened.values()) {
+          await account.history.sample(createSelection(windows, createAlertFacts(account, sources))().values);
+        }
         for (const each of alerting.evaluations) await each(never);
         return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
       },

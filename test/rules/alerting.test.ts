@@ -5,13 +5,14 @@ import { createNoticeSource } from '../../src/auto-cancel/notices.ts';
 import { configuredAlerts } from '../../src/cli/offline-rules.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
+import { openRecorder } from '../../src/history/recorder.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
 import { type ActiveSeries, evaluateCondition } from '../../src/rules/evaluate-condition.ts';
-import { createAlertEvidence } from '../../src/rules/evidence.ts';
 import { createAlertFacts } from '../../src/rules/facts.ts';
+import { createAlertEvidence, createSelection, windowsOf } from '../../src/rules/windows.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -109,11 +110,15 @@ describe('evidence', () => {
       rules: [rule('Some', aboveOfFilter(0, ['large', 'x'])), rule('Grows', growth), rule('Odd', odd)],
     },
   });
-  function setUp() {
+  async function setUp() {
     const clock = createManualClock();
     const { account, source, slot, read } = createTestAccount(config, clock);
     const conditions = config.alerts.rules.map(({ when }) => when);
-    const evidence = createAlertEvidence(conditions, createAlertFacts(account, [source]), clock);
+    const facts = createAlertFacts(account, [source]);
+    const history = await openRecorder({ account: 'a', store: createMemoryStore(), clock, log: createTestLog() });
+    const evidence = createAlertEvidence(conditions, facts, clock, history);
+    const selection = createSelection(conditions.flatMap(windowsOf), facts);
+    const sample = () => history.sample(selection().values);
     const resultOf = (number: number) => {
       const condition = conditions[number];
       const result = condition && evaluateCondition(condition, evidence);
@@ -122,11 +127,11 @@ describe('evidence', () => {
         holding.map(({ labels, value }) => `${labels.filter ?? 'whole'} ${value}`).join();
       return 'atLeast' in result ? `at least ${listed(result.atLeast)}` : listed(result);
     };
-    return { clock, evidence, resultOf, slot, read };
+    return { clock, sample, resultOf, slot, read };
   }
 
   it('a condition is unknown until every required round has completed, and while any of them is stale', async () => {
-    const { clock, resultOf, slot, read } = setUp();
+    const { clock, resultOf, slot, read } = await setUp();
     expect(resultOf(0)).toBe('unknown');
     read(3, ['new']);
     expect(resultOf(0)).toBe('unknown');
@@ -144,7 +149,7 @@ describe('evidence', () => {
   });
 
   it('partial data can prove that a value is above a limit, but not that it is below one or has grown', async () => {
-    const { clock, evidence, resultOf, slot, read } = setUp();
+    const { clock, sample, resultOf, slot, read } = await setUp();
     const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
     const readPart = (entries: number) => read(entries, ['full'], true);
     read(3);
@@ -155,7 +160,7 @@ describe('evidence', () => {
     readPart(0);
     expect(resultOf(0)).toBe('at least ');
     for (let second = 0; second <= 120; second += 30) {
-      evidence.record();
+      await sample();
       await clock.advance(30 * SECOND);
       readPart(0);
     }
@@ -165,19 +170,19 @@ describe('evidence', () => {
   });
 
   it('growth requires a sample at the start of the window', async () => {
-    const { clock, evidence, resultOf, read } = setUp();
-    evidence.record();
+    const { clock, sample, resultOf, read } = await setUp();
+    await sample();
     read(10);
-    for (let second = 0; second < 120; second += 30) {
-      await clock.advance(30 * SECOND);
-      read(10 + second);
-      evidence.record();
+    for (let minute = 0; minute < 2; minute += 1) {
+      await clock.advance(MINUTE);
+      read(10 + minute);
+      await sample();
       // Each of these windows starts before the first read.
       expect(resultOf(1)).toBe('unknown');
     }
-    await clock.advance(30 * SECOND);
+    await clock.advance(MINUTE);
     read(200);
-    evidence.record();
+    await sample();
     expect(resultOf(1)).toBe('whole 190');
   });
 });

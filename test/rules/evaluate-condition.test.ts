@@ -1,19 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type AlertEvidence,
-  evaluateCondition,
-  type FirstValue,
-  type Series,
-} from '../../src/rules/evaluate-condition.ts';
+import { type AlertEvidence, evaluateCondition, type Series } from '../../src/rules/evaluate-condition.ts';
 import { alertCondition } from '../../src/rules/options.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
+
+const START = NOW - 3_600_000;
 
 type Values = Readonly<Record<string, number>>;
 
 /**
  * Creates evidence of series with one label `x`. `firsts`: values at the start of the window; a name that ends with `~` marks a
- * series that starts later.
+ * series that starts later, and one that ends with `!` a series whose next values follow a gap.
  */
 function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: Readonly<Record<string, Values>>) {
   const requested: unknown[] = [];
@@ -22,16 +19,17 @@ function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: 
     series(selector) {
       requested.push(selector);
       const values = now[selector.metric];
-      return values && Object.entries(values).map(([x, value]): Series => ({ key: x, labels: { x }, value }));
+      return values && Object.entries(values).map(([x, value]): Series => ({ labels: { x }, value }));
     },
-    firsts({ metric }, over) {
-      expect(over).toBe(3_600_000);
-      const entries = Object.entries(firsts?.[metric] ?? {});
-      const all = entries.map(([x, value]): [string, FirstValue] => [
-        x.replace('~', ''),
-        { value, isAtStart: !x.endsWith('~') },
-      ]);
-      return firsts && new Map(all);
+    window({ metric }, over) {
+      expect(over).toBe(NOW - START);
+      const points = ({ labels: { x }, value }: Series) => [
+        ...Object.entries(firsts?.[metric] ?? {}).flatMap(([name, value]) =>
+          name.replace(/[~!]/, '') === x ? { at: START + (name.endsWith('~') ? 60_000 : 0), value } : [],
+        ),
+        { at: NOW, value, isAfterGap: Object.hasOwn(firsts?.[metric] ?? {}, `${x}!`) },
+      ];
+      return firsts && { start: START, points };
     },
   };
   return { evidence, requested };
@@ -88,6 +86,14 @@ describe('ratio', () => {
   it('for a series that appears within the window, ratio counts the increase since its first value', () => {
     const late = evidenceOf({ p: { a: 30 }, w: { a: 100 } }, { p: { 'a~': 28 }, w: { a: 80 } });
     expect(resultOf(when(), late)).toEqual([{ labels: {}, value: 0.1 }]);
+  });
+  it('ratio is unknown if a counter was reset in a gap', () => {
+    expect(resultOf(when(), evidenceOf({ p: { a: 4 }, w: { a: 100 } }, { p: { 'a!': 2 }, w: { a: 80 } }))).toEqual([
+      { labels: {}, value: 0.1 },
+    ]);
+    expect(resultOf(when(), evidenceOf({ p: { a: 2 }, w: { a: 100 } }, { p: { 'a!': 4 }, w: { a: 80 } }))).toBe(
+      'unknown',
+    );
   });
   it('ratio is unknown if one of the counters is unknown', () => {
     expect(resultOf(when(), evidenceOf({ p: { a: 1 } }, { p: {}, w: {} }))).toBe('unknown');

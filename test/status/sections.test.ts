@@ -36,11 +36,15 @@ describe('changes', () => {
     ['of an increase', [[60, 3]], 5, { by: 2, overSeconds: 3600 }, { by: 2, overSeconds: 3600 }],
     [
       'of a decrease, and of a counter reset',
-      [[60, 8]],
+      [
+        [60, 8],
+        [1, 8],
+      ],
       5,
       { by: -3, overSeconds: 3600 },
       { by: 5, overSeconds: 3600 },
     ],
+    ['of a counter that was reset in a gap', [[60, 8]], 5, { by: -3, overSeconds: 3600 }, null],
     [
       'of a counter that was reset in between',
       [

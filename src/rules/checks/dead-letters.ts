@@ -1,4 +1,5 @@
 import { dlqFamilies } from '../../collectors/index.ts';
+import { between, min, upTo } from '../../history/points.ts';
 import { HOUR } from '../../history/recent.ts';
 import { durationTexts, MINUTE } from '../../kit/duration.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
@@ -22,21 +23,20 @@ function largestKind({ kinds: { largest }, messages: all }: DeadLetters): string
   return `; largest kind in the queue: ${status} from ${place} (${count(messages)}${all === null ? '' : ` of ${count(all)}`})`;
 }
 
-/** Returns the values of the points whose age is between `to` and `from` (minutes). */
-const valuesBetween = (points: readonly Point[], now: number, from: number, to: number) =>
-  points.filter(({ at }) => at >= now - from * MINUTE && at <= now - to * MINUTE).map(({ value }) => value);
-
 /** Window of the size before a growth (minutes). A queue that a job drains every hour reaches its maximum within this window. */
 const BEFORE = { from: 90, to: 10 } as const;
 /** Window of the size an hour ago, and time for which a size must last to count (minutes). */
 const HOUR_AGO = { from: 75, to: 60 } as const;
 const SETTLED = 15;
 
+/** Returns the size that lasted for `SETTLED` until `at`; undefined if it is unknown. */
+const settledAt = (points: readonly Point[], at: number) => min(between(points, at - SETTLED * MINUTE, at));
+
 /** Returns the highest size an hour ago that lasted for `SETTLED`; undefined if it is unknown. */
 function settledHourAgo(points: readonly Point[], now: number): number | undefined {
-  const sizes = points
-    .filter(({ at }) => at >= now - HOUR_AGO.from * MINUTE && at <= now - HOUR_AGO.to * MINUTE)
-    .map(({ at }) => Math.min(...valuesBetween(points, at, SETTLED, 0)));
+  const sizes = between(points, now - HOUR_AGO.from * MINUTE, now - HOUR_AGO.to * MINUTE).flatMap(
+    ({ at }) => settledAt(points, at) ?? [],
+  );
   return sizes.length === 0 ? undefined : Math.max(...sizes);
 }
 
@@ -56,7 +56,8 @@ function growth(input: CheckInput, messages: number): { by: number; overSeconds:
   if (isMoreBy(DLQ_AT_ONCE, messages, high.value, part)) {
     return { by: messages - high.value, overSeconds: (now - high.at) / 1000 };
   }
-  const settled = Math.min(messages, ...valuesBetween(points, now, SETTLED, 0));
+  const settled = settledAt(upTo(points, { at: now, value: messages }), now);
+  if (settled === undefined) return 'unknown';
   const maximum = part * high.value;
   if (messages <= maximum && settled < maximum) return 'none';
   const before = settledHourAgo(points, now);

@@ -1,4 +1,5 @@
 import { flowControlFamilies } from '../../collectors/index.ts';
+import { between, max, min, upTo } from '../../history/points.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
@@ -49,14 +50,14 @@ function trend(
   const { recent, now } = input;
   // The minimum of the last third cannot exceed the current number.
   if (waiting < BACKLOG_TREND.fewest) return false;
-  const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
+  const points = upTo(recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting });
   const [first] = points;
   if (!first || now - first.at < Math.max(MIN_TREND, 3 * readsTake(input))) return 'unknown';
   if (points.length < (MIN_POINTS * (now - first.at)) / MINUTE) return 'unknown';
   const third = (now - first.at) / 3;
-  const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
-  const late = points.filter(({ at }) => at >= now - third).map(({ value }) => value);
-  const [most, least] = [Math.max(...early), Math.min(...late)];
+  const most = max(between(points, first.at, first.at + third));
+  const least = min(between(points, now - third, now));
+  if (most === undefined || least === undefined) return 'unknown';
   if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return false;
   return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
 }

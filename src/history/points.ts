@@ -1,0 +1,44 @@
+import type { Point } from '../model/history.ts';
+
+/** Longest time between two samples that is not a gap (ms): two samples may be late, or one missing. */
+export const MAX_GAP = 150_000;
+
+/** Appends the current value of a series to its recorded points. */
+export const upTo = (points: readonly Point[], { at, value }: Omit<Point, 'isAfterGap'>): readonly Point[] => [
+  ...points,
+  { at, value, isAfterGap: at - (points.at(-1)?.at ?? at) > MAX_GAP },
+];
+
+/** Returns the points from `from` until `to` (ms since the Unix epoch). */
+export const between = (points: readonly Point[], from: number, to: number): readonly Point[] =>
+  points.filter(({ at }) => at >= from && at <= to);
+
+/** Returns the value at `from`; undefined if it is unknown. */
+export const first = ([point]: readonly Point[], from: number): number | undefined =>
+  point && point.at <= from ? point.value : undefined;
+
+/**
+ * Returns the sum of all increases of a counter, which may have been reset; undefined if there are no points, or if the counter was
+ * reset in a gap, because increases before that reset are unknown.
+ */
+export function riseOf([start, ...points]: readonly Point[]): number | undefined {
+  if (!start) return undefined;
+  let [sum, last] = [0, start.value];
+  for (const { value, isAfterGap } of points) {
+    if (value < last && isAfterGap) return undefined;
+    sum += value < last ? value : value - last;
+    last = value;
+  }
+  return sum;
+}
+
+const isWhole = ([start, ...points]: readonly Point[]) =>
+  start !== undefined && !points.some(({ isAfterGap }) => isAfterGap);
+
+/** Returns the lowest value; undefined if there are no points, or if there is a gap between them. */
+export const min = (points: readonly Point[]): number | undefined =>
+  isWhole(points) ? points.reduce((least, { value }) => Math.min(least, value), Number.POSITIVE_INFINITY) : undefined;
+
+/** Returns the highest value; undefined if there are no points, or if there is a gap between them. */
+export const max = (points: readonly Point[]): number | undefined =>
+  isWhole(points) ? points.reduce((most, { value }) => Math.max(most, value), Number.NEGATIVE_INFINITY) : undefined;
