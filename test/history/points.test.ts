@@ -25,7 +25,7 @@ const step = fc.record({
   /** Time since the last sample (ms). */
   pass: fc.constantFrom(MINUTE, MINUTE, MINUTE, MINUTE + 7000, 2 * MINUTE, 3 * MINUTE, 40 * MINUTE),
   event: fc.constantFrom('none', 'none', 'none', 'none', 'none', 'none', 'none', 'restart', 'clock'),
-  set: fc.constantFrom(10 * MINUTE, 3 * HOUR, -20 * MINUTE - 1, -5 * HOUR - 1),
+  set: fc.constantFrom(30_000, 10 * MINUTE, 3 * HOUR, -20 * MINUTE - 1, -5 * HOUR - 1),
 });
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;

@@ -236,6 +236,11 @@ describe('clock steps', () => {
     await scene.restart();
     expect(minutes()).toEqual([12, 13, 14]);
     expect((await scene.read()).map(([minute]) => minute)).toEqual([1, 2, 3, 12, 13, 14]);
+    // An evaluation may notice the change before the next sample does.
+    scene.recorder.note(new Map());
+    scene.clock.set(scene.clock.now() + 30_000);
+    scene.recorder.note(new Map());
+    expect(minutes()).toEqual([]);
   });
 });
 
@@ -310,19 +315,38 @@ describe('retention', () => {
   it('watched series are in memory for their windows, whether they were recorded before or after they were watched', async () => {
     const scene = await setUp({ keep: 12 * HOUR });
     const watched = { over: 5 * HOUR, isWatched: (name: string) => name === 'x_total' };
-    await scene.minutes(4 * 60, index => index);
-    const reach = () => {
-      const [first] = scene.recorder.points('x_total', scene.clock.now() - 5 * HOUR, scene.clock.now());
-      return first && (scene.clock.now() - first.at) / MINUTE;
+    const minutes = async (count: number) => {
+      for (let minute = 0; minute < count; minute += 1) {
+        scene.clock.pass(MINUTE);
+        await scene.recorder.sample(new Map(['x_total', 'y_total'].map(name => [name, minute])));
+        await scene.save();
+      }
     };
-    expect(reach()).toBeLessThan(180);
+    /** Returns how far back the series are in memory (minutes). */
+    const reach = () =>
+      ['x_total', 'y_total'].map(name => {
+        const [first] = scene.recorder.points(name, scene.clock.now() - 5 * HOUR, scene.clock.now());
+        return first && (scene.clock.now() - first.at) / MINUTE;
+      });
+    await minutes(4 * 60);
+    expect(reach()).toEqual([120, 120]);
     await scene.recorder.watch(watched);
-    expect(reach()).toBe(239);
-    await scene.minutes(3 * 60, index => index);
-    expect(reach()).toBe(300);
+    expect(reach()).toEqual([239, 120]);
+    await minutes(3 * 60);
+    expect(reach()).toEqual([300, 120]);
     await scene.restart();
     await scene.recorder.watch(watched);
-    expect(reach()).toBe(300);
+    expect(reach()).toEqual([300, 120]);
+  });
+
+  it('a change of the wall clock hours before a restart makes earlier values of watched series unknown', async () => {
+    const scene = await setUp();
+    await scene.minutes(30, index => index);
+    scene.clock.set(scene.clock.now() + 10 * MINUTE);
+    await scene.minutes(4 * 60, index => index);
+    await scene.restart();
+    await scene.recorder.watch({ over: 5 * HOUR, isWatched: name => name === 'x_total' });
+    expect(scene.recorder.points('x_total', START, scene.clock.now())).toHaveLength(4 * 60);
   });
 
   it('values for short windows are in memory until they are older than the window, and are not stored', async () => {

@@ -4,10 +4,12 @@ import { parseConfig } from '../../src/config/load.ts';
 import { openRecorder } from '../../src/history/recorder.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
+import { evaluateCondition } from '../../src/rules/evaluate-condition.ts';
 import { createAlertFacts } from '../../src/rules/facts.ts';
-import { createSelection, windowsOf } from '../../src/rules/windows.ts';
+import { createAlertEvidence, createSelection, windowsOf } from '../../src/rules/windows.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog, createTestTracer } from '../support/silent.ts';
 
 const [SECOND, MINUTE] = [1000, 60_000];
@@ -255,19 +257,19 @@ describe('windows', () => {
     );
   });
 
-  it('a ratio over a day counts all increases, and is unknown if a counter was reset while the agent was down', async () => {
-    const ratio = { part: ofOutcome(['server']), whole: ofOutcome(['ok', 'server']), over: '1d', above: 0.1 };
+  it('a ratio over four hours counts all increases, and is unknown if a counter was reset while the agent was down', async () => {
+    const ratio = { part: ofOutcome(['server']), whole: ofOutcome(['ok', 'server']), over: '4h', above: 0.1 };
     const scene = setUp([rule('Failing', { ratio }), rule('Never', { ratio: { ...ratio, above: 0.9 } })]);
     let isFailing = true;
     const ask = () => {
       scene.service.asked += 1;
       scene.service.failed += Number(isFailing);
     };
-    await scene.run(12 * 60, ask);
+    await scene.run(120, ask);
     await scene.restart();
     isFailing = false;
     // The first sample in the window already contains two requests.
-    expect(await scene.run(12 * 60 + 1, ask)).toBe(`firing firing ${718 / (2160 - 3)}`);
+    expect(await scene.run(121, ask)).toBe(`firing firing ${118 / (360 - 3)}`);
     await scene.restart(3);
     expect(await scene.run(2, ask)).toMatch(/^firing,unknown/);
   });
@@ -285,5 +287,36 @@ describe('windows', () => {
     expect(await step(0)).toBe('not resolved 4');
     await scene.restart();
     expect(await step(9)).toMatch(/^unknown/);
+  });
+
+  it.each([
+    [1000, 'not'],
+    [1001, 'unknown'],
+  ])('a window of %i series is %s after a restart', async (count, expected) => {
+    const clock = createManualClock();
+    const store = createMemoryStore();
+    const selector = { metric: 'delivery_flow_control_waitlist_size', labels: {} };
+    const condition = { kind: 'growth', ...selector, over: 5 * MINUTE, atLeast: 1 } as const;
+    const series = Array.from({ length: count }, (_, key) => ({ labels: { flow_control_key: `${key}` }, value: key }));
+    const facts = { series: () => series, isPartial: () => false, isInconclusive: () => false };
+    const open = async () => {
+      const history = await openRecorder({ account: 'a', store, clock, log: createTestLog() });
+      history.use({ keep: 48 * 60 * MINUTE, maxBytes: 1e7 });
+      return { history, evidence: createAlertEvidence([condition], facts, clock, history) };
+    };
+    const first = await open();
+    const selection = createSelection(windowsOf(condition), facts);
+    for (let minute = 0; minute < 6; minute += 1) {
+      await clock.advance(MINUTE);
+      const { values, unstored } = selection();
+      await first.history.sample(values, unstored);
+    }
+    await store.commit('a', first.history.unsaved());
+    const resultOf = ({ evidence }: typeof first) => {
+      const result = evaluateCondition(condition, evidence);
+      return Array.isArray(result) && result.length === 0 ? 'not' : result;
+    };
+    expect(resultOf(first)).toBe('not');
+    expect(resultOf(await open())).toBe(expected);
   });
 });
