@@ -73,13 +73,10 @@ export function createAlertEvidence(
   const selection = createSelection(short, facts);
   let isPrepared = false;
 
-  function isWatched(name: string): boolean {
-    const labels = labelsOf(name);
-    return windows.some(
-      ({ selector }) =>
-        name === markerOf(selector) || (metricOf(name) === selector.metric && isSelected(selector, labels)),
-    );
-  }
+  const markers = new Set(windows.map(({ selector }) => markerOf(selector)));
+  const isWatched = (name: string) =>
+    markers.has(name) ||
+    windows.some(({ selector }) => metricOf(name) === selector.metric && isSelected(selector, labelsOf(name)));
 
   return {
     get now() {
