@@ -3,7 +3,7 @@ import { type Browser, chromium } from 'playwright-core';
 import { openAccounts } from '../src/agent/parts.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
-import { openRecorder } from '../src/history/recorder.ts';
+import { Recorder } from '../src/history/recorder.ts';
 import { sampleOf } from '../src/history/sampling.ts';
 import { systemClock } from '../src/kit/clock.ts';
 import { type Closing, createClosing } from '../src/kit/closing.ts';
@@ -74,7 +74,7 @@ async function openThousandAccounts(closing: Closing) {
   if (!account || !settings) throw new Error('no account');
   // Use enough histories that none is served from the cache of unpacked histories.
   const opening = Array.from({ length: HISTORIES }, (_, index) =>
-    openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
+    Recorder.open({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
   );
   const histories = await Promise.all(opening);
   for (let minute = 0; minute < RECORDED; minute += 1) {

@@ -2,7 +2,7 @@ import { callbackOptions, rulesOf } from '../auto-cancel/callbacks.ts';
 import { accountPlan } from '../collectors/index.ts';
 import { type AccountRound, type CollectorsDeps, openCollectors } from '../collectors/open-for-account.ts';
 import type { Config } from '../config/schema.ts';
-import { openRecorder } from '../history/recorder.ts';
+import { Recorder } from '../history/recorder.ts';
 import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountLimits } from '../model/account.ts';
 import { accountStatus, type CollectorState, type Inherited } from '../scheduler/board.ts';
@@ -85,7 +85,7 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
     problems: problems.stored(),
     lists: client.lists(),
   });
-  const history = await openRecorder({ account: name, store, clock, log });
+  const history = await Recorder.open({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
   await upkeep.afterRound();
 

@@ -2,10 +2,9 @@ import type { Clock } from '../kit/clock.ts';
 import { createYielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
-import { type Chunk, encodeChunk, pick, pickSeries } from './chunk.ts';
-import { type HistoryMemory, hourOf, openHistoryMemory, type Watched } from './memory.ts';
+import { type Chunk, encodeChunk, type OpenChunk, openChunk, pick, pickSeries, pointsOf } from './chunk.ts';
 import { MAX_GAP } from './points.ts';
-import { HOUR } from './recent.ts';
+import { ALWAYS, HOUR } from './recent.ts';
 import { createHistoryRows, type HistoryRows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
@@ -15,32 +14,17 @@ export interface HistoryLimits {
   readonly maxBytes: number;
 }
 
-/** Records and reads samples of an account. Do not call `sample` concurrently. */
-export interface Recorder extends AccountHistory {
-  /**
-   * Adds a sample with one value per series, at most once a minute. Committing `unsaved` stores it, except the series in `unstored`,
-   * which are only in memory. Never rejects.
-   */
-  sample(values: ReadonlyMap<string, number>, unstored?: ReadonlySet<string>): Promise<void>;
-  /** Adds values for windows shorter than `SHORT`, which stay in memory for a few minutes. */
-  note(values: ReadonlyMap<string, number>): void;
-  /** Keeps watched series in memory for long windows. Rejects with StoreError. */
-  watch(watched: Watched): Promise<void>;
-  /**
-   * Returns the values of a series from `from` until `to`, as `recent` does. Reads from memory: only watched series reach back more
-   * than 90 minutes.
-   */
-  points(series: string, from: number, to: number): readonly Point[];
-  unsaved(): readonly Change[];
-  saved(changes: readonly Change[]): void;
-  use(limits: HistoryLimits): void;
-}
-
 export interface RecorderDeps extends RowsDeps {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
+type IsWanted = (series: string) => boolean;
+
 export const SAMPLE_EVERY = 60_000;
+/** Windows shorter than this need more than a sample a minute (ms). */
+export const SHORT = 120_000;
+/** Minimum time that is in memory for all series (ms). */
+const SPAN = ALWAYS + MAX_GAP;
 /** Number of samples recorded in an hour before each clean-up, so that a briefly wrong clock does not delete history. */
 const TIDY_EVERY = 10;
 /** Share of the limit to which rows are shrunk, because the current hour still grows. */
@@ -52,6 +36,211 @@ const STEP = 5000;
 const CLOCK_STEPPED = '!stepped';
 
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
+const hourOf = (at: number) => Math.floor(at / HOUR);
+
+/**
+ * Records and reads samples of an account. Memory contains all series of the last 90 minutes, and watched series of longer windows.
+ * Hours count from the Unix epoch.
+ */
+export class Recorder implements AccountHistory {
+  readonly #deps: RecorderDeps;
+  readonly #rows: HistoryRows;
+  readonly #past = new Map<number, Chunk>();
+  /** The current hour. */
+  #open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
+  /** Values for short windows. */
+  #latest = openChunk();
+  /** Length of the longest window (ms), and the series that windows need. */
+  #watched: { readonly over: number; readonly isWatched: IsWanted } = { over: 0, isWatched: () => false };
+  /** The current hour and the first one with all series at the last call of `#trim`. */
+  #trimmed = '';
+  /** Difference between wall time and monotonic time when the clock was last read. */
+  #offset: number | undefined;
+  /** Whether the wall clock was set since the last recorded sample. */
+  #isStepped = false;
+  /** Time of the last change of the wall clock. The age of earlier samples is unknown. */
+  #steppedAt = 0;
+  #limits: HistoryLimits = { keep: 0, maxBytes: 0 };
+  /** Whether rows have been cleaned up since the last change of the limits. */
+  #isTidy = false;
+  #isFailing = false;
+
+  private constructor(deps: RecorderDeps) {
+    this.#deps = deps;
+    this.#rows = createHistoryRows(deps);
+  }
+
+  /** Loads the last hours into memory. Rejects with StoreError. */
+  static async open(deps: RecorderDeps): Promise<Recorder> {
+    const recorder = new Recorder(deps);
+    const now = deps.clock.now();
+    await recorder.#load(hourOf(now - SPAN), hourOf(now), () => true);
+    return recorder;
+  }
+
+  /**
+   * Adds a sample with one value per series, at most once a minute. Committing `unsaved` stores it, except the series in `unstored`,
+   * which are only in memory. Never rejects. Do not call it concurrently.
+   */
+  async sample(values: ReadonlyMap<string, number>, unstored: ReadonlySet<string> = new Set()): Promise<void> {
+    const { account, log } = this.#deps;
+    const at = this.#readClock();
+    try {
+      await this.#record(at, values, unstored);
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) log.warn({ account, error: String(error) }, 'failed to read history; it may have a gap');
+      this.#isFailing = true;
+    }
+  }
+
+  /** Adds values for windows shorter than `SHORT`, which stay in memory for a few minutes. */
+  note(values: ReadonlyMap<string, number>): void {
+    const at = this.#readClock();
+    const last = this.#latest.chunk();
+    this.#latest = openChunk(last && pick(last, time => time >= at - SHORT - MAX_GAP && time < at));
+    this.#latest.add(at, values);
+  }
+
+  /** Keeps watched series in memory for windows of up to `over` milliseconds, and loads them. Rejects with StoreError. */
+  async watch(over: number, isWatched: IsWanted): Promise<void> {
+    const now = this.#deps.clock.now();
+    this.#watched = { over, isWatched: series => series === CLOCK_STEPPED || isWatched(series) };
+    await this.#load(hourOf(now - over - MAX_GAP), hourOf(now - SPAN) - 1, this.#watched.isWatched);
+  }
+
+  unsaved(): readonly Change[] {
+    return this.#rows.unsaved();
+  }
+
+  saved(changes: readonly Change[]): void {
+    this.#rows.saved(changes);
+  }
+
+  use(limits: HistoryLimits): void {
+    if (limits.keep !== this.#limits.keep || limits.maxBytes < this.#limits.maxBytes) this.#isTidy = false;
+    this.#limits = limits;
+  }
+
+  /**
+   * Returns the values of a series from `from` until `to`, as `recent` does. Reads from memory: only watched series reach back more
+   * than 90 minutes.
+   */
+  points(series: string, from: number, to: number): readonly Point[] {
+    const fine = to - from < SHORT ? this.#latest.chunk() : undefined;
+    const known = Math.max(from, this.#steppedAt);
+    const chunks = fine?.series.has(series) ? [fine] : this.#since(known - MAX_GAP);
+    return pointsOf(chunks, series, known, to).filter(({ at }) => at >= this.#steppedAt);
+  }
+
+  recent(series: string, over: number): readonly Point[] {
+    const now = this.#deps.clock.now();
+    return this.points(series, now - over, now);
+  }
+
+  async read({ from, to, families }: Parameters<AccountHistory['read']>[0]): Promise<RecordedSeries> {
+    const wanted = new Set(families);
+    const start = Math.max(from, this.#deps.clock.now() - (this.#limits.keep || 2 * SPAN));
+    const turns = createYielder();
+    const chunks: Chunk[] = [];
+    for (let hour = hourOf(start); hour <= hourOf(to); hour += 1) {
+      await turns.pass();
+      const chunk = (await this.#rows.load(hour)) ?? this.#get(hour);
+      // Destination series are recorded in addition to their sum, only for alert conditions.
+      const isWanted = (series: string) => isOfFamily(metricOf(series), wanted) && !/[{,]destination="/.test(series);
+      const picked = chunk && pick(pickSeries(chunk, isWanted), at => at >= start && at <= to);
+      if (picked) chunks.push(picked);
+    }
+    return join(chunks);
+  }
+
+  #readClock(): number {
+    const { clock } = this.#deps;
+    const at = clock.now();
+    const last = this.#offset;
+    this.#offset = at - clock.monotonic();
+    if (last !== undefined && Math.abs(this.#offset - last) > STEP) {
+      this.#isStepped = true;
+      this.#steppedAt = at;
+    }
+    return at;
+  }
+
+  #get(hour: number): Chunk | undefined {
+    return this.#open?.hour === hour ? this.#open.samples.chunk() : this.#past.get(hour);
+  }
+
+  /** Returns the hours in memory from that of `from` on. */
+  #since(from: number): readonly Chunk[] {
+    const hours = new Set([...this.#past.keys(), ...(this.#open ? [this.#open.hour] : [])]);
+    const wanted = [...hours].filter(hour => hour >= hourOf(from)).sort((a, b) => a - b);
+    return wanted.flatMap(hour => this.#get(hour) ?? []);
+  }
+
+  async #load(from: number, to: number, isKept: IsWanted): Promise<void> {
+    const now = this.#deps.clock.now();
+    const turns = createYielder();
+    for (let hour = from; hour <= to; hour += 1) {
+      await turns.pass();
+      const chunk = await this.#rows.load(hour);
+      if (!chunk) continue;
+      this.#past.set(hour, pickSeries(chunk, isKept));
+      const stepped = chunk.times.findLast((at, index) => at <= now && chunk.series.get(CLOCK_STEPPED)?.[index] === 1);
+      this.#steppedAt = Math.max(this.#steppedAt, stepped ?? 0);
+    }
+  }
+
+  async #record(at: number, values: ReadonlyMap<string, number>, unstored: ReadonlySet<string>): Promise<void> {
+    const samples = await this.#openAt(at);
+    const { lastAt } = samples;
+    if (lastAt === undefined || minuteOf(at) > minuteOf(lastAt)) {
+      samples.add(at, this.#isStepped ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
+      this.#isStepped = false;
+    }
+    const { keep } = this.#limits;
+    const chunk = samples.chunk();
+    const length = chunk?.times.length ?? 0;
+    if (keep > 0 && chunk) {
+      this.#rows.set(hourOf(at), encodeChunk(pickSeries(chunk, name => !unstored.has(name))));
+    }
+    const isDue = length >= TIDY_EVERY && (!this.#isTidy || length % TIDY_EVERY === 0);
+    if (keep > 0 ? !isDue : this.#isTidy) return;
+    await tidy(this.#rows, this.#limits, at);
+    this.#isTidy = true;
+  }
+
+  /** Opens the hour of `at`. Drops later samples, which exist if the clock was set back. Rejects with StoreError. */
+  async #openAt(at: number): Promise<OpenChunk> {
+    const hour = hourOf(at);
+    const last = this.#open;
+    if (last?.hour === hour && (last.samples.lastAt ?? at) <= at) {
+      this.#trim(at);
+      return last.samples;
+    }
+    const known = last?.hour === hour ? this.#get(hour) : ((await this.#rows.load(hour)) ?? this.#get(hour));
+    // A sample of a new hour that seems to follow the change of the clock was recorded before it.
+    const end = last && last.hour !== hour ? Math.min(at, this.#steppedAt) : at;
+    const finished = last?.samples.chunk();
+    if (last && finished && last.hour < hour) this.#past.set(last.hour, finished);
+    const samples = openChunk(known && pick(known, time => time < end));
+    this.#open = { hour, samples };
+    this.#trim(at);
+    return samples;
+  }
+
+  /** Drops samples that no window needs, because a process may have a thousand accounts. */
+  #trim(at: number): void {
+    const [hour, first] = [hourOf(at), hourOf(at - SPAN)];
+    if (this.#trimmed === `${hour} ${first}`) return;
+    this.#trimmed = `${hour} ${first}`;
+    const { over, isWatched } = this.#watched;
+    const firstWatched = hourOf(at - over - MAX_GAP);
+    for (const [each, chunk] of this.#past) {
+      if (each >= hour || each < Math.min(first, firstWatched)) this.#past.delete(each);
+      else if (each < first) this.#past.set(each, pickSeries(chunk, isWatched));
+    }
+  }
+}
 
 /** Deletes rows that are too old, and the oldest ones above the size limit, in the next commit. Rejects with StoreError. */
 async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: number): Promise<void> {
@@ -65,149 +254,24 @@ async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: n
   }
 }
 
-/** Returns the time of the last sample that follows a change of the wall clock; 0 without any. */
-function lastStep(chunks: readonly Chunk[], now: number): number {
-  const stepped = chunks.flatMap(({ times, series }) =>
-    times.filter((at, index) => at <= now && series.get(CLOCK_STEPPED)?.[index] === 1),
-  );
-  return stepped.at(-1) ?? 0;
-}
-
-/** Loads the last hours into memory. Rejects with StoreError. */
-export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
-  const { account, log } = deps;
-  const rows = createHistoryRows(deps);
-  const memory = await openHistoryMemory(rows, clock.now());
-  /** Difference between wall time and monotonic time when the clock was last read. */
-  let offset: number | undefined;
-  /** Whether the wall clock was set since the last recorded sample. */
-  let isStepped = false;
-  /** Time of the last change of the wall clock. The age of earlier samples is unknown. */
-  let steppedAt = lastStep(memory.chunks(), clock.now());
-  let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
-  /** Hour of the last clean-up, and the number of samples that the hour had then. */
-  let tidied = { hour: 0, length: 0 };
-  let isFailing = false;
-
-  function readClock(): number {
-    const at = clock.now();
-    const last = offset;
-    offset = at - clock.monotonic();
-    if (last !== undefined && Math.abs(offset - last) > STEP) {
-      isStepped = true;
-      steppedAt = at;
-    }
-    return at;
-  }
-
-  async function record(at: number, values: ReadonlyMap<string, number>, unstored: ReadonlySet<string>) {
-    const samples = await memory.openAt(at, steppedAt);
-    const { lastAt } = samples;
-    if (lastAt === undefined || minuteOf(at) > minuteOf(lastAt)) {
-      samples.add(at, isStepped ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
-      isStepped = false;
-    }
-    const hour = hourOf(at);
-    const chunk = samples.chunk();
-    const length = chunk?.times.length ?? 0;
-    if (limits.keep > 0 && chunk) rows.set(hour, encodeChunk(pickSeries(chunk, name => !unstored.has(name))));
-    if (tidied.hour !== hour) tidied = { hour, length: 0 };
-    const isDue = limits.keep > 0 ? length >= tidied.length + TIDY_EVERY : tidied.length === 0;
-    if (!isDue) return;
-    await tidy(rows, limits, at);
-    tidied = { hour, length };
-  }
-
-  function points(series: string, from: number, to: number): readonly Point[] {
-    return memory.points(series, Math.max(from, steppedAt), to).filter(({ at }) => at >= steppedAt);
-  }
-
-  return {
-    async sample(values, unstored = new Set()) {
-      const at = readClock();
-      try {
-        await record(at, values, unstored);
-        isFailing = false;
-      } catch (error) {
-        if (!isFailing) log.warn({ account, error: String(error) }, 'failed to read history; it may have a gap');
-        isFailing = true;
-      }
-    },
-    note(values) {
-      memory.note(readClock(), values);
-    },
-    async watch(watched) {
-      const now = clock.now();
-      const isWatched = (series: string) => series === CLOCK_STEPPED || watched.isWatched(series);
-      await memory.watch({ ...watched, isWatched }, now);
-      steppedAt = Math.max(steppedAt, lastStep(memory.chunks(), now));
-    },
-    points,
-    unsaved: rows.unsaved,
-    saved: rows.saved,
-    use(next) {
-      if (next.keep !== limits.keep || next.maxBytes < limits.maxBytes) tidied = { hour: 0, length: 0 };
-      limits = next;
-    },
-    async read({ from, to, families }) {
-      const wanted = new Set(families);
-      const since = limits.keep > 0 ? Math.max(from, clock.now() - limits.keep) : from;
-      const isWanted = (series: string) => {
-        const metric = metricOf(series);
-        // Destination series are recorded in addition to their sum, only for alert conditions.
-        return isOfFamily(metric, wanted) && !/[{,]destination="/.test(series);
-      };
-      return join(hours(memory, rows, since, to, isWanted));
-    },
-    recent(series, over) {
-      const now = clock.now();
-      return points(series, now - over, now);
-    },
-  };
-}
-
-/** Yields the wanted series by hour, oldest first. Rejects with StoreError. */
-async function* hours(
-  memory: HistoryMemory,
-  rows: HistoryRows,
-  from: number,
-  to: number,
-  isWanted: (series: string) => boolean,
-): AsyncGenerator<Chunk> {
-  const turns = createYielder();
-  const known = new Set([...(await rows.sizes()).keys(), ...memory.hours()]);
-  for (const hour of [...known].sort((a, b) => a - b)) {
-    if (hour < hourOf(from) || hour > hourOf(to)) continue;
-    await turns.pass();
-    const chunk = (await rows.load(hour)) ?? memory.get(hour);
-    const picked = chunk && pick(pickSeries(chunk, isWanted), at => at >= from && at <= to);
-    if (picked) yield picked;
-  }
-}
-
 /** Joins hours. A time without values marks a gap in charts. */
-async function join(hours: AsyncIterable<Chunk>): Promise<RecordedSeries> {
-  const times: number[] = [];
+function join(chunks: readonly Chunk[]): RecordedSeries {
+  const sampled = chunks.flatMap(({ times }) => times);
+  const times = sampled.flatMap((at, index) => {
+    const last = sampled[index - 1] ?? at;
+    return at - last > MAX_GAP ? [last + SAMPLE_EVERY, at] : at;
+  });
+  const places = new Map(times.map((at, index) => [at, index]));
   const series = new Map<string, (number | null)[]>();
-  const pad = (values: (number | null)[]) => {
-    while (values.length < times.length) values.push(null);
-  };
-  for await (const { times: some, series: columns } of hours) {
-    const places = some.map(at => {
-      const last = times.at(-1);
-      if (last !== undefined && at - last > MAX_GAP) times.push(last + SAMPLE_EVERY);
-      return times.push(at) - 1;
-    });
+  for (const { times: some, series: columns } of chunks) {
     for (const [name, values] of columns) {
-      const all = series.get(name) ?? [];
+      const all = series.get(name) ?? Array<number | null>(times.length).fill(null);
       series.set(name, all);
-      pad(all);
-      for (const [index, place] of places.entries()) {
+      for (const [index, at] of some.entries()) {
         const value = values[index] as number;
-        all[place] = Number.isNaN(value) ? null : value;
+        if (!Number.isNaN(value)) all[places.get(at) as number] = value;
       }
     }
   }
-  for (const values of series.values()) pad(values);
   return { times, series };
 }

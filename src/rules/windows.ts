@@ -1,6 +1,5 @@
-import { SHORT } from '../history/memory.ts';
 import { first, upTo } from '../history/points.ts';
-import type { Recorder } from '../history/recorder.ts';
+import { type Recorder, SHORT } from '../history/recorder.ts';
 import { labelsOf, metricOf, seriesName } from '../history/series-name.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { AlertEvidence, Series } from './evaluate-condition.ts';
@@ -96,7 +95,7 @@ export function createAlertEvidence(
       if (short.length > 0) history?.note(selection().values);
       if (isPrepared) return;
       isPrepared = true;
-      await history?.watch({ over: Math.max(0, ...windows.map(({ over }) => over)), isWatched });
+      await history?.watch(Math.max(0, ...windows.map(({ over }) => over)), isWatched);
     },
   };
 }

@@ -116,7 +116,7 @@ export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole
   const { account, settings, autoCancel } = viewed;
   const { baseUrl, region, labels, budget, objectives } = settings;
   const { firstSeen } = account.problems;
-  const { recent } = account.history;
+  const recent = (series: string, over: number) => account.history.recent(series, over);
   const changes = createRecentChanges({ recent }, now);
   const status = account.status();
   const facts = account.shown();

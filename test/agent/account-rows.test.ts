@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createUpkeep, openAccountRows } from '../../src/agent/account-rows.ts';
-import { openRecorder } from '../../src/history/recorder.ts';
+import { Recorder } from '../../src/history/recorder.ts';
 import type { Change } from '../../src/model/change.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -25,7 +25,7 @@ async function setUp() {
   const slot = createCollectorState({ account: 'a', collector: 'dlq' }, { full: { every: MINUTE } }, staleness, clock);
   const known = { tokenRejected: undefined as boolean | undefined };
   const rows = await openAccountRows(store, 'a');
-  const history = await openRecorder({ account: 'a', store, clock, log });
+  const history = await Recorder.open({ account: 'a', store, clock, log });
   const upkeep = createUpkeep({ account: 'a', states: [slot], rows, history, known: () => known, clock, log });
   return {
     clock,

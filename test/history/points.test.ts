@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { between, first, max, min, riseOf, upTo } from '../../src/history/points.ts';
-import { openRecorder } from '../../src/history/recorder.ts';
+import { Recorder } from '../../src/history/recorder.ts';
 import type { Point } from '../../src/model/history.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { runs } from '../support/runs.ts';
@@ -36,7 +36,7 @@ async function record(steps: readonly Step[]) {
   const clock = { now: () => wall, monotonic: () => monotonic };
   const store = createMemoryStore();
   const open = async () => {
-    const recorder = await openRecorder({ account: 'a', store, clock, log: createTestLog() });
+    const recorder = await Recorder.open({ account: 'a', store, clock, log: createTestLog() });
     recorder.use({ keep: 48 * HOUR, maxBytes: 1e6 });
     return recorder;
   };

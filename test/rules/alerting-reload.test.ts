@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/agent/account.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { openRecorder } from '../../src/history/recorder.ts';
+import { Recorder } from '../../src/history/recorder.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
 import { createAlertFacts } from '../../src/rules/facts.ts';
@@ -57,7 +57,7 @@ async function setUp() {
       samples: () => new Map([['delivery_dlq_messages', [{ labels: {}, value: sizes.get(name) ?? 0 }]]]),
     };
     const state = (collector: string) => (collector === 'dlq' ? slot : undefined);
-    const history = await openRecorder({ account: name, store, clock, log: createTestLog() });
+    const history = await Recorder.open({ account: name, store, clock, log: createTestLog() });
     return { account: { name, state, history } as unknown as Account, sources: [source] };
   }
   type Opened = Awaited<ReturnType<typeof openAccount>>;

@@ -5,7 +5,7 @@ import { createNoticeSource } from '../../src/auto-cancel/notices.ts';
 import { configuredAlerts } from '../../src/cli/offline-rules.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
-import { openRecorder } from '../../src/history/recorder.ts';
+import { Recorder } from '../../src/history/recorder.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
@@ -115,7 +115,7 @@ describe('evidence', () => {
     const { account, source, slot, read } = createTestAccount(config, clock);
     const conditions = config.alerts.rules.map(({ when }) => when);
     const facts = createAlertFacts(account, [source]);
-    const history = await openRecorder({ account: 'a', store: createMemoryStore(), clock, log: createTestLog() });
+    const history = await Recorder.open({ account: 'a', store: createMemoryStore(), clock, log: createTestLog() });
     const evidence = createAlertEvidence(conditions, facts, clock, history);
     const selection = createSelection(conditions.flatMap(windowsOf), facts);
     const sample = () => history.sample(selection().values);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/agent/account.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { openRecorder } from '../../src/history/recorder.ts';
+import { Recorder } from '../../src/history/recorder.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
 import { evaluateCondition } from '../../src/rules/evaluate-condition.ts';
@@ -71,7 +71,7 @@ function setUp(first: readonly object[]) {
           ],
         ]),
     };
-    const history = await openRecorder({ account: 'a', store, clock, log });
+    const history = await Recorder.open({ account: 'a', store, clock, log });
     history.use({ keep: 48 * 60 * MINUTE, maxBytes: 1e6 });
     const account = {
       name: 'a',
@@ -300,7 +300,7 @@ describe('windows', () => {
     const series = Array.from({ length: count }, (_, key) => ({ labels: { flow_control_key: `${key}` }, value: key }));
     const facts = { series: () => series, isPartial: () => false, isInconclusive: () => false };
     const open = async () => {
-      const history = await openRecorder({ account: 'a', store, clock, log: createTestLog() });
+      const history = await Recorder.open({ account: 'a', store, clock, log: createTestLog() });
       history.use({ keep: 48 * 60 * MINUTE, maxBytes: 1e7 });
       return { history, evidence: createAlertEvidence([condition], facts, clock, history) };
     };
