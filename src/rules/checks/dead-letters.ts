@@ -56,9 +56,10 @@ function growth(input: CheckInput, messages: number): { by: number; overSeconds:
   if (isMoreBy(DLQ_AT_ONCE, messages, high.value, part)) {
     return { by: messages - high.value, overSeconds: (now - high.at) / 1000 };
   }
+  const maximum = part * high.value;
+  if (messages < maximum) return 'none';
   const settled = settledAt(upTo(points, { at: now, value: messages }), now);
   if (settled === undefined) return 'unknown';
-  const maximum = part * high.value;
   if (messages <= maximum && settled < maximum) return 'none';
   const before = settledHourAgo(points, now);
   const hasGrownFrom = (size: number) => DLQ_BY_THE_HOUR.some(limit => isMoreBy(limit, settled, size, part));

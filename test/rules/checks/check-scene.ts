@@ -21,6 +21,8 @@ export interface Scene {
   readonly change?: (view: AccountViewBase) => void;
   /** Values by series; unlisted series were constant for 90 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
+  /** Minutes before noon at which the agent was down. */
+  readonly outage?: { readonly from: number; readonly to: number };
   readonly autoCancel?: Partial<AutoCancelNumbers>;
   readonly autoCancelFailure?: Error;
   /** Increments counters of the meter. */
@@ -50,6 +52,7 @@ const IDLE: AutoCancelNumbers = {
 export function check({
   change,
   courses = {},
+  outage,
   autoCancel,
   autoCancelFailure,
   count,
@@ -79,13 +82,15 @@ export function check({
     [missedStarts, 0],
     [seriesName('delivery_schedule_late_total', { schedule: 'reports' }), 0],
   ]);
+  const isDown = (minutes: number) => outage !== undefined && minutes <= outage.from && minutes >= outage.to;
   function recent(series: string, over: number): Point[] {
     const known = usual.get(series);
     const course =
       courses[series] ?? (known === undefined ? undefined : (minutes: number) => (minutes > 90 ? undefined : known));
     return Array.from({ length: over / MINUTE + 1 }, (_, index) => over / MINUTE - index).flatMap(minutes => {
       const value = course?.(minutes);
-      return value === undefined ? [] : [{ at: NOON - minutes * MINUTE, value }];
+      if (value === undefined || isDown(minutes)) return [];
+      return [{ at: NOON - minutes * MINUTE, value, isAfterGap: isDown(minutes + 1) }];
     });
   }
   const acting = { autoCancel: { ...IDLE, ...autoCancel }, autoCancelFailure };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AccountViewBase } from '../../../src/status/account.ts';
-import { check as checkAt, failing, finished, rounds, type Scene, waitlist } from './check-scene.ts';
+import { check as checkAt, failing, finished, rounds, row, type Scene, waitlist } from './check-scene.ts';
 
 const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
 type Collector = keyof typeof PARTS;
@@ -70,6 +70,25 @@ describe('unknown results', () => {
       'event-log gaps with half an hour of history',
       { courses: { delivery_event_log_gaps_total: minutes => (minutes > 30 ? undefined : 0) } },
       ['DeliveryEventLogGap'],
+    ],
+    ['a queue after an outage of the agent', { outage: { from: 12, to: 8 } }, ['DeliveryDlqGrowing']],
+    [
+      'a smaller queue after an outage of the agent',
+      {
+        outage: { from: 12, to: 8 },
+        change: view => Object.assign(view.deadLetters, { messages: 99 }),
+        courses: { delivery_dlq_messages: () => 100 },
+      },
+      [],
+    ],
+    [
+      'a growing waitlist after an outage of the agent',
+      {
+        outage: { from: 18, to: 16 },
+        change: view => Object.assign(row(view), { waiting: 2310 }),
+        courses: { [waitlist]: minutes => 2310 - 20 * minutes },
+      },
+      ['DeliveryFlowControlBacklogGrowing'],
     ],
     ['a waitlist without history', { courses: { [waitlist]: () => undefined } }, ['DeliveryWaitlistStalled']],
   ])('checks are unknown without their data: %s', (_what, scene, alerts) => {
