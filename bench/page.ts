@@ -88,11 +88,11 @@ async function openThousandAccounts(closing: Closing) {
     settings,
     sources,
     autoCancel: undefined,
+    problemStates: () => [],
     account: {
       ...account,
       name: `production-${index}`,
       history: histories[index % HISTORIES] as (typeof histories)[number],
-      problems: { firstSeen: () => undefined },
     },
   }));
   return { viewed, now: clock.now };

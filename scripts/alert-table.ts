@@ -1,6 +1,7 @@
 import { alerts as shippedAlerts } from '../mixin/rules.ts';
 import { formatDuration, parseDuration } from '../src/kit/duration.ts';
-import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../src/rules/checks/alerts.ts';
+import { BUILTIN_ALERTS, builtinAlert } from '../src/rules/checks/alerts.ts';
+import type { BuiltinAlert } from '../src/rules/checks/check.ts';
 
 type Reasons = Readonly<Record<string, string>>;
 

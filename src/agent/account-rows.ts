@@ -4,7 +4,6 @@ import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
-import type { StoredProblems } from '../status/problem-log.ts';
 import { readRow } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { DailyUsage } from '../upstream/budget.ts';
@@ -16,7 +15,6 @@ export interface StoredAccount {
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
   /** Whether the service rejected the token in the last conclusive check. */
   readonly tokenRejected?: boolean | undefined;
-  readonly problems?: StoredProblems | undefined;
   /** Lists that the service has returned, even empty ones. */
   readonly lists?: readonly AccountList[] | undefined;
 }
@@ -25,7 +23,6 @@ const KEYS: Readonly<Record<keyof StoredAccount, string>> = {
   spent: 'budget/spent',
   freshness: 'account-state/freshness',
   tokenRejected: 'account-state/token-rejected',
-  problems: 'account-state/problems',
   lists: 'account-state/lists',
 };
 

@@ -8,7 +8,6 @@ import type { AccountLimits } from '../model/account.ts';
 import { accountStatus, type CollectorState, type Inherited } from '../scheduler/board.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createAccountSource, createSuspectedSource } from '../status/account-metrics.ts';
-import { createProblemLog } from '../status/problem-log.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
@@ -78,11 +77,9 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
   });
   const plan = () => collectors.shown().account?.now;
   const states: readonly CollectorState[] = collectors.all.map(({ state }) => state);
-  const problems = createProblemLog(clock.now(), before.problems);
   const known = () => ({
     spent: budget.spent(),
     tokenRejected: client.isTokenRejected(),
-    problems: problems.stored(),
     lists: client.lists(),
   });
   const history = await Recorder.open({ account: name, store, clock, log });
@@ -126,7 +123,6 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
     /** Undefined before the first complete walk and after withdrawal. */
     dlqFacts: collectors.dlqFacts,
     history,
-    problems,
     /** Undefined until the account's record is read. */
     plan,
     limits: (): AccountLimits => plan()?.limits ?? {},

@@ -13,7 +13,7 @@ export type AgentState = ReturnType<typeof createAgentState>;
 interface StateDeps extends Pick<AgentBase, 'leaseMeter' | 'process' | 'leadership'> {
   readonly prepared: Prepared;
   slotOf(account: string): Pick<Slot<RunningAccount>, 'tenant' | 'last' | 'failure'> | undefined;
-  alertsOf(account: string): Source | undefined;
+  alertsOf(account: string): readonly Source[];
   readonly others: readonly Source[];
   readonly selectShown: ReturnType<typeof createShownSources>;
   readonly autoCancel: AutoCancel | undefined;
@@ -31,7 +31,7 @@ export function createAgentState({ prepared, slotOf, autoCancel, ...deps }: Stat
   );
   const sources = [
     ...placed.flatMap(each => each.sources),
-    ...placed.flatMap(({ account: { name } }) => deps.alertsOf(name) ?? []),
+    ...placed.flatMap(({ account: { name } }) => deps.alertsOf(name)),
     ...deps.others,
     process.source,
     ...(leaseMeter && leadership ? [leaseMeter.sourceOf(loaded.config.store.schema, leadership.isCurrent)] : []),

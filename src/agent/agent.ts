@@ -47,7 +47,7 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
       /** `lost`: called when another process leads instead of this one, which must end. */
       start(lost?: () => void): void {
         supervisor.start(lost);
-        void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logProblems);
+        void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logNotifications);
       },
       stop,
       close: closing.close,

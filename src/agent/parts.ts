@@ -13,8 +13,7 @@ import { createLeaseMeter } from '../metrics/leader.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
-import type { LastReload } from '../status/agent.ts';
-import { createAgentLog } from '../status/problem-log.ts';
+import { createNotificationLog, type LastReload } from '../status/agent.ts';
 import { openStore } from '../store/open.ts';
 import { isNotHeld, type LeaderLease, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -110,7 +109,7 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
     secrets: createSecretValues(config, env),
     dispatchers,
     reloads,
-    agentLog: createAgentLog(),
+    notified: createNotificationLog(),
   };
 }
 

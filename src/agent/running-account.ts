@@ -2,9 +2,11 @@ import { type AutoCancelAccounts, type OpenAutoCancel, policyFor } from '../auto
 import type { Source } from '../metrics/family.ts';
 import type { Session } from '../replicas/session.ts';
 import type { Alerting } from '../rules/alerting.ts';
+import { checkAccount } from '../rules/checks/run.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
+import { checkInputAt } from '../status/account.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
-import { createChecking, createSampling, historyLimits } from '../status/recording.ts';
+import { createSampling, historyLimits } from '../status/recording.ts';
 import { type Account, openAccount } from './account.ts';
 import type { Exporting } from './exporting.ts';
 import type { AgentBase } from './parts.ts';
@@ -133,11 +135,10 @@ export class RunningAccount implements Tenant {
     account.autoCancelFailure = failure;
     this.describe(prepared);
     const numbers = this.#autoCancel?.own.numbers;
-    const viewed = { ...base, settings, sources: this.#sources, autoCancel: numbers };
-    await alerting.evaluate(account, this.#sources, createChecking(account, viewed));
-    const alerts = alerting.sourceOf(this.name);
-    const sources = alerts ? [...this.#sources, alerts] : this.#sources;
-    this.#sample = createSampling(account, { ...viewed, config, sources });
+    const check = () => checkAccount(checkInputAt({ account, settings, autoCancel: numbers }, base.clock.now()));
+    await alerting.evaluate(account, this.#sources, check);
+    const sources = [...this.#sources, ...alerting.sourcesOf(this.name)];
+    this.#sample = createSampling(account, { ...base, config, sources });
     if (failure) throw failure;
     this.#configured = prepared;
   }

@@ -8,6 +8,7 @@ import { createLookups } from '../status/lookups.ts';
 import type { KeptRows } from '../status/overview-rows.ts';
 import type { Served } from '../status/served.ts';
 import { createViews } from '../status/views.ts';
+import { NO_ACCOUNT } from '../store/store.ts';
 import type { AgentState } from './agent-state.ts';
 import type { AgentBase } from './parts.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -76,8 +77,8 @@ export function createServing(supervisor: Supervisor, base: AgentBase) {
   return {
     served,
     checkAgent: () => current().agent.check(),
-    /** Logs problems of the agent itself. Call it once a minute. Never rejects. */
-    logProblems: (): Promise<void> => current().agent.logProblems(),
+    /** Call it once a minute. Never rejects. */
+    logNotifications: (): Promise<void> => current().agent.logNotifications(),
   };
 }
 
@@ -100,6 +101,7 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
     accounts,
     printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
     notifications: () => alerting.notifications(),
+    problemStates: () => alerting.problems(NO_ACCOUNT),
     group: base.leadership,
   });
   const journal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];
@@ -116,6 +118,7 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
     autoCancel,
     sources,
     alerts,
+    problemStates: account => alerting.problems(account),
     agentProblems: agent.problems,
     kept,
     externalUrl: config.server.externalUrl,

@@ -94,7 +94,7 @@ export class Supervisor {
       ...this.#base,
       prepared: this.#prepared,
       slotOf: name => this.#accounts.get(name),
-      alertsOf: name => this.alerting.sourceOf(name),
+      alertsOf: name => this.alerting.sourcesOf(name),
       others: this.alerting.sources,
       selectShown: this.#shownSources,
       autoCancel: this.#autoCancel.view(),

@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { FLOW_STATES } from '../model/flow-state.ts';
 import { CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
-import { accountPlan } from './account-plan.ts';
+import type { Visible } from '../scheduler/board.ts';
+import { accountPlan, type PlanFacts } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
+import type { DlqFacts } from './dlq/facts.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
-import { type EventsServices, events } from './events/events.ts';
+import { type EventsFacts, type EventsServices, events } from './events/events.ts';
 import { DELIVERY_RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
-import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
+import { type FlowControlFacts, type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
 
 export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events];
@@ -32,6 +34,14 @@ export type CollectOptions = z.output<typeof collectOptions>;
 
 export const eventFamilies = events.families;
 export const flowControlFamilies = flowControl.families;
+
+/** Shown facts by collector name. */
+export interface ShownFacts {
+  readonly dlq?: Visible<DlqFacts>;
+  readonly events?: Visible<EventsFacts>;
+  readonly flow_control?: Visible<FlowControlFacts>;
+  readonly account?: Visible<PlanFacts>;
+}
 
 /** All sources of account data: the collectors, and the account's plan, which has no configuration section. */
 export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan];
@@ -82,12 +92,13 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 ]);
 
 export { accountPlan, createAccountPlan, type PlanFacts, retentionOf } from './account-plan.ts';
+export { OTHER } from './cap.ts';
 export { type Cadence, type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
 export { breakdownFamilies, families as dlqFamilies, filterFamilies } from './dlq/families.ts';
-export type { EventsFacts } from './events/events.ts';
+export { type EventsFacts, eventTotals } from './events/events.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
-export type { FlowControlFacts } from './flow-control/flow-control.ts';
+export type { FlowControlFacts, TrackedKey } from './flow-control/flow-control.ts';

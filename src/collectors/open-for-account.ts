@@ -26,9 +26,7 @@ import {
   createAccountPlan,
   createCollectors,
   type DlqFacts,
-  type EventsFacts,
-  type FlowControlFacts,
-  type PlanFacts,
+  type ShownFacts,
   schedulesOf,
   withReader,
 } from './index.ts';
@@ -94,14 +92,6 @@ type Deps = CollectorsDeps & {
   readonly limits: () => AccountLimits;
   readonly inherited: ReadonlyMap<string, Inherited> | undefined;
 };
-
-/** Shown facts by collector name. */
-export interface ShownFacts {
-  readonly dlq?: Visible<DlqFacts>;
-  readonly events?: Visible<EventsFacts>;
-  readonly flow_control?: Visible<FlowControlFacts>;
-  readonly account?: Visible<PlanFacts>;
-}
 
 /** Creates the source of a collector's samples. Gauges of old facts are withdrawn; counters stay. */
 function collectorSource<Facts>(

@@ -15,4 +15,5 @@ export const accountFamilyNames: readonly string[] = [
   ...accountFamilies,
   accountInfoFamily([]),
   alertingFamilies.alerts,
+  alertingFamilies.problem,
 ].map(({ name }) => name);

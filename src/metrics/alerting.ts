@@ -13,7 +13,13 @@ const notifications = counter(
   ['notifier', 'outcome'],
 );
 
-export const alertingFamilies = { alerts, notifications } as const;
+const problem = gauge(
+  'delivery_problem',
+  'Problems that built-in checks find, sent as alerts or not: 1 once a problem has lasted for the `for` of its check, 0 for ten minutes after its end. Beyond 100 subjects of a kind, __other__ stands for the rest.',
+  ['kind', 'severity', 'subject'],
+);
+
+export const alertingFamilies = { alerts, notifications, problem } as const;
 
 const STATES = ['pending', 'firing', 'silenced', 'beyond_cap'] as const;
 type State = (typeof STATES)[number];

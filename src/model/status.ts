@@ -23,6 +23,10 @@ export interface RoundStatus {
   readonly retryAt?: number | undefined;
 }
 
+/** States of a collector's data, the best first. `partial`: rows were unreadable. */
+export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
+export type DataStateName = (typeof DATA_STATES)[number];
+
 /** `waiting`: needs data from another round; `not_due`: has no data to read yet. */
 export type Idle = 'waiting' | 'not_due';
 

@@ -4,7 +4,7 @@ import type { Notice } from '../notify/notice.ts';
 import type { Silences } from '../notify/silences.ts';
 import { readRow } from '../store/errors.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
-import { type Alert, type Evaluated, noticesOf, rowOf, versionOf, withSilences } from './alert.ts';
+import { type Alert, type Evaluated, noticesOf, rowOf, sentOf, versionOf, withSilences } from './alert.ts';
 
 /** Alerts of one account from the last evaluation. Changes are stored; `notify` sends the difference to what it has sent. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
@@ -54,8 +54,8 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   let isStoreFailing = false;
 
   /** Logs alerts that started firing, were resolved or are no longer silenced. */
-  function logChanges(after: ReadonlyMap<string, Alert>): void {
-    for (const [fingerprint, alert] of after) {
+  function logChanges(next: Evaluated): void {
+    for (const [fingerprint, alert] of sentOf(next).alerts) {
       const before = current.alerts.get(fingerprint);
       const { phase } = alert.state;
       const isFreed = phase === 'firing' && before?.silencedBy !== undefined && alert.silencedBy === undefined;
@@ -85,7 +85,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     account,
     current: (): Evaluated => current,
     /** Returns the state of each rule that is firing or unknown. */
-    states: () => statesOf(current),
+    states: () => statesOf(sentOf(current)),
     /** Returns the notices of firing and recently resolved alerts. */
     notices: (): readonly Notice[] => notices,
     /**
@@ -97,7 +97,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
       const isAllowed = mayNotify();
       if (isAllowed !== true && !(await isAllowed)) return;
       const next = withSilences(evaluated, silences);
-      logChanges(next.alerts);
+      logChanges(next);
       current = next;
       notices = noticesOf(next);
       noteChangedStates(next);

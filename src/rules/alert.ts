@@ -1,3 +1,4 @@
+import type { CheckKind } from '../model/check-kind.ts';
 import type { Notice } from '../notify/notice.ts';
 import type { Silences } from '../notify/silences.ts';
 import { type AlertState, withoutClock } from './state.ts';
@@ -9,6 +10,10 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
+  /** What a built-in check has found. */
+  readonly problem?: { readonly kind: CheckKind; readonly subject: string | undefined } | undefined;
+  /** Whether the configuration does not send the alert: its kind or severity is not sent. */
+  readonly isUnsent?: boolean | undefined;
   /** Reason for the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
 }
@@ -29,13 +34,23 @@ function toNotice({ labels, annotations, state, silencedBy }: Alert): readonly N
   return [silencedBy === undefined ? firing : { ...firing, isSuppressed: true }];
 }
 
-export const noticesOf = ({ alerts }: Evaluated): readonly Notice[] => [...alerts.values()].flatMap(toNotice);
+/** Returns the alerts that the configuration sends. */
+export const sentOf = (evaluated: Evaluated): Evaluated => ({
+  ...evaluated,
+  alerts: new Map([...evaluated.alerts].filter(([, { isUnsent }]) => !isUnsent)),
+});
+
+export const noticesOf = (evaluated: Evaluated): readonly Notice[] =>
+  [...sentOf(evaluated).alerts.values()].flatMap(toNotice);
 
 /** Returns the stored part of an alert. Silences are matched again after a restart. */
 const stored = ({ silencedBy: _, ...alert }: Alert) => ({ ...alert, state: withoutClock(alert.state) });
 export const rowOf = (alert: Alert) => JSON.stringify(stored(alert));
 /** Returns a text that changes when the alert's row must be written again. */
-export const versionOf = (alert: Alert) => JSON.stringify(stored(alert).state);
+export function versionOf(alert: Alert): string {
+  const { state, problem, isUnsent } = stored(alert);
+  return JSON.stringify({ state, problem, isUnsent });
+}
 
 /** Marks silenced alerts, which are evaluated and shown, but not sent. */
 export function withSilences(next: Evaluated, silences: Silences): Evaluated {

@@ -8,7 +8,7 @@ import { createSilences, type Silences } from '../notify/silences.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
-import type { Alert } from './alert.ts';
+import { type Alert, sentOf } from './alert.ts';
 import { builtinRules } from './builtin.ts';
 import type { CheckResult } from './checks/run.ts';
 import { type AlertsDeps, type Builtin, createAlerts } from './evaluate-account.ts';
@@ -16,6 +16,7 @@ import type { EvaluatedRule } from './evaluation.ts';
 import { createAlertFacts, type RuledAccount } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
+import { type ProblemState, problemsSource, toProblemState } from './problem-states.ts';
 import type { WindowHistory } from './windows.ts';
 
 export type AlertingDeps = Omit<SendingDeps, 'states'>;
@@ -44,6 +45,7 @@ export interface ShownAlert {
 interface Entry {
   readonly alerts: AccountAlerts;
   readonly loop: LoopSlot;
+  readonly problems: Source;
   rules: readonly EvaluatedRule[];
   source: Source;
   evaluate: () => Promise<void>;
@@ -69,7 +71,7 @@ function toShown({ labels, annotations, value, state, silencedBy }: Alert): Show
 
 /** Returns the rules that apply to an account, except rules that need a disabled collector: they would stay unknown. */
 function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSettings): readonly AlertRule[] {
-  return alerts.rules.filter(
+  return (alerts.enabled ? alerts.rules : []).filter(
     ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
   );
 }
@@ -120,7 +122,7 @@ export class Alerting {
   }
 
   /**
-   * Reads the alert states of an account, if alerts are enabled, and what was sent. For `NO_ACCOUNT`, also evaluates the
+   * Reads the alert states of an account and what was sent. For `NO_ACCOUNT`, also evaluates the
    * alerts about the agent from now on. Rejects with StoreError.
    */
   async open(account: string): Promise<void> {
@@ -141,10 +143,11 @@ export class Alerting {
     check?: () => readonly CheckResult[],
   ): Promise<void> {
     const { name, history } = account;
-    const entry = await this.#enabledEntry(name);
+    await this.#openStates(name);
+    const entry = this.#entries.get(name);
     if (!entry) return;
     const rules = rulesFor(account, this.#config);
-    entry.source = alertsSource(name, rules, entry.alerts.current);
+    entry.source = alertsSource(name, rules, () => sentOf(entry.alerts.current()));
     await this.#switch(entry, {
       rules,
       builtin: check && this.#builtin('account', check),
@@ -181,13 +184,17 @@ export class Alerting {
     return new Map(all.flatMap(states => [...(states ?? [])]));
   }
 
-  /** Returns the metrics of an account's alerts; undefined while alerts are off. */
-  sourceOf(account: string): Source | undefined {
-    return this.#config.alerts.enabled ? this.#entries.get(account)?.source : undefined;
+  /** Returns the metrics of an account's alerts and problems. */
+  sourcesOf(account: string): readonly Source[] {
+    const entry = this.#entries.get(account);
+    if (!entry) return [];
+    return this.#config.alerts.enabled ? [entry.source, entry.problems] : [entry.problems];
   }
 
+  /** Agent-wide metrics. */
   get sources(): readonly Source[] {
-    return this.sending.sources;
+    const entry = this.#entries.get(NO_ACCOUNT);
+    return [...this.sending.sources, ...(entry ? [entry.problems] : [])];
   }
 
   /** Returns notification counts of the configured notifiers since the process started. */
@@ -198,7 +205,20 @@ export class Alerting {
   /** Returns the alerts about one account; by default, about the agent and all configured accounts. */
   alerts(account?: string): readonly ShownAlert[] {
     const names = account === undefined ? [NO_ACCOUNT, ...namesOf(this.#config)] : [account];
-    return names.flatMap(name => [...(this.#entries.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown));
+    return names.flatMap(name =>
+      this.#alertsOf(name)
+        .filter(({ isUnsent }) => !isUnsent)
+        .map(toShown),
+    );
+  }
+
+  /** Returns the pending and firing problems of an account or of the agent, as of the last evaluation, sent or not. */
+  problems(account: string): readonly ProblemState[] {
+    return this.#alertsOf(account).flatMap(toProblemState);
+  }
+
+  #alertsOf(account: string): readonly Alert[] {
+    return [...(this.#entries.get(account)?.alerts.current().alerts.values() ?? [])];
   }
 
   async stop(): Promise<void> {
@@ -214,27 +234,14 @@ export class Alerting {
 
   #builtin(about: 'account' | 'agent', check: () => readonly CheckResult[]): Builtin {
     const { alerts, server } = this.#config;
-    const rules = builtinRules(alerts.builtin, about, server.externalUrl);
-    return { rules, disabled: alerts.builtin?.disable ?? [], check };
+    return { rules: builtinRules(alerts, about, server.externalUrl), check };
   }
 
   async #evaluateAgent(): Promise<void> {
     const check = this.#checkAgent;
-    const entry = check && this.#isAgentOpen ? await this.#enabledEntry(NO_ACCOUNT) : undefined;
-    if (!check || !entry) return;
+    const entry = this.#entries.get(NO_ACCOUNT);
+    if (!check || !entry || !this.#isAgentOpen) return;
     await this.#switch(entry, { rules: [], builtin: this.#builtin('agent', check), facts: NO_FACTS });
-  }
-
-  /**
-   * Returns the entry of an account and creates it if necessary. If alerts are off, resolves the account's alerts and returns
-   * undefined.
-   */
-  async #enabledEntry(account: string): Promise<Entry | undefined> {
-    await this.#openStates(account);
-    const entry = this.#entries.get(account);
-    if (!entry || this.#config.alerts.enabled) return entry;
-    await this.#resolveAll(account, entry);
-    return undefined;
   }
 
   async #switch(
@@ -245,23 +252,25 @@ export class Alerting {
     const { alerts } = entry;
     const all: readonly EvaluatedRule[] = [...(builtin?.rules ?? []), ...rules];
     const known = new Set(entry.rules.map(this.#identity));
-    alerts.setUnknown(all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name));
+    const isNew = (rule: EvaluatedRule) => rule.sentKinds?.length !== 0 && !known.has(this.#identity(rule));
+    alerts.setUnknown(all.filter(isNew).map(({ name }) => name));
     entry.rules = all;
     entry.evaluate = createAlerts({ alerts, rules, builtin, ...data, clock, log, tracer });
     await this.#startEvaluation(entry);
   }
 
   async #openStates(account: string): Promise<void> {
-    if (!this.#config.alerts.enabled || this.#entries.has(account)) return;
+    if (this.#entries.has(account)) return;
     if (account !== NO_ACCOUNT && !namesOf(this.#config).includes(account)) return;
-    const { store, log } = this.#deps;
+    const { store, log, clock } = this.#deps;
     const { mayNotify } = this.sending;
     const alerts = await openAccountAlerts({ store, mayNotify, silences: this.#silences, log, account });
     this.#entries.set(account, {
       alerts,
       loop: createLoopSlot(this.#deps),
       rules: [],
-      source: alertsSource(account, [], alerts.current),
+      source: alertsSource(account, [], () => sentOf(alerts.current())),
+      problems: problemsSource(account || undefined, alerts.current, clock.now),
       evaluate: async () => undefined,
     });
   }

@@ -1,23 +1,31 @@
 import type { Labels } from '../notify/notice.ts';
-import { type BuiltinAlert, builtinAlert, isAtLeast, sentAlerts } from './checks/alerts.ts';
-import type { Unknown } from './checks/check.ts';
+import { BUILTIN_ALERTS, builtinAlert, isSent } from './checks/alerts.ts';
+import { type BuiltinAlert, isAtLeast, severityOf, type Unknown } from './checks/check.ts';
 import type { CheckResult } from './checks/run.ts';
 import type { ActiveSeries, ConditionResult } from './evaluate-condition.ts';
 import type { EvaluatedRule } from './evaluation.ts';
-import type { BuiltinOptions } from './options.ts';
+import type { AlertsOptions } from './options.ts';
 
-/** Returns the rules of built-in alerts. `externalUrl`: base URL of their runbooks. */
+/** Returns the rules of all built-in alerts, sent or not. `externalUrl`: base URL of their runbooks. */
 export const builtinRules = (
-  options: BuiltinOptions,
+  { enabled, builtin }: Pick<AlertsOptions, 'enabled' | 'builtin'>,
   about: 'account' | 'agent',
   externalUrl: string | null,
 ): readonly EvaluatedRule[] =>
-  sentAlerts(options).flatMap(name => {
-    const { severity, isOfAgent = false, hasNoRunbook, for: pending, keepFiringFor } = builtinAlert(name);
+  BUILTIN_ALERTS.flatMap((name): EvaluatedRule | [] => {
+    const { severity, kinds, isOfAgent, hasNoRunbook, for: pending, keepFiringFor } = builtinAlert(name);
     if (isOfAgent !== (about === 'agent')) return [];
     const hasRunbook = externalUrl !== null && !hasNoRunbook;
     const annotations: Labels = hasRunbook ? { runbook_url: new URL(`runbooks/${name}`, `${externalUrl}/`).href } : {};
-    return { name, for: pending, keepFiringFor, labels: { severity }, annotations };
+    const sentKinds = enabled ? kinds.filter(kind => isSent(name, kind, builtin)) : [];
+    return {
+      name,
+      for: pending,
+      keepFiringFor,
+      labels: { severity },
+      annotations,
+      sentKinds,
+    };
   });
 
 /**
@@ -38,18 +46,17 @@ export interface BuiltinResult {
   readonly unknown: readonly Labels[];
 }
 
-/** Evaluates a built-in alert. Findings of lower severity than the alert are ignored. */
-export function evaluateBuiltin(
-  name: BuiltinAlert,
-  results: readonly CheckResult[],
-  disabled: readonly string[],
-): BuiltinResult {
+/** Evaluates a built-in alert. */
+export function evaluateBuiltin(name: BuiltinAlert, results: readonly CheckResult[]): BuiltinResult {
   const { severity: own, label } = builtinAlert(name);
-  const of = results.filter(({ check }) => check.alert === name && !disabled.includes(check.kind));
-  const listed = of.flatMap(({ check, findings }): ActiveSeries[] =>
-    findings
-      .filter(({ severity = check.severity }) => isAtLeast(severity, own))
-      .map(finding => ({ labels: labelsOf(check, finding, label), value: 1, annotations: { summary: finding.text } })),
+  const of = results.filter(({ check }) => check.alert === name);
+  const listed = of.flatMap(({ check, findings }) =>
+    findings.map((finding): ActiveSeries => {
+      const { subject, since, text } = finding;
+      const isMinor = (age: number) => !isAtLeast(severityOf(check, finding, age), own);
+      const problem = { kind: check.kind, subject, since, isMinor };
+      return { labels: labelsOf(check, finding, label), value: 1, annotations: { summary: text }, problem };
+    }),
   );
   const isUnknown = of.some(({ unknown }) => unknown.some(({ subject }) => subject === undefined));
   return {

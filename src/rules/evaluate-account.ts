@@ -1,6 +1,6 @@
 import type { Tracer } from '../kit/tracer.ts';
 import { type BuiltinResult, evaluateBuiltin, isAboutUnknown } from './builtin.ts';
-import type { BuiltinAlert } from './checks/alerts.ts';
+import type { BuiltinAlert } from './checks/check.ts';
 import type { CheckResult } from './checks/run.ts';
 import { evaluateCondition } from './evaluate-condition.ts';
 import { createEvaluation, type EvaluatedRule, type EvaluationDeps } from './evaluation.ts';
@@ -11,8 +11,6 @@ import { createAlertEvidence, type WindowHistory } from './windows.ts';
 /** Built-in alerts of an account or of the agent. */
 export interface Builtin {
   readonly rules: readonly EvaluatedRule[];
-  /** Kinds of checks that are ignored. */
-  readonly disabled: readonly string[];
   check(): readonly CheckResult[];
 }
 
@@ -40,12 +38,10 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
 
   function runChecks(): void {
     evaluated = new Map();
-    if (!builtin || builtin.rules.length === 0) return;
+    if (!builtin) return;
     try {
       const results = builtin.check();
-      evaluated = new Map(
-        builtin.rules.map(({ name }) => [name, evaluateBuiltin(name as BuiltinAlert, results, builtin.disabled)]),
-      );
+      evaluated = new Map(builtin.rules.map(({ name }) => [name, evaluateBuiltin(name as BuiltinAlert, results)]));
     } catch (error) {
       log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

@@ -1,6 +1,8 @@
+import { OTHER } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import type { Log } from '../kit/log.ts';
+import type { CheckKind } from '../model/check-kind.ts';
 import { fingerprintOf, type Labels } from '../notify/notice.ts';
 import type { AccountAlerts } from './account-alerts.ts';
 import type { Alert, Evaluated } from './alert.ts';
@@ -32,7 +34,11 @@ function textOf(condition: AlertCondition, { account = '', round }: Labels, valu
 }
 
 /** A rule to evaluate. Built-in alerts have no condition: checks detect them. */
-export type EvaluatedRule = Omit<AlertRule, 'when'> & { readonly when?: AlertCondition };
+export type EvaluatedRule = Omit<AlertRule, 'when'> & {
+  readonly when?: AlertCondition;
+  /** Kinds of problems about which the configuration sends the built-in alert. */
+  readonly sentKinds?: readonly CheckKind[];
+};
 
 /** Returns a summary of the condition, unless the rule has a summary or description. */
 export function defaultSummary({ annotations, when }: EvaluatedRule, labels: Labels, value: number): Labels {
@@ -70,7 +76,7 @@ const withoutEmpty = (labels: Labels) =>
 /** Maximum number of alerts per rule and account, including recently resolved ones. Limits memory use and stored rows. */
 export const MAX_ALERTS = 100;
 
-type Candidate = Omit<Alert, 'state'> & Pick<ActiveSeries, 'heldFor'>;
+type Candidate = Omit<Alert, 'state' | 'problem'> & Pick<ActiveSeries, 'heldFor' | 'problem'>;
 
 /** Returns a function that evaluates every rule of an account and updates its alerts. It never rejects. */
 export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
@@ -96,7 +102,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     const active = new Map<string, Candidate>();
     let capacity = MAX_ALERTS - existing.size;
     let omitted = 0;
-    for (const { labels: own, value, heldFor, annotations: ownTexts } of listed) {
+    for (const { labels: own, value, heldFor, problem, annotations: ownTexts } of listed) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
       const fingerprint = fingerprintOf(labels);
       if (!existing.has(fingerprint) && capacity <= 0) {
@@ -106,12 +112,14 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
       if (!existing.has(fingerprint) && !active.has(fingerprint)) capacity -= 1;
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
       const expanded = { ...defaultSummary(rule, labels, value), ...ownTexts, ...Object.fromEntries(texts) };
-      active.set(fingerprint, { rule: name, labels, annotations: expanded, value, heldFor });
+      active.set(fingerprint, { rule: name, labels, annotations: expanded, value, heldFor, problem });
     }
     if (omitted > 0) {
       const labels = withoutEmpty({ ...more, alertname: name, account, overflow: 'true' });
       const summary = `${name} has ${omitted} more series than the ${MAX_ALERTS} that get individual alerts.`;
-      active.set(fingerprintOf(labels), { rule: name, labels, annotations: { summary }, value: omitted });
+      const [first] = listed;
+      const problem = first?.problem && { ...first.problem, subject: OTHER };
+      active.set(fingerprintOf(labels), { rule: name, labels, annotations: { summary }, value: omitted, problem });
     }
     return { active, omitted };
   }
@@ -120,21 +128,29 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     const { listed, others } = read(evaluateSafely(rule));
     const existing = new Map([...before.alerts].filter(([, alert]) => alert.rule === rule.name));
     const { active, omitted } = cap(rule, listed, existing);
-    const times = { now: clock.now(), monotonic: clock.monotonic() };
-    const alerts = [...new Map<string, Omit<Alert, 'state'>>([...existing, ...active])].flatMap(
-      ([fingerprint, { labels, annotations, value }]): [string, Alert][] => {
+    const now = clock.now();
+    const alerts = [...new Map<string, Candidate | Alert>([...existing, ...active])].flatMap(
+      ([fingerprint, { labels, annotations, value, problem }]): [string, Alert][] => {
+        const before = existing.get(fingerprint);
         const candidate = active.get(fingerprint);
         const isOver = others === false && !deps.isInconclusive(rule, labels);
-        const holds = candidate ? true : isOver ? false : 'unknown';
-        const evaluation = { holds, heldFor: candidate?.heldFor, ...times } as const;
-        const state = advance(existing.get(fingerprint)?.state, rule, evaluation);
-        return state ? [[fingerprint, { rule: rule.name, labels, annotations, value, state }]] : [];
+        const since = candidate?.problem?.since;
+        const startsAt = before && before.state.phase !== 'resolved' ? before.state.startsAt : (since ?? now);
+        const isMinor = candidate?.problem?.isMinor(now - startsAt) === true;
+        const isUnknown = !isOver && (!candidate || (isMinor && before?.state.phase === 'firing'));
+        const holds = isUnknown ? 'unknown' : isMinor ? 'minor' : candidate !== undefined;
+        const evaluation = { holds, heldFor: candidate?.heldFor, since, now, monotonic: clock.monotonic() } as const;
+        const state = advance(before?.state, rule, evaluation);
+        if (!state) return [];
+        const found = problem && { kind: problem.kind, subject: problem.subject };
+        const isUnsent = found && rule.sentKinds?.includes(found.kind) === false;
+        return [[fingerprint, { rule: rule.name, labels, annotations, value, state, problem: found, isUnsent }]];
       },
     );
     return {
       name: rule.name,
       alerts,
-      isUnknown: others === 'unknown' || deps.isInconclusive(rule),
+      isUnknown: rule.sentKinds?.length !== 0 && (others === 'unknown' || deps.isInconclusive(rule)),
       beyondCap: others === false || omitted > 0 ? omitted : (before.beyondCap.get(rule.name) ?? 0),
     };
   }

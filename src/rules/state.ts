@@ -1,11 +1,12 @@
 /**
  * State of one alert; inactive alerts have no state. Durations are measured on the monotonic clock between two evaluations with
  * the same result. Time with an unknown result or without a running agent does not count. All values are in ms, `startsAt` and
- * `endsAt` since the Unix epoch.
+ * `endsAt` since the Unix epoch. `startsAt` is the start of the episode, even while the alert is pending.
  */
 export type AlertState =
   | {
       readonly phase: 'pending';
+      readonly startsAt: number;
       /** Time for which the condition has certainly held so far. */
       readonly heldFor: number;
       /** Time of the last evaluation; undefined after an unknown result or a restart. */
@@ -28,7 +29,10 @@ export interface Durations {
 
 /** Result of a condition. Times in ms: `now` since the Unix epoch, `monotonic` on the monotonic clock. */
 export interface Evaluation {
-  readonly holds: boolean | 'unknown';
+  /** `minor`: only a finding of lower severity than the alert's. It starts an episode, but the alert does not fire for it. */
+  readonly holds: boolean | 'minor' | 'unknown';
+  /** Start of the condition, if the data itself shows it (ms since the Unix epoch). */
+  readonly since?: number | undefined;
   /** Time for which the condition has certainly held, if the data itself shows it. */
   readonly heldFor?: number | undefined;
   readonly now: number;
@@ -40,11 +44,12 @@ const RESOLVED_RETENTION = 15 * 60_000;
 
 const since = (seenAt: number | undefined, now: number) => (seenAt === undefined ? 0 : now - seenAt);
 
-function hold(heldFor: number, durations: Durations, { now, monotonic, heldFor: known = 0 }: Evaluation): AlertState {
-  const longest = Math.max(heldFor, known);
-  return longest >= durations.for
-    ? { phase: 'firing', startsAt: now }
-    : { phase: 'pending', heldFor: longest, seenAt: monotonic };
+/** Returns the state of an alert whose condition has held for `heldFor` in an episode that started at `startsAt`. */
+function hold(startsAt: number, heldFor: number, durations: Durations, evaluation: Evaluation): AlertState {
+  const longest = Math.max(heldFor, evaluation.heldFor ?? 0);
+  if (evaluation.holds !== 'minor' && longest >= durations.for) return { phase: 'firing', startsAt };
+  if (evaluation.holds === 'minor') return { phase: 'pending', startsAt, heldFor: 0 };
+  return { phase: 'pending', startsAt, heldFor: longest, seenAt: evaluation.monotonic };
 }
 
 /** Returns the state after an evaluation; undefined if the alert is inactive. An unknown result causes no transition. */
@@ -57,17 +62,20 @@ export function advance(
   if (state?.phase === 'pending') {
     if (holds === 'unknown') return { ...state, seenAt: undefined };
     if (!holds) return undefined;
-    return hold(state.heldFor + since(state.seenAt, monotonic), durations, evaluation);
+    // A row of an earlier version has no start.
+    const { startsAt = now } = state;
+    return hold(startsAt, state.heldFor + since(state.seenAt, monotonic), durations, evaluation);
   }
   if (state?.phase === 'firing') {
     const { startsAt } = state;
     if (holds === 'unknown') return { ...state, seenAt: undefined };
-    if (holds) return { phase: 'firing', startsAt };
+    if (holds === true) return { phase: 'firing', startsAt };
     const clearFor = state.clearFor === undefined ? 0 : state.clearFor + since(state.seenAt, monotonic);
     if (clearFor < durations.keepFiringFor) return { phase: 'firing', startsAt, clearFor, seenAt: monotonic };
     return { phase: 'resolved', startsAt, endsAt: Math.max(now, startsAt) };
   }
-  if (holds === true) return hold(0, durations, evaluation);
+  if (holds === true || holds === 'minor')
+    return hold(Math.min(evaluation.since ?? now, now), 0, durations, evaluation);
   // The clock may have been set forward or back.
   return state && Math.abs(now - state.endsAt) < RESOLVED_RETENTION ? state : undefined;
 }

@@ -1,14 +1,8 @@
+import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
 import { toSeconds } from '../collectors/collector.ts';
-import {
-  type CollectOptions,
-  collectors,
-  type EventsFacts,
-  retentionOf,
-  type ScheduleFacts,
-} from '../collectors/index.ts';
-import type { ShownFacts } from '../collectors/open-for-account.ts';
+import type { ShownFacts } from '../collectors/index.ts';
+import { type CollectOptions, collectors } from '../collectors/index.ts';
 import type { ServiceTime } from '../collectors/service-time.ts';
-import { createRecentChanges } from '../history/recent.ts';
 import { pathAddress } from '../kit/text.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
@@ -17,43 +11,44 @@ import type { AccountHistory } from '../model/history.ts';
 import type { AutoCancelNumbers } from '../model/journal.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { ShownAlert } from '../rules/alerting.ts';
+import { type CheckInput, checkInputOf } from '../rules/checks/account.ts';
 import { checkAccount } from '../rules/checks/run.ts';
-import type { Visible } from '../scheduler/board.ts';
+import type { ProblemState } from '../rules/problem-states.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import type { AccountView } from './api/account.ts';
 import type { DataState, Problem, State } from './api/parts.ts';
 import { deadLettersView } from './dead-letters.ts';
 import { eventsView } from './events.ts';
 import { flowControlView } from './flow-control.ts';
-import type { ProblemLog } from './problem-log.ts';
 import { problemsOf } from './problems.ts';
-import { dataStatusOf, roundsOf } from './truth.ts';
 import { iso, isoTime, orNull, wellFormed } from './values.ts';
 
-type Schedule = AccountView['schedules'][number];
+const scheduleView = (schedule: CheckInput['schedules'][number]): AccountView['schedules'][number] => ({
+  name: schedule.name.toWellFormed(),
+  state: schedule.state,
+  lastStarted: isoTime(schedule.lastStarted),
+  lastDelivered: isoTime(schedule.lastDelivered),
+  lastFailed: isoTime(schedule.lastFailed),
+  next: isoTime(schedule.next),
+  missed: schedule.missed,
+  late: schedule.late,
+});
 
-function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
-  const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
-  if (judged?.as === 'missed') return 'missed';
-  // Check for a failure first: the message may fail before its start counts as late.
-  if (lastFailed > lastDelivered) return 'failing';
-  return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
-}
-
-const schedules = ({ now, committed }: Visible<EventsFacts>): Schedule[] =>
-  [...(committed?.schedules ?? [])].map(([name, { missed, late }]) => {
-    const facts = now?.schedules.get(name);
-    return {
-      name: name.toWellFormed(),
-      state: scheduleStateOf(facts),
-      lastStarted: isoTime(facts?.lastStarted),
-      lastDelivered: isoTime(facts?.lastDelivered),
-      lastFailed: isoTime(facts?.lastFailed),
-      next: isoTime(facts?.next),
-      missed,
-      late,
-    };
-  });
+const roundView = ({
+  every,
+  durationSeconds,
+  ...round
+}: CheckInput['rounds'][number]): AccountView['rounds'][number] => ({
+  collector: round.collector,
+  round: round.round,
+  everySeconds: every / 1000,
+  state: round.state,
+  dataAt: isoTime(round.dataAt),
+  tookSeconds: orNull(durationSeconds),
+  consecutiveFailures: round.consecutiveFailures,
+  failure: orNull(round.failure),
+  retryAt: isoTime(round.retryAt),
+});
 
 export const callsView = (
   { meter, budgetRemaining, isTokenRejected }: Pick<Viewed['account'], 'meter' | 'budgetRemaining' | 'isTokenRejected'>,
@@ -83,23 +78,24 @@ export interface ShownSource {
   readonly meter: Pick<AccountMeter, 'requests' | 'bytes' | 'budgetWait' | 'rowsRejected' | 'listsMissing'>;
   readonly budgetRemaining: () => number | undefined;
   readonly history: Pick<AccountHistory, 'recent'>;
-  readonly problems: Pick<ProblemLog, 'firstSeen'>;
   readonly serviceClock: Pick<ServiceTime, 'at' | 'skew'>;
   /** Why auto-cancel could not be opened. */
   readonly autoCancelFailure?: Error | undefined;
+  /** Why the account could not be opened. */
+  readonly notOpened?: CheckInput['notOpened'];
 }
 
 export interface Viewed {
   readonly account: ShownSource;
   readonly settings: StatusSettings;
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
+  /** Returns the states of the account's problems. */
+  readonly problemStates: () => readonly ProblemState[];
   /** Metric sources of the account. Cached rows of the overview expire when one of them changes. */
   readonly sources: readonly Source[];
 }
 
 export type AccountViewBase = Omit<AccountView, 'problems' | 'alerts' | 'state'>;
-
-const NOTHING = { now: undefined, committed: undefined };
 
 /** Returns the state of an account. Problems of severity `info` do not affect it. */
 export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: readonly DataState[]): State {
@@ -108,44 +104,59 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
+/** Returns what an account's checks read at `now` (ms since the Unix epoch). */
+export function checkInputAt(
+  { account, settings, autoCancel }: Pick<Viewed, 'account' | 'settings' | 'autoCancel'>,
+  now: number,
+): CheckInput {
+  const { serviceClock, meter, notOpened, autoCancelFailure } = account;
+  const shown = account.shown();
+  return checkInputOf({
+    now,
+    serviceNow: serviceClock.at(now),
+    clockSkew: serviceClock.skew(),
+    settings,
+    status: account.status(),
+    notOpened,
+    shown,
+    suspected: suspectedCallbacks(shown.dlq?.now?.tracked),
+    meter,
+    budgetRemaining: account.budgetRemaining(),
+    isTokenRejected: account.isTokenRejected(),
+    autoCancel: autoCancel?.(),
+    autoCancelFailure,
+    recent: (series, over) => account.history.recent(series, over),
+  });
+}
+
 /** `brief` omits quantiles, which are needed neither for checks nor for the overview. */
 type Detail = 'whole' | 'brief';
 
 /** Builds an account's view at `now` (ms since the Unix epoch) and runs its checks. */
 export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole') {
-  const { account, settings, autoCancel } = viewed;
-  const { baseUrl, region, labels, budget, objectives } = settings;
-  const { firstSeen } = account.problems;
-  const recent = (series: string, over: number) => account.history.recent(series, over);
-  const changes = createRecentChanges({ recent }, now);
-  const status = account.status();
-  const facts = account.shown();
-  const plan = facts.account?.now;
-  const dataOf = (collector: string) => dataStatusOf(status, collector);
-  const limits = { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) };
+  const { account, settings } = viewed;
+  const facts = checkInputAt(viewed, now);
+  const checked = checkAccount(facts);
+  const problems = problemsOf(checked, account.name, { now, states: viewed.problemStates() });
+  const read = collectors.map(({ name }) => facts.dataOf(name)).filter(({ enabled }) => enabled);
+  const data = read.map(({ data }) => data);
   const view: AccountViewBase = {
     now: iso(now),
-    serviceNow: iso(account.serviceClock.at(now)),
-    clockSkewSeconds: orNull(toSeconds(account.serviceClock.skew())),
+    serviceNow: iso(facts.serviceNow),
+    clockSkewSeconds: orNull(toSeconds(facts.clockSkew)),
     account: account.name,
-    up: status.up,
-    baseUrl: pathAddress(baseUrl),
-    region: orNull(region),
-    plan: wellFormed(plan?.record?.plan),
-    labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
-    rounds: roundsOf(status),
-    deadLetters: deadLettersView(dataOf('dlq'), facts.dlq ?? NOTHING, limits, changes),
-    events: eventsView(dataOf('events'), facts.events ?? NOTHING, objectives, changes, detail === 'whole'),
-    flowControl: flowControlView(dataOf('flow_control'), facts.flow_control?.now, changes),
-    schedules: schedules(facts.events ?? NOTHING),
-    calls: callsView(account, budget.requestsPerDay),
+    up: account.status().up,
+    baseUrl: pathAddress(settings.baseUrl),
+    region: orNull(settings.region),
+    plan: wellFormed(facts.shown.account?.now?.record?.plan),
+    labels: Object.fromEntries(Object.entries(settings.labels).map(([name, value]) => [name, value.toWellFormed()])),
+    rounds: facts.rounds.map(roundView),
+    deadLetters: deadLettersView(facts),
+    events: eventsView(facts, detail === 'whole'),
+    flowControl: flowControlView(facts),
+    schedules: facts.schedules.map(scheduleView),
+    calls: callsView(account, settings.budget.requestsPerDay),
   };
-  const { meter, autoCancelFailure } = account;
-  const acting = { autoCancel: autoCancel?.(), autoCancelFailure };
-  const checked = checkAccount({ view, now, objectives, meter, ...acting, recent, firstSeen });
-  const problems = problemsOf(checked, account.name, { now, firstSeen });
-  const read = collectors.map(({ name }) => dataOf(name)).filter(({ enabled }) => enabled);
-  const data = read.map(({ data }) => data);
   const times = read.flatMap(({ at }) => at ?? []);
   return { view, checked, problems, data, times, state: stateOf(problems, data) };
 }

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { ProcessGroup, ReloadError } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
+import { MINUTE } from '../kit/duration.ts';
 import { version } from '../kit/version.ts';
 import type { NotificationCount } from '../metrics/alerting.ts';
 import type { ProcessMetrics } from '../metrics/process.ts';
@@ -8,9 +9,9 @@ import type { AccountStatus } from '../model/status.ts';
 import { HEARTBEAT, type NotifierOptions } from '../notify/options.ts';
 import { AGENT_CHECKS } from '../rules/checks/agent.ts';
 import { runChecks } from '../rules/checks/run.ts';
+import type { ProblemState } from '../rules/problem-states.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { AgentView } from './api/agent.ts';
-import type { AgentLog } from './problem-log.ts';
 import { problemsOf } from './problems.ts';
 import { iso, isoTime, orNull, sum } from './values.ts';
 
@@ -36,11 +37,37 @@ interface AgentDeps {
   readonly printConfig: () => Promise<string>;
   readonly process: Pick<ProcessMetrics, 'startedAt' | 'configLoadedAt'>;
   readonly reloads: { readonly last: LastReload | undefined };
-  readonly agentLog: AgentLog;
+  readonly notified: NotificationLog;
   readonly accounts: readonly { status(): AccountStatus }[];
   readonly notifications: () => readonly NotificationCount[];
+  /** Returns the states of the agent's problems. */
+  readonly problemStates: () => readonly ProblemState[];
   /** Undefined if the store belongs to this process alone. */
   readonly group: Pick<ProcessGroup, 'leader' | 'unavailableSince'> | undefined;
+}
+
+const WINDOW = 15 * MINUTE;
+
+const seriesOf = ({ notifier, outcome }: NotificationCount) => JSON.stringify([notifier, outcome]);
+
+/** Notification counts of the last 15 minutes, recorded once a minute. */
+export type NotificationLog = ReturnType<typeof createNotificationLog>;
+
+export function createNotificationLog() {
+  const before: { readonly at: number; readonly values: ReadonlyMap<string, number> }[] = [];
+  return {
+    /** Records the current counts. `notifications`: counts since the process started. */
+    saw(notifications: readonly NotificationCount[], at: number): void {
+      before.push({ at, values: new Map(notifications.map(each => [seriesOf(each), each.count])) });
+      // Keep one point that is at least as old as the window.
+      while ((before[1]?.at ?? at) <= at - WINDOW) before.shift();
+    },
+    /** Returns notification counts of the last 15 minutes; if the process started later, since its start. */
+    lately(notifications: readonly NotificationCount[], at: number): readonly NotificationCount[] {
+      const first = before.findLast(point => point.at <= at - WINDOW)?.values;
+      return notifications.map(each => ({ ...each, count: each.count - (first?.get(seriesOf(each)) ?? 0) }));
+    },
+  };
 }
 
 /** Returns the size of an SQLite database, including its write-ahead log (bytes). */
@@ -82,7 +109,7 @@ function roundsOf(statuses: readonly AccountStatus[]): AgentView['rounds'] {
 }
 
 export function createAgentView(deps: AgentDeps) {
-  const { clock, loaded, process: own, reloads, agentLog, accounts, notifications } = deps;
+  const { clock, loaded, process: own, reloads, notified, accounts, notifications } = deps;
   const { file, hash, config } = loaded;
   const statuses = () => accounts.map(account => account.status());
   let yaml: Promise<string> | undefined;
@@ -91,11 +118,11 @@ export function createAgentView(deps: AgentDeps) {
     runChecks(AGENT_CHECKS, {
       now: clock.now(),
       statuses: statuses(),
-      notifications: agentLog.lately(notifications(), clock.now()),
+      notifications: notified.lately(notifications(), clock.now()),
       lastReload: reloads.last,
       databaseAway: deps.group?.unavailableSince(),
     });
-  const problems = () => problemsOf(check(), null, { now: clock.now(), firstSeen: agentLog.firstSeen });
+  const problems = () => problemsOf(check(), null, { now: clock.now(), states: deps.problemStates() });
 
   function leaderOf(): AgentView['leader'] {
     const leader = deps.group?.leader();
@@ -108,7 +135,7 @@ export function createAgentView(deps: AgentDeps) {
     check,
     problems,
     /** Must be called once a minute. Never rejects. */
-    logProblems: async () => agentLog.saw(problems(), notifications(), clock.now()),
+    logNotifications: async () => notified.saw(notifications(), clock.now()),
     async view(): Promise<AgentView> {
       yaml ??= deps.printConfig();
       const [text, store] = await Promise.all([yaml, storeOf(config)]);

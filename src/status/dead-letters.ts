@@ -1,4 +1,3 @@
-import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
 import { OTHER } from '../collectors/cap.ts';
 import { families } from '../collectors/dlq/families.ts';
 import {
@@ -8,11 +7,12 @@ import {
   type SelectionFacts,
   shownFilters,
 } from '../collectors/index.ts';
-import { HOUR, type RecentChanges } from '../history/recent.ts';
+import { HOUR } from '../history/recent.ts';
 import { recordOf } from '../kit/record.ts';
+import type { CheckInput } from '../rules/checks/account.ts';
+import type { DataStatus } from '../rules/checks/rounds.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
-import type { DataStatus } from './truth.ts';
 import { isoTime, orNull, wellFormed } from './values.ts';
 
 type DeadLetters = AccountView['deadLetters'];
@@ -84,37 +84,33 @@ const toEntry = (entry: DeadLetter): DeadLetters['newestEntries'][number] => ({
   responseStatus: orNull(entry.responseStatus),
 });
 
-/** `most`: number of messages that the plan allows. `retention` in seconds. */
-export function deadLettersView(
-  truth: DataStatus,
-  shown: Visible<DlqFacts>,
-  { most, retention }: { readonly most: number | undefined; readonly retention: number | undefined },
-  recent: RecentChanges,
-): DeadLetters {
+export function deadLettersView(facts: CheckInput): DeadLetters {
+  const shown = facts.shown.dlq ?? { now: undefined, committed: undefined };
   const { now, committed } = shown;
   const { messages, oldest, newest, oldestEntered } = now?.selections.get('all') ?? {};
   const counted = committed?.selections.get('all');
+  const { retention } = facts;
+  const truth = facts.dataOf('dlq');
   return {
     enabled: truth.enabled,
     data: truth.data,
     messages: orNull(messages),
-    change: recent.change(families.messages.name, messages, HOUR),
-    most: orNull(most),
+    change: facts.changes.change(families.messages.name, messages, HOUR),
+    most: orNull(facts.maxDeadLetters),
     entered: orNull(counted?.entered),
     left: leftOf(counted),
     oldest: isoTime(oldest),
     newest: isoTime(newest),
     oldestEntered: isoTime(oldestEntered),
-    retentionSeconds: orNull(retention),
-    nextExpiry:
-      oldestEntered === undefined || retention === undefined ? null : isoTime(oldestEntered + 1000 * retention),
+    retentionSeconds: retention === undefined ? null : retention / 1000,
+    nextExpiry: oldestEntered === undefined || retention === undefined ? null : isoTime(oldestEntered + retention),
     filters: filters(truth, shown),
     breakdowns: breakdowns(now),
     kinds: kinds(shown),
     newestEntries: now?.newest.map(toEntry) ?? [],
     longestEntries: now?.longest.map(toEntry) ?? [],
     callbacks: now?.callbacks ? { ...now.callbacks } : null,
-    suspected: orNull(suspectedCallbacks(now?.tracked)),
+    suspected: orNull(facts.suspected),
     oldestInProgress: isoTime(now?.oldestInProgress),
   };
 }

@@ -3,13 +3,10 @@ import { BUCKET_BOUNDS, type DestinationTally } from '../collectors/events/tally
 import type { EventsFacts } from '../collectors/index.ts';
 import { HOUR, type RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
-import { recordOf } from '../kit/record.ts';
 import { formatLe } from '../metrics/family.ts';
-import type { Objectives } from '../metrics/objectives.ts';
-import { EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
-import type { Visible } from '../scheduler/board.ts';
+import { MESSAGE_OUTCOMES, type MessageOutcome } from '../model/message.ts';
+import type { CheckInput } from '../rules/checks/account.ts';
 import type { AccountView } from './api/account.ts';
-import type { DataStatus } from './truth.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
 type Events = AccountView['events'];
@@ -36,7 +33,12 @@ function timeToDeliver(facts: EventsFacts, recent: RecentChanges): LastHour['tim
   });
 }
 
-function lastHour(facts: EventsFacts, finished: Events['finished'], recent: RecentChanges, withQuantiles: boolean) {
+function lastHour(
+  facts: EventsFacts,
+  finished: Record<MessageOutcome, number>,
+  recent: RecentChanges,
+  withQuantiles: boolean,
+) {
   const [delivered, failed, cancelled] = MESSAGE_OUTCOMES.map(outcome =>
     recent.rise(seriesName(families.finished.name, { outcome }), finished[outcome], HOUR),
   );
@@ -71,27 +73,23 @@ const destinations = ({ destinations, labelled }: EventsFacts): Events['destinat
         .sort((a, b) => b.failed - a.failed || b.delivered - a.delivered || (a.destination < b.destination ? -1 : 1))
     : [];
 
-export function eventsView(
-  { enabled, data }: DataStatus,
-  { now, committed }: Visible<EventsFacts>,
-  { delivered, onTime, onTimeWithin }: Objectives,
-  recent: RecentChanges,
-  withQuantiles = true,
-): Events {
+export function eventsView(facts: CheckInput, withQuantiles = true): Events {
+  const { now, committed } = facts.shown.events ?? { now: undefined, committed: undefined };
+  const { delivered, onTime, onTimeWithin } = facts.settings.objectives;
   const gauges = now?.gauges;
+  const { states, finished } = facts.events ?? {};
+  const { enabled, data } = facts.dataOf('events');
   const tallies = [...(committed?.destinations.values() ?? [])];
-  const total = (count: (tally: DestinationTally) => number) => sum(tallies.map(count));
-  const finished = committed ? recordOf(MESSAGE_OUTCOMES, outcome => total(tally => tally.finished[outcome])) : {};
   return {
     enabled,
     data,
     windowSeconds: now ? now.windowMs / 1000 : null,
     recent: gauges ? { ...gauges.recent } : null,
-    total: committed ? recordOf(EVENT_STATES, state => total(tally => tally.events[state])) : {},
+    total: { ...states },
     since: isoTime(committed?.since),
-    finished,
+    finished: { ...finished },
     // Counters of a log that cannot be read say nothing about the last hour.
-    lastHour: committed && now ? lastHour(committed, finished, recent, withQuantiles) : null,
+    lastHour: committed && now && finished ? lastHour(committed, finished, facts.changes, withQuantiles) : null,
     objectives: { delivered, onTime, onTimeWithinSeconds: onTimeWithin / 1000 },
     overdue: committed?.log.overdue ?? 0,
     inFlight: orNull(gauges?.inFlight),

@@ -4,7 +4,6 @@ import type { Source } from '../metrics/family.ts';
 import { type AccountMeter, createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
 import type { AccountStatus } from '../model/status.ts';
-import { NOT_OPENED } from '../rules/checks/reading.ts';
 import type { ShownSource, StatusSettings } from './account.ts';
 
 /** Account state that views, API and heartbeat show. */
@@ -21,7 +20,7 @@ function failedStatus(
   error: unknown,
   last: AccountStatus | undefined,
 ): AccountStatus {
-  const failure = { reason: 'store', message: `${NOT_OPENED}: ${String(error)}` };
+  const failure = { reason: 'store', message: `the account could not be opened: ${String(error)}` };
   const dataAt = (collector: string, round: string) =>
     last?.collectors.find(each => each.collector === collector)?.rounds.find(each => each.round === round)?.dataAt;
   return {
@@ -69,7 +68,7 @@ export function failedAccount(
     isTokenKnown: () => last?.isTokenKnown() ?? false,
     isTokenRejected: () => last?.isTokenRejected(),
     history: last?.history ?? { recent: () => [], read: async () => ({ times: [], series: new Map() }) },
-    problems: { firstSeen: problem => last?.problems.firstSeen(problem) ?? since },
+    notOpened: { reason: String(error), since },
   };
   return { account, sources: [...(last?.facts ?? []), source] };
 }

@@ -1,19 +1,13 @@
-import { OTHER } from '../collectors/cap.ts';
-import { flowControl as collector, secondsToDrain, type TrackedKey } from '../collectors/flow-control/flow-control.ts';
-import type { FlowControlFacts } from '../collectors/index.ts';
-import type { RecentChanges } from '../history/recent.ts';
-import { seriesName } from '../history/series-name.ts';
+import { secondsToDrain, type TrackedKey } from '../collectors/flow-control/flow-control.ts';
 import type { FlowControlEntry } from '../model/message.ts';
+import type { CheckInput } from '../rules/checks/account.ts';
+import { waitlistOf } from '../rules/checks/flow-control.ts';
 import type { AccountView } from './api/account.ts';
-import type { DataStatus } from './truth.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
 
-const { waitlistSize } = collector.families;
-
-const MAX_ROWS = 100;
 /** Window over which the change of a waitlist is measured (ms). */
 const PACE_OVER = 900_000;
 
@@ -34,18 +28,12 @@ function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }:
   return shares.length === 0 ? null : Math.max(...shares);
 }
 
-const bySize = (a: FlowControlEntry, b: FlowControlEntry) =>
-  (b.waitlistSize ?? 0) - (a.waitlistSize ?? 0) || (a.key < b.key ? -1 : 1);
-
-export function flowControlView(
-  { enabled, data }: DataStatus,
-  facts: FlowControlFacts | undefined,
-  recent: RecentChanges,
-): FlowControl {
-  const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0 } = facts ?? {};
+export function flowControlView(input: CheckInput): FlowControl {
+  const { enabled, data } = input.dataOf('flow_control');
+  const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0 } = input.shown.flow_control?.now ?? {};
   function row(entry: TrackedKey): Row {
     const { key, waitlistSize: waiting } = entry;
-    const change = recent.change(seriesName(waitlistSize.name, { flow_control_key: key }), waiting, PACE_OVER);
+    const change = input.changes.change(waitlistOf(key), waiting, PACE_OVER);
     return {
       key: key.toWellFormed(),
       waiting: orNull(waiting),
@@ -63,7 +51,6 @@ export function flowControlView(
       saturation: saturation(entry),
     };
   }
-  const named = shown.filter(({ key }) => key !== OTHER);
   const sizes = shown.flatMap(entry => entry.waitlistSize ?? []);
   const isKnown = keys !== undefined && sizes.length === shown.length;
   return {
@@ -73,6 +60,6 @@ export function flowControlView(
     waiting: isKnown ? sum(sizes) + beyondCapWaiting : null,
     beyondCap,
     beyondCapWaiting,
-    rows: named.sort(bySize).slice(0, MAX_ROWS).map(row),
+    rows: input.keys.map(row),
   };
 }

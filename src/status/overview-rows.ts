@@ -2,9 +2,10 @@ import { hash64 } from '../kit/hash.ts';
 import { createYielder } from '../kit/yielder.ts';
 import type { Source } from '../metrics/family.ts';
 import type { CheckKind } from '../model/check-kind.ts';
+import { DATA_STATES } from '../model/status.ts';
 import { checkedView, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
-import { DATA_STATES, type Problem } from './api/parts.ts';
+import type { Problem } from './api/parts.ts';
 import { isoTime } from './values.ts';
 
 /** A row of the overview. Values that are not metrics may be up to `RENEW` old. */

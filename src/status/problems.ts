@@ -1,25 +1,53 @@
 import { CHECK_SEVERITIES } from '../model/check-kind.ts';
 import { builtinAlert } from '../rules/checks/alerts.ts';
+import { severityOf } from '../rules/checks/check.ts';
 import type { CheckResult } from '../rules/checks/run.ts';
 import { clockTime } from '../rules/checks/words.ts';
+import type { ProblemState } from '../rules/problem-states.ts';
 import type { Problem } from './api/parts.ts';
-import type { ProblemLog } from './problem-log.ts';
 import { isoTime } from './values.ts';
 
+const keyOf = (kind: string, subject: string | null) => JSON.stringify([kind, subject]);
+
+/**
+ * Returns the problems of an account or of the agent: the current findings, and problems that keep firing after their last
+ * finding. A problem in the state machine has its start from there, a new one from its finding.
+ */
 export function problemsOf(
   results: readonly CheckResult[],
   account: string | null,
-  { now, firstSeen }: Pick<ProblemLog, 'firstSeen'> & { readonly now: number },
+  { now, states }: { readonly now: number; readonly states: readonly ProblemState[] },
 ): Problem[] {
-  const problems = results.flatMap(({ check: { kind, severity: usual, alert }, findings }) => {
-    const runbook = builtinAlert(alert).hasNoRunbook ? null : alert;
-    return findings.map(({ subject = null, text: found, severity = usual, since: known, retryAt = 0 }): Problem => {
-      const text = retryAt > now ? `${found.slice(0, -1)}; retried at ${clockTime(retryAt, now)}.` : found;
-      const since = isoTime(Math.min(known ?? firstSeen({ kind, subject }) ?? now, now));
-      return { account, kind, severity, subject, since, text, runbook };
-    });
+  const starts = new Map<string, number>();
+  for (const { kind, subject, startsAt } of states) {
+    const key = keyOf(kind, subject);
+    starts.set(key, Math.min(starts.get(key) ?? startsAt, startsAt));
+  }
+  const problem = (of: Omit<Problem, 'account' | 'since' | 'runbook'>, alert: CheckResult['check'], since: number) => ({
+    account,
+    ...of,
+    since: isoTime(Math.min(since, now)),
+    runbook: builtinAlert(alert.alert).hasNoRunbook ? null : alert.alert,
   });
-  return problems.sort(byWeight);
+  const found = results.flatMap(({ check, findings }) =>
+    findings.map(finding => {
+      const { subject = null, text: sentence, retryAt = 0 } = finding;
+      const { kind } = check;
+      const since = starts.get(keyOf(kind, subject)) ?? finding.since ?? now;
+      const text = retryAt > now ? `${sentence.slice(0, -1)}; retried at ${clockTime(retryAt, now)}.` : sentence;
+      return problem({ kind, severity: severityOf(check, finding, now - since), subject, text }, check, since);
+    }),
+  );
+  const shown = new Set(found.map(({ kind, subject }) => keyOf(kind, subject)));
+  const kept = states.flatMap(({ alert, isClear, startsAt, ...state }) => {
+    const { kind, subject } = state;
+    const result = results.find(({ check }) => check.alert === alert && check.kind === kind);
+    const isUnknown = result?.unknown.some(each => each.subject === undefined || each.subject === subject);
+    if (!isClear || !result || isUnknown || shown.has(keyOf(kind, subject))) return [];
+    shown.add(keyOf(kind, subject));
+    return problem({ kind, severity: state.severity, subject, text: state.text }, result.check, startsAt);
+  });
+  return [...found, ...kept].sort(byWeight);
 }
 
 /** Compares two problems for sorting: worst severity first, then oldest first. */

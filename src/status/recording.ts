@@ -7,13 +7,10 @@ import type { Log } from '../kit/log.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import type { AutoCancelNumbers } from '../model/journal.ts';
 import { createAlertFacts, type RuledAccount } from '../rules/facts.ts';
 import { type AlertsOptions, isAbout } from '../rules/options.ts';
 import { createSelection, windowsOf } from '../rules/windows.ts';
 import type { StoreOptions } from '../store/options.ts';
-import { checkedView, type ShownSource, type StatusSettings } from './account.ts';
-import type { ProblemLog } from './problem-log.ts';
 
 /** Families in the history. docs/store.md also lists them. */
 export const recorded: readonly Recorded[] = [
@@ -41,7 +38,7 @@ export const recorded: readonly Recorded[] = [
     family: flowControl.families.waitlistSize,
     sum: true,
     largest: 20,
-    along: [flowControl.families.parallelismInUse],
+    along: [flowControl.families.parallelismInUse, flowControl.families.paused],
   },
   { family: ownFamilies.requests, without: ['endpoint'] },
   { family: ownFamilies.rowsRejected },
@@ -53,32 +50,14 @@ export const recorded: readonly Recorded[] = [
   { family: autoCancelFamilies.actions },
 ];
 
-interface RecordedAccount extends ShownSource, RuledAccount {
+interface RecordedAccount extends RuledAccount {
   readonly history: Recorder;
-  readonly problems: ProblemLog;
-}
-
-/** Returns a function that runs an account's checks and records the problems. */
-export function createChecking(
-  account: RecordedAccount,
-  { settings, sources, autoCancel, clock }: Pick<SamplingDeps, 'settings' | 'sources' | 'autoCancel' | 'clock'>,
-) {
-  const viewed = { account, settings, autoCancel, sources };
-  return () => {
-    const now = clock.now();
-    const checked = checkedView(viewed, now, 'brief');
-    account.problems.saw(checked.problems, now);
-    return checked.checked;
-  };
 }
 
 interface SamplingDeps {
   readonly config: { readonly alerts: AlertsOptions };
-  readonly settings: StatusSettings;
   /** Metric sources of the account, including auto-cancel and alerts. */
   readonly sources: readonly Source[];
-  readonly autoCancel: (() => AutoCancelNumbers) | undefined;
-  readonly clock: { now(): number };
   readonly log: Log;
 }
 
@@ -90,12 +69,11 @@ export const historyLimits = ({ keep, maxMB }: StoreOptions['history'], accounts
   maxBytes: (maxMB * MEGABYTE) / accounts,
 });
 
-/** Returns a function that adds a sample to the account's history and records its problems. It never rejects. */
+/** Returns a function that adds a sample to the account's history. It never rejects. */
 export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
   const { config, sources, log } = deps;
   const { name, history } = account;
   const { enabled, rules } = config.alerts;
-  const check = createChecking(account, deps);
   const windows = rules.flatMap(({ when }) => (enabled && isAbout(when, name) ? windowsOf(when) : []));
   const selection = createSelection(windows, createAlertFacts(account, sources));
   return async (): Promise<void> => {
@@ -103,7 +81,6 @@ export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
       const { values, unstored } = selection();
       const charted = sampleOf(recorded, sources);
       await history.sample(new Map([...values, ...charted]), unstored.difference(charted));
-      check();
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

@@ -1,9 +1,9 @@
+import { accountPlan } from '../collectors/index.ts';
 import type { AccountStatus } from '../model/status.ts';
-import { PARTS } from '../rules/checks/check.ts';
+import { dataStatusOf } from '../rules/checks/rounds.ts';
 import type { Problem } from './api/parts.ts';
 import { type AccountReport, type HealthVerdict, type Report, VERDICTS } from './api/report.ts';
 import type { OverviewRow } from './overview-rows.ts';
-import { dataStatusOf } from './truth.ts';
 import { iso, isoTime, wellFormed } from './values.ts';
 
 /** Problems with reading data, which make the account's state unknown instead of bad. */
@@ -23,7 +23,7 @@ function verdictOf(problems: readonly Problem[], isKnown: boolean): HealthVerdic
 
 /** Returns the parts of an account whose data is not current or not complete. */
 function unknownParts({ row }: OverviewRow, status: AccountStatus | undefined): AccountReport['unknown'] {
-  const collectors = (status?.collectors ?? []).filter(({ collector }) => collector in PARTS);
+  const collectors = (status?.collectors ?? []).filter(({ collector }) => collector !== accountPlan.name);
   const parts = collectors.flatMap(({ collector, rounds }) => {
     const { data, at } = dataStatusOf({ collectors }, collector);
     if (data === 'fresh') return [];

@@ -4,6 +4,7 @@ import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
 import type { Source } from '../metrics/family.ts';
 import type { ShownAlert } from '../rules/alerting.ts';
+import type { ProblemState } from '../rules/problem-states.ts';
 import { accountView, type ShownSource, type StatusSettings, type Viewed } from './account.ts';
 import type { Problem } from './api/parts.ts';
 import { overview } from './overview.ts';
@@ -20,6 +21,8 @@ export interface ViewsDeps {
   readonly sources: readonly Source[];
   /** Returns the alerts of one account; without a name, all alerts, including those about the agent. */
   readonly alerts: (account?: string) => readonly ShownAlert[];
+  /** Returns the states of an account's problems. */
+  readonly problemStates: (account: string) => readonly ProblemState[];
   readonly agentProblems: () => readonly Problem[];
   readonly kept: KeptRows;
   readonly externalUrl: string | null;
@@ -35,7 +38,9 @@ function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
       const { name } = account;
       const settings = configured.get(name);
       const sources = byAccount.get(name) ?? [];
-      return settings ? [[name, { account, settings, autoCancel: acting.get(name), sources }] as const] : [];
+      if (!settings) return [];
+      const problemStates = () => deps.problemStates(name);
+      return [[name, { account, settings, autoCancel: acting.get(name), problemStates, sources }] as const];
     }),
   );
 }

@@ -136,20 +136,6 @@ it('exposes counters after a day of downtime, even if the service is unreachable
   await starting;
 });
 
-it('restores the start times of an account’s problems after a restart', async () => {
-  const clock = createManualClock();
-  const { open } = setUp([{ name: 'a', baseUrl: 'http://127.0.0.1:9' }], clock);
-  const stuck = { kind: 'callbacks_stuck', subject: null } as const;
-  const first = await open('a');
-  const seenAt = clock.now();
-  first.problems.saw([stuck], seenAt);
-  await clock.advance(60 * SECOND);
-  first.problems.saw([stuck], clock.now());
-  await first.close();
-  await clock.advance(60 * SECOND);
-  expect((await open('a')).problems.firstSeen(stuck)).toBe(seenAt);
-});
-
 it('closes an account immediately even if the service does not respond', async () => {
   const service = await startHttpService(() => undefined);
   afterThisTest(() => service.close());

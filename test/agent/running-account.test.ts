@@ -9,21 +9,26 @@ import { createManualClock } from '../support/manual-clock.ts';
 import { loadedFrom } from '../support/view-scene.ts';
 
 /**
- * Starts a supervisor with one account. Reads of alert states fail while `isBroken` and otherwise wait for `until`. Commits
+ * Starts a supervisor with one account. Reads of alert states and of the journal fail while `isBroken` and otherwise wait for `until`. Commits
  * fail while `isFull`. If `isReread`, settings for reading also depend on `enabled`.
  */
 async function setUp(config: (enabled: boolean) => object, isReread = false) {
   const clock = createManualClock();
   const inner = createMemoryStore();
   const broken = { isBroken: false, isFull: false, until: Promise.resolve() };
+  async function gate(): Promise<void> {
+    if (broken.isBroken) throw new Error('disk');
+    await broken.until;
+  }
   const store = {
     ...inner,
     async scan(...which: Parameters<typeof inner.scan>) {
-      if (which[1].startsWith('alerts/state/')) {
-        if (broken.isBroken) throw new Error('disk');
-        await broken.until;
-      }
+      if (which[1].startsWith('alerts/state/')) await gate();
       return inner.scan(...which);
+    },
+    async sizes(...which: Parameters<typeof inner.sizes>) {
+      if (which[1].startsWith('auto-cancel/journal/')) await gate();
+      return inner.sizes(...which);
     },
     async commit(...what: Parameters<typeof inner.commit>) {
       if (broken.isFull) throw new StoreError('io', 'the disk', 'full');
@@ -60,10 +65,16 @@ const pausedByAlerts = (enabled: boolean) => ({
   },
 });
 
-it('starts auto-cancel with changed rules only after loading the alert states that can pause it', async () => {
-  const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
-  const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
-  expect(acting()).toEqual(['a']);
+/** The same, with auto-cancel off unless `enabled`. */
+function switchedOn(enabled: boolean) {
+  const config = pausedByAlerts(enabled);
+  return { ...config, autoCancel: { ...config.autoCancel, mode: enabled ? 'plan' : 'off' } };
+}
+
+it('starts auto-cancel only after loading its journal and the alert states that can pause it', async () => {
+  const { clock, broken, supervisor, loaded } = await setUp(switchedOn);
+  const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account) ?? [];
+  expect(acting()).toEqual([]);
   broken.isBroken = true;
   await supervisor.reload(loaded(true));
   expect(acting()).toEqual([]);
@@ -74,7 +85,7 @@ it('starts auto-cancel with changed rules only after loading the alert states th
 });
 
 it('does not start auto-cancel if the agent is stopped while auto-cancel is being opened', async () => {
-  const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
+  const { clock, broken, supervisor, loaded } = await setUp(switchedOn);
   broken.isBroken = true;
   await supervisor.reload(loaded(true));
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -17,6 +17,7 @@ const ofAccounts: readonly Family[] = [
   ...Object.values(objectiveFamilies),
   ...Object.values(autoCancelFamilies),
   alertingFamilies.alerts,
+  alertingFamilies.problem,
   accountInfoFamily([]),
 ];
 

@@ -14,7 +14,7 @@ import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
 import { Leadership, withLeaseCheck } from '../../src/replicas/leadership.ts';
-import { createAgentLog } from '../../src/status/problem-log.ts';
+import { createNotificationLog } from '../../src/status/agent.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
 import {
@@ -314,7 +314,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
       destroy: async () => undefined,
     },
     reloads: { last: undefined },
-    agentLog: createAgentLog(),
+    notified: createNotificationLog(),
     openAccount: open,
     intervals: INTERVALS,
   };

@@ -150,7 +150,9 @@ describe('alerts about the agent', () => {
     const [sent] = await run({ databaseAway: 0 }, 4 * MINUTE);
     expect(sent).toContain(FIRING);
     await reload({ enabled: false });
-    await run({ databaseAway: 0 }, MINUTE);
-    expect(shown()).toEqual(['DeliveryDatabaseAway resolved']);
+    expect(await run({ databaseAway: 0 }, MINUTE)).toEqual([
+      expect.stringMatching(/^resolved critical DeliveryDatabaseAway/),
+    ]);
+    expect(shown()).toEqual([]);
   });
 });

@@ -219,7 +219,7 @@ describe('rules for accounts', () => {
     expect(alerting.states('b').size).toBe(0);
     expect(
       alerting
-        .sourceOf('a')
+        .sourcesOf('a')[0]
         ?.samples()
         .get('delivery_watch_alerts')
         ?.map(({ labels, value }) => `${labels.alert} ${labels.state} ${value}`),

@@ -101,7 +101,7 @@ async function setUp() {
         .map(({ labels, state }) => `${labels.alertname} ${state}`)
         .join('; '),
     states: () => alerting.states('a'),
-    source: () => [...(alerting.sourceOf('a')?.samples().get('delivery_watch_alerts') ?? [])],
+    source: () => [...(alerting.sourcesOf('a')[0]?.samples().get('delivery_watch_alerts') ?? [])],
     async reload(alerts: object) {
       const config = configOf(alerts);
       await alerting.use(config, alerting.prepare(config));

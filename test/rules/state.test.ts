@@ -56,7 +56,12 @@ describe('alert states', () => {
     expect(at(16 * MINUTE - 1, U)).toBe(resolved);
     expect(at(16 * MINUTE, F)).toBeUndefined();
     expect(at(-15 * MINUTE, F)).toBeUndefined();
-    expect(at(2 * MINUTE, T)).toEqual({ phase: 'pending', heldFor: 0, seenAt: 0 });
+    expect(at(2 * MINUTE, T)).toEqual({
+      phase: 'pending',
+      startsAt: START + 2 * MINUTE,
+      heldFor: 0,
+      seenAt: 0,
+    });
   });
 
   it('an alert never ends before its start, even if the clock is changed', () => {

@@ -168,7 +168,6 @@ function scene(count: number, takes = 0) {
       isTokenRejected: () => undefined,
       serviceClock: AGENT_TIME,
       history: { recent: () => [] },
-      problems: { firstSeen: () => undefined },
       shown() {
         asked[index] = (asked[index] ?? 0) + 1;
         for (const end = performance.now() + takes; performance.now() < end; );
@@ -180,6 +179,7 @@ function scene(count: number, takes = 0) {
       account,
       settings,
       autoCancel: undefined,
+      problemStates: () => [],
       sources: [source],
     };
   });

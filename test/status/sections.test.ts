@@ -1,32 +1,39 @@
 import { describe, expect, it } from 'vitest';
 import { BUCKET_BOUNDS, createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
+import type { ShownFacts } from '../../src/collectors/index.ts';
 import { createRecentChanges } from '../../src/history/recent.ts';
 import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Point } from '../../src/model/history.ts';
+import { type CheckedAccount, checkInputOf } from '../../src/rules/checks/account.ts';
 import { callsView } from '../../src/status/account.ts';
 import { deadLettersView } from '../../src/status/dead-letters.ts';
 import { eventsView } from '../../src/status/events.ts';
 import { flowControlView } from '../../src/status/flow-control.ts';
 import { isoTime } from '../../src/status/values.ts';
+import { calmAccount, checkedAccountOf } from '../support/calm-account.ts';
 import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '../support/shown-facts.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
 
-/** Returns the recent changes of the series, whose values were each recorded the given number of minutes ago. */
-function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>) {
-  const recent = (name: string, over: number): Point[] => {
+type Series = Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>;
+
+/** Returns the points of the series, whose values were each recorded the given number of minutes ago. */
+const pointsOf =
+  (series: Series) =>
+  (name: string, over: number): Point[] => {
     const points = (series[name] ?? []).map(([ago, value]) => ({ at: NOW - ago * MINUTE, value }));
     return points.filter(({ at }) => at >= NOW - over - 2 * MINUTE);
   };
-  return createRecentChanges({ recent }, NOW);
+const recorded = (series: Series) => createRecentChanges({ recent: pointsOf(series) }, NOW);
+
+/** Returns the view's input of an account with these fresh facts and recorded series. */
+function inputOf(shown: ShownFacts, series: Series = {}, more: Partial<CheckedAccount> = {}) {
+  const account = checkedAccountOf(calmAccount(), { autoCancel: undefined, recent: pointsOf(series) });
+  return checkInputOf({ ...account, now: NOW, serviceNow: NOW, shown, ...more });
 }
 
-const NONE = recorded({});
-const FRESH = { enabled: true, data: 'fresh', at: NOW, failedFilters: [] } as const;
 const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-const OBJECTIVES = { delivered: 0.99, onTime: 0.95, onTimeWithin: 5 * MINUTE, window: 30 * DAY, dlqMaxAge: DAY };
 
 describe('changes', () => {
   it.each([
@@ -105,7 +112,7 @@ describe('last hour of messages', () => {
   } as const;
 
   it('the last hour is computed from recorded points of all destinations and states their actual time span', () => {
-    expect(eventsView(FRESH, now, OBJECTIVES, recorded(before)).lastHour).toEqual({
+    expect(eventsView(inputOf({ events: now }, before)).lastHour).toEqual({
       overSeconds: 1800,
       delivered: 90,
       failed: 10,
@@ -130,12 +137,12 @@ describe('last hour of messages', () => {
       [`${bucket}{le="300.0"}`]: [[30, 129]],
       [`${bucket}{le="+Inf"}`]: [[30, 130]],
     } as const;
-    expect(eventsView(FRESH, now, OBJECTIVES, recorded(idle)).lastHour).toMatchObject({
+    expect(eventsView(inputOf({ events: now }, idle)).lastHour).toMatchObject({
       delivered: 0,
       deliveredRatio: null,
       timeToDeliver: [],
     });
-    expect(eventsView(FRESH, now, OBJECTIVES, NONE).lastHour).toBeNull();
+    expect(eventsView(inputOf({ events: now })).lastHour).toBeNull();
   });
 });
 
@@ -158,14 +165,14 @@ describe('waitlists', () => {
     beyondCapWaiting: 500,
   });
   const size = 'delivery_flow_control_waitlist_size';
-  const recent = recorded({
+  const sizes = {
     [`${size}{flow_control_key="shrinks"}`]: [[15, 90]],
     [`${size}{flow_control_key="grows"}`]: [[15, 10]],
     [`${size}{flow_control_key="empty"}`]: [[15, 10]],
-  });
+  } as const;
 
   it('the time to drain a waitlist is computed from the last 15 minutes, and is null if the waitlist grows', () => {
-    const { rows, ...whole } = flowControlView(FRESH, facts, recent);
+    const { rows, ...whole } = flowControlView(inputOf({ flow_control: complete(facts) }, sizes));
     expect(whole).toEqual({
       enabled: true,
       data: 'fresh',
@@ -191,7 +198,9 @@ describe('waitlists', () => {
 
   it('only the hundred largest waitlists have a row', () => {
     const many = Array.from({ length: 150 }, (_, index) => ({ key: `key-${index}`, waitlistSize: index }));
-    const { rows, waiting } = flowControlView(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
+    const { rows, waiting } = flowControlView(
+      inputOf({ flow_control: complete(flowControlFacts({ keys: 150, shown: many })) }),
+    );
     expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);
   });
 });
@@ -210,8 +219,9 @@ describe('dead-letter numbers', () => {
         ['urlHost', 3],
       ]),
     });
-    const plan = { most: undefined, retention: 3600 };
-    const view = deadLettersView(FRESH, complete(facts), plan, recorded({ delivery_dlq_messages: [[20, 10]] }));
+    const { settings } = calmAccount();
+    const hour = { settings: { ...settings, retention: { dlq: HOUR, events: null } } };
+    const view = deadLettersView(inputOf({ dlq: complete(facts) }, { delivery_dlq_messages: [[20, 10]] }, hour));
     expect(view.breakdowns).toEqual([
       {
         dimension: 'urlHost',

@@ -1,137 +1,202 @@
-import type { AccountViewBase } from '../../src/status/account.ts';
+import { createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
+import type {
+  DlqFacts,
+  EventsFacts,
+  PlanFacts,
+  ScheduleFacts,
+  SelectionFacts,
+  TrackedKey,
+} from '../../src/collectors/index.ts';
+import { type AccountMeter, createAccountMeter } from '../../src/metrics/own.ts';
+import type { FailedFilter, RoundStatus } from '../../src/model/status.ts';
+import type { CheckedAccount, CheckedSettings } from '../../src/rules/checks/account.ts';
 
 /** Noon (ms since the Unix epoch). */
 export const NOON = Date.UTC(2026, 2, 14, 12);
 
-const ago = (seconds: number) => new Date(NOON - seconds * 1000).toISOString();
+const SECOND = 1000;
+const DAY = 86_400_000;
+const ago = (seconds: number) => NOON - seconds * SECOND;
 
-const round = (collector: string, name: string, everySeconds: number): AccountViewBase['rounds'][number] => ({
-  collector,
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export type CalmRound = Mutable<RoundStatus>;
+
+const round = (name: string, everySeconds: number): CalmRound => ({
   round: name,
-  everySeconds,
-  state: 'ok',
+  every: everySeconds * SECOND,
+  success: true,
+  complete: true,
+  partial: false,
+  durationSeconds: 0.1,
   dataAt: ago(10),
-  tookSeconds: 0.1,
   consecutiveFailures: 0,
-  failure: null,
-  retryAt: null,
+  stale: false,
 });
 
-/** Creates a complete account view at `NOON`, without problems, for tests to modify. */
-export function calmAccount(): AccountViewBase {
-  return {
-    now: ago(0),
-    serviceNow: ago(0),
-    clockSkewSeconds: 0,
-    account: 'acme',
-    up: true,
-    baseUrl: 'https://delivery.example.com',
-    region: null,
-    plan: null,
-    labels: {},
-    rounds: [
-      round('flow_control', 'list', 15),
-      round('dlq', 'new', 30),
-      round('dlq', 'full', 600),
-      round('events', 'tail', 15),
-      round('events', 'sweep', 300),
-      round('account', 'record', 15),
-    ],
-    deadLetters: {
-      enabled: true,
-      data: 'fresh',
-      messages: 100,
-      change: null,
-      most: 10_000,
-      entered: 500,
-      left: { expired: 0, removed: 400, unknown: 0 },
-      oldest: ago(7200),
-      newest: ago(60),
-      oldestEntered: ago(3600),
-      retentionSeconds: 604_800,
-      nextExpiry: ago(3600 - 604_800),
-      filters: [],
-      breakdowns: [],
-      kinds: {
-        count: 1,
-        appeared: 0,
-        returned: 0,
-        others: 0,
-        largest: [
-          { id: 'a', urlHost: 'api.example.com', route: '/orders', responseStatus: '503', messages: 71, sample: null },
-        ],
-      },
-      newestEntries: [],
-      longestEntries: [],
-      callbacks: { in_progress: 3, success: 90, fail: 2, canceled: 0, unknown: 0 },
-      suspected: 0,
-      oldestInProgress: ago(600),
-    },
-    events: {
-      enabled: true,
-      data: 'fresh',
-      windowSeconds: 300,
-      recent: { delivered: 100 },
-      total: { created: 10_000, active: 10_500, delivered: 9990, retry: 300, failed: 10 },
-      since: ago(86_400),
-      finished: { delivered: 9990, failed: 10, cancelled: 0 },
-      lastHour: null,
-      objectives: { delivered: 0.99, onTime: 0.99, onTimeWithinSeconds: 300 },
-      overdue: 5,
-      inFlight: 12,
-      oldestInFlight: ago(30),
-      newest: ago(15),
-      attempts: [],
-      destinations: [],
-      gaps: 0,
-      late: 0,
-      duplicates: 0,
-    },
-    flowControl: {
-      enabled: true,
-      data: 'fresh',
-      keys: 1,
-      waiting: 10,
-      beyondCap: 0,
-      beyondCapWaiting: 0,
-      rows: [
+const collector = (name: string, ...rounds: CalmRound[]) => ({
+  collector: name,
+  withdrawn: false,
+  rounds,
+  failedFilters: [] as FailedFilter[],
+});
+
+const QUEUE: SelectionFacts = {
+  key: 'all',
+  messages: 100,
+  oldest: ago(7200),
+  newest: ago(60),
+  oldestEntered: ago(3600),
+  entered: 500,
+  left: { expired: 0, removed: 400, unknown: 0 },
+  isProven: true,
+  isContradicted: false,
+};
+
+const KEY: TrackedKey = {
+  key: 'tenant-7',
+  waitlistSize: 10,
+  state: 'moving',
+  since: ago(1),
+  parallelismLimit: 10,
+  parallelismInUse: 3,
+  paused: false,
+};
+
+function dlqFacts() {
+  const facts: DlqFacts = {
+    selections: new Map(),
+    breakdowns: new Map(),
+    beyondCap: new Map(),
+    callbacks: { in_progress: 3, success: 90, fail: 2, canceled: 0, unknown: 0 },
+    kinds: {
+      count: 1,
+      appeared: 0,
+      returned: 0,
+      others: 0,
+      largest: [
         {
-          key: 'tenant-7',
-          waiting: 10,
-          change: null,
-          drainSeconds: null,
-          state: 'moving',
-          stateSince: ago(1),
-          parallelismLimit: 10,
-          parallelismInUse: 3,
-          rateLimit: null,
-          rateUsed: null,
-          ratePeriodSeconds: null,
-          saturation: 0.3,
-          paused: false,
-          pinned: [],
+          id: 'a',
+          urlHost: 'api.example.com',
+          route: '/orders',
+          responseStatus: '503',
+          messages: 71,
+          sample: undefined,
         },
       ],
     },
-    schedules: [
-      {
-        name: 'reports',
-        state: 'ok',
-        lastStarted: ago(40),
-        lastDelivered: ago(39),
-        lastFailed: null,
-        next: ago(-20),
-        missed: 0,
-        late: 0,
-      },
-    ],
-    calls: {
-      requests: [],
-      bytes: 0,
-      waitedSeconds: 0,
-      budgetRemaining: 150_000,
-      budgetPerDay: 200_000,
-      tokenRejected: false,
+    newest: [],
+    longest: [],
+    foundByRescan: 0,
+    tracked: undefined,
+    oldestInProgress: ago(600),
+  };
+  return { ...(facts as Mutable<DlqFacts>), selections: new Map([['all', { ...(QUEUE as Mutable<SelectionFacts>) }]]) };
+}
+
+function eventsFacts() {
+  const tally = createDestinationTally();
+  Object.assign(tally.events, { created: 10_000, active: 10_500, delivered: 9990, retry: 300, failed: 10 });
+  Object.assign(tally.finished, { delivered: 9990, failed: 10, cancelled: 0 });
+  return {
+    gauges: {
+      recent: { ...createDestinationTally().events, delivered: 100 },
+      newest: ago(15),
+      inFlight: 12,
+      oldestInFlight: ago(30),
+      overdue: 0,
     },
+    windowMs: 300_000,
+    since: ago(86_400),
+    log: { ...createLogTally(), overdue: 5 },
+    destinations: new Map([['', tally]]),
+    schedules: new Map<string, { -readonly [K in keyof ScheduleFacts]: ScheduleFacts[K] }>([
+      [
+        'reports',
+        {
+          lastStarted: ago(40),
+          lastDelivered: ago(39),
+          next: ago(-20),
+          missed: 0,
+          late: 0,
+          judged: { at: ago(40), as: 'ok' },
+        },
+      ],
+    ]),
+    beyondCap: 0,
+    labelled: { counters: false, histograms: false },
+  };
+}
+
+/** Creates the facts of an account at `NOON` without problems, for tests to modify. All facts are committed. */
+export function calmAccount() {
+  const [dlq, events] = [dlqFacts(), eventsFacts()];
+  const keys = [{ ...(KEY as Mutable<TrackedKey>) }];
+  const plan = { record: undefined, limits: { dlq_size: 10_000 } };
+  const settings = {
+    retention: { dlq: 7 * DAY, events: null },
+    budget: { requestsPerSecond: 5, burst: 10, concurrency: 4, requestsPerDay: 200_000 },
+    objectives: { delivered: 0.99, onTime: 0.99, onTimeWithin: 300_000, window: 30 * DAY, dlqMaxAge: DAY },
+  } satisfies CheckedSettings;
+  const meter: AccountMeter = createAccountMeter({
+    requests: [],
+    bytes: [],
+    collectors: ['flow_control', 'dlq', 'events'],
+  });
+  return {
+    now: NOON,
+    serviceNow: NOON,
+    clockSkew: 0 as number | undefined,
+    settings,
+    collectors: {
+      flow_control: collector('flow_control', round('list', 15)),
+      dlq: collector('dlq', round('new', 30), round('full', 600)),
+      events: collector('events', round('tail', 15), round('sweep', 300)),
+      account: collector('account', round('record', 15)),
+    },
+    notOpened: undefined as CheckedAccount['notOpened'],
+    /** Facts of the collectors. */
+    dlq,
+    events,
+    keys,
+    plan,
+    suspected: 0 as number | undefined,
+    meter,
+    budgetRemaining: 150_000 as number | undefined,
+    isTokenRejected: false as boolean | undefined,
+    autoCancelFailure: undefined as Error | undefined,
+  };
+}
+
+export type CalmAccount = ReturnType<typeof calmAccount>;
+
+/** Returns the input of the checks for a modified account. Collectors without data show no facts. */
+export function checkedAccountOf(
+  account: CalmAccount,
+  { autoCancel, recent }: Pick<CheckedAccount, 'autoCancel' | 'recent'>,
+): CheckedAccount {
+  const { collectors, dlq, events, keys, plan, ...rest } = account;
+  const all = Object.values(collectors);
+  const visible = <F>(name: keyof typeof collectors, facts: F) => {
+    const { withdrawn, rounds } = collectors[name] ?? { withdrawn: true, rounds: [] };
+    const isRead = !withdrawn && rounds.some(({ dataAt }) => dataAt !== undefined);
+    return { now: isRead ? facts : undefined, committed: facts };
+  };
+  return {
+    ...rest,
+    status: { collectors: all },
+    shown: {
+      dlq: visible<DlqFacts>('dlq', dlq),
+      events: visible<EventsFacts>('events', events),
+      flow_control: visible('flow_control', {
+        keys: keys.length,
+        shown: keys,
+        beyondCap: 0,
+        beyondCapWaiting: 0,
+      }),
+      account: visible<PlanFacts>('account', plan),
+    },
+    autoCancel,
+    recent,
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
+import { recordOf } from '../../kit/record.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
@@ -119,6 +120,17 @@ export const shownWaits = (
   labelled.histograms
     ? [...destinations].map(([destination, tally]) => ({ destination, state: tally[wait] }))
     : [{ destination: undefined, state: log[wait] }];
+
+/** Returns the counts of all destinations together; undefined before the first committed read. */
+export function eventTotals(facts: Pick<EventsFacts, 'destinations'> | undefined) {
+  if (!facts) return undefined;
+  const tallies = [...facts.destinations.values()];
+  const total = (count: (tally: DestinationTally) => number) => tallies.reduce((sum, tally) => sum + count(tally), 0);
+  return {
+    states: recordOf(EVENT_STATES, state => total(({ events }) => events[state])),
+    finished: recordOf(MESSAGE_OUTCOMES, outcome => total(({ finished }) => finished[outcome])),
+  };
+}
 
 export const events = defineKind({
   name: 'events',

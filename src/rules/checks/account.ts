@@ -1,101 +1,112 @@
-import type { FlowState } from '../../model/flow-state.ts';
+import {
+  type EventsFacts,
+  eventTotals,
+  type FlowControlFacts,
+  OTHER,
+  retentionOf,
+  type ScheduleFacts,
+  type ShownFacts,
+  type TrackedKey,
+} from '../../collectors/index.ts';
+import { createRecentChanges, type RecentChanges } from '../../history/recent.ts';
+import type { Objectives } from '../../metrics/objectives.ts';
+import type { AccountMeter } from '../../metrics/own.ts';
+import type { AccountHistory } from '../../model/history.ts';
+import type { AutoCancelNumbers } from '../../model/journal.ts';
+import type { AccountStatus } from '../../model/status.ts';
+import type { Visible } from '../../scheduler/board.ts';
+import type { AccountOptions } from '../../upstream/options.ts';
+import { type CheckedRound, type DataStatus, dataStatusOf, roundsOf } from './rounds.ts';
 
-type Text = string | null;
-type Num = number | null;
-
-type Data = 'fresh' | 'partial' | 'stale' | 'withdrawn' | 'not_read';
-
-interface Change {
-  readonly by: number;
-  readonly overSeconds: number;
+export interface CheckedSettings extends Pick<AccountOptions, 'retention' | 'budget'> {
+  readonly objectives: Objectives;
 }
 
-interface Failure {
-  readonly reason: string;
-  readonly message: string;
+/** Everything that the checks of an account read. Undefined: unknown. */
+export interface CheckedAccount {
+  /** Times are in milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** `now` by the service's clock, which times of its data are compared with. */
+  readonly serviceNow: number;
+  /** The service's clock minus the agent's (ms). */
+  readonly clockSkew: number | undefined;
+  readonly settings: CheckedSettings;
+  readonly status: Pick<AccountStatus, 'collectors'>;
+  /** Why the account could not be opened. */
+  readonly notOpened?: { readonly reason: string; readonly since: number } | undefined;
+  readonly shown: ShownFacts;
+  /** Number of failure callbacks that seem stuck by the default evidence. */
+  readonly suspected: number | undefined;
+  readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
+  readonly budgetRemaining: number | undefined;
+  readonly isTokenRejected: boolean | undefined;
+  readonly autoCancel: AutoCancelNumbers | undefined;
+  readonly autoCancelFailure?: Error | undefined;
+  readonly recent: AccountHistory['recent'];
 }
 
-export interface CheckedRound {
-  readonly collector: string;
-  readonly round: string;
-  readonly everySeconds: number;
-  readonly state: 'ok' | 'partial' | 'failing' | 'stale' | 'withdrawn' | 'waiting' | 'not_due' | 'not_read';
-  readonly dataAt: Text;
-  readonly consecutiveFailures: number;
-  readonly failure: Failure | null;
-  readonly retryAt: Text;
-}
-
-export interface CheckedKey {
-  readonly key: string;
-  readonly waiting: number | null;
-  readonly change: Change | null;
-  readonly state: FlowState | null;
-  readonly parallelismLimit: Num;
-  readonly parallelismInUse: Num;
-  readonly rateLimit: Num;
-  readonly rateUsed: Num;
-  readonly paused: boolean | null;
-}
-
-export interface CheckedSchedule {
+/** A schedule with its committed counts. The other facts are absent while the event log is unreadable. */
+export interface CheckedSchedule extends Partial<ScheduleFacts> {
   readonly name: string;
+  /** Result of the last expected start. */
   readonly state: 'ok' | 'missed' | 'late' | 'failing' | 'unknown';
-  readonly lastStarted: Text;
-  readonly lastDelivered: Text;
-  readonly next: Text;
   readonly missed: number;
   readonly late: number;
 }
 
-/** The part of an account's API view that checks read. Null: unknown. Times are ISO 8601 texts. */
-export interface CheckedAccount {
-  readonly serviceNow: string;
-  readonly clockSkewSeconds: Num;
+/** `CheckedAccount` with the values that several checks, or a check and the account's view, derive from it. */
+export interface CheckInput extends CheckedAccount {
+  readonly changes: RecentChanges;
   readonly rounds: readonly CheckedRound[];
-  readonly deadLetters: {
-    readonly enabled: boolean;
-    readonly data: Data;
-    readonly messages: Num;
-    readonly most: Num;
-    readonly entered: Num;
-    readonly left: { readonly expired: number; readonly removed: number } | null;
-    readonly oldestEntered: Text;
-    readonly retentionSeconds: Num;
-    readonly nextExpiry: Text;
-    readonly filters: readonly {
-      readonly name: string;
-      readonly messages: Num;
-      readonly failure: (Failure & { readonly since: Text; readonly contradicted: boolean }) | null;
-    }[];
-    readonly kinds: {
-      readonly largest: readonly {
-        readonly responseStatus: string;
-        readonly urlHost: string;
-        readonly route: string;
-        readonly messages: number;
-      }[];
-    };
-    readonly callbacks: Readonly<Record<string, number>> | null;
-    readonly suspected: Num;
-    readonly oldestInProgress: Text;
-  };
-  readonly events: {
-    readonly enabled: boolean;
-    readonly data: Data;
-    readonly total: Readonly<Record<string, number>>;
-    readonly finished: Readonly<Record<string, number>>;
-    readonly overdue: number;
-    readonly objectives: { readonly delivered: number; readonly onTime: number; readonly onTimeWithinSeconds: number };
-    readonly inFlight: Num;
-    readonly newest: Text;
-    readonly gaps: number;
-  };
-  readonly flowControl: { readonly enabled: boolean; readonly data: Data; readonly rows: readonly CheckedKey[] };
+  readonly dataOf: (collector: string) => DataStatus;
+  readonly events: ReturnType<typeof eventTotals>;
+  readonly keys: readonly TrackedKey[];
   readonly schedules: readonly CheckedSchedule[];
-  readonly calls: {
-    readonly budgetRemaining: Num;
-    readonly budgetPerDay: number;
-    readonly tokenRejected: boolean | null;
+  /** Plan limit of the queue. */
+  readonly maxDeadLetters: number | undefined;
+  /** Retention of the queue (ms). */
+  readonly retention: number | undefined;
+}
+
+/** Maximum number of evaluated and listed keys. */
+const MAX_KEYS = 100;
+
+const bySize = (a: TrackedKey, b: TrackedKey) =>
+  (b.waitlistSize ?? 0) - (a.waitlistSize ?? 0) || (a.key < b.key ? -1 : 1);
+
+const largestKeys = (facts: FlowControlFacts | undefined): readonly TrackedKey[] =>
+  (facts?.shown ?? [])
+    .filter(({ key }) => key !== OTHER)
+    .sort(bySize)
+    .slice(0, MAX_KEYS);
+
+function scheduleStateOf(facts: ScheduleFacts | undefined): CheckedSchedule['state'] {
+  const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
+  if (judged?.as === 'missed') return 'missed';
+  // Check for a failure first: the message may fail before its start counts as late.
+  if (lastFailed > lastDelivered) return 'failing';
+  return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
+}
+
+const schedulesOf = (events: Visible<EventsFacts> | undefined): readonly CheckedSchedule[] =>
+  [...(events?.committed?.schedules ?? [])].map(([name, { missed, late }]) => {
+    const facts = events?.now?.schedules.get(name);
+    return { ...facts, name, state: scheduleStateOf(facts), missed, late };
+  });
+
+export function checkInputOf(account: CheckedAccount): CheckInput {
+  const { status, shown, settings, now } = account;
+  const plan = shown.account?.now;
+  const retention = retentionOf(settings, plan);
+  return {
+    ...account,
+    changes: createRecentChanges(account, now),
+    rounds: roundsOf(status),
+    dataOf: collector => dataStatusOf(status, collector),
+    events: eventTotals(shown.events?.committed),
+    keys: largestKeys(shown.flow_control?.now),
+    schedules: schedulesOf(shown.events),
+    maxDeadLetters: plan?.limits.dlq_size,
+    retention: retention === undefined ? undefined : 1000 * retention,
   };
 }

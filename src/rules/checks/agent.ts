@@ -1,3 +1,4 @@
+import { MINUTE } from '../../kit/duration.ts';
 import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import { type Check, defineCheck, UNKNOWN } from './check.ts';
@@ -43,6 +44,10 @@ const hasStored = ({ collectors }: AccountStatus) =>
 
 export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   defineCheck('service_unavailable', 'DeliveryServiceUnavailable', {
+    severity: 'critical',
+    for: 15_000,
+    // Resolves after DeliveryBlind, which it inhibits.
+    keepFiringFor: MINUTE,
     when: 'more than half of the accounts, and at least three, can’t be read',
     check({ statuses }) {
       const areMost = (number: number) => number >= 3 && number > statuses.length / 2;
@@ -52,6 +57,8 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
     },
   }),
   defineCheck('database_away', 'DeliveryDatabaseAway', {
+    severity: 'critical',
+    for: 3 * MINUTE,
     when: 'the database does not respond to the leader',
     check: ({ databaseAway }) =>
       databaseAway === undefined
@@ -62,6 +69,8 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
           },
   }),
   defineCheck('store_failing', 'DeliveryStoreFailing', {
+    severity: 'critical',
+    for: 2 * MINUTE,
     when: 'rounds read all their data but can’t store it',
     check({ statuses, databaseAway }) {
       // The check above reports database outages.
@@ -73,6 +82,9 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
     },
   }),
   defineCheck('notifications_failing', 'DeliveryNotificationsFailing', {
+    severity: 'critical',
+    for: 10 * MINUTE,
+    label: 'notifier',
     when: 'all notifications to a receiver failed in the last 15 minutes',
     check: ({ notifications }) =>
       [...Map.groupBy(notifications, ({ notifier }) => notifier)].flatMap(([subject, counts]) => {
@@ -86,6 +98,8 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
       }),
   }),
   defineCheck('reload_refused', 'DeliveryConfigReloadFailed', {
+    for: 5 * MINUTE,
+    isExtended: true,
     when: 'the last reload of the configuration was rejected: the previous one stays active',
     check({ lastReload }) {
       const [first, ...others] = lastReload?.faults ?? [];

@@ -1,9 +1,13 @@
+import { MINUTE } from '../../kit/duration.ts';
 import { UNRESOLVED } from '../../metrics/thresholds.ts';
 import { type AccountCheck, defineCheck } from './check.ts';
 import { durationText } from './words.ts';
 
 export const AUTO_CANCEL: readonly AccountCheck[] = [
   defineCheck('cancel_unresolved', 'DeliveryAutoCancelUnresolved', {
+    severity: 'critical',
+    for: 5 * MINUTE,
+    label: 'rule',
     when: 'a cancel started more than 30 minutes ago and its outcome is unknown',
     check: ({ autoCancel, now }) =>
       [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
@@ -13,6 +17,7 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('breaker_open', 'DeliveryAutoCancelBreakerOpen', {
+    label: 'breaker',
     when: 'a breaker of auto-cancel is open',
     check: ({ autoCancel }) =>
       [...(autoCancel?.breakers ?? [])].flatMap(([subject, isOpen]) => {
@@ -21,11 +26,15 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('auto_cancel_paused', 'DeliveryAutoCancelPaused', {
+    severity: 'info',
+    hasNoRunbook: true,
     when: 'an operator has paused auto-cancel',
     check: ({ autoCancel }) =>
       autoCancel?.isPaused ? 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' : [],
   }),
   defineCheck('auto_cancel_failed', 'DeliveryAutoCancelFailed', {
+    for: MINUTE,
+    hasNoRunbook: true,
     when: 'auto-cancel could not be opened, for example because a line of its journal is damaged',
     check: ({ autoCancelFailure }) => (autoCancelFailure ? `Auto-cancel is off: ${autoCancelFailure.message}` : []),
   }),

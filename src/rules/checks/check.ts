@@ -1,39 +1,21 @@
-import type { RecentChanges } from '../../history/recent.ts';
+import type { ShownFacts } from '../../collectors/index.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import type { Objectives } from '../../metrics/objectives.ts';
-import type { AccountMeter } from '../../metrics/own.ts';
 import type { Growth } from '../../metrics/thresholds.ts';
-import type { CheckKind, CheckSeverity } from '../../model/check-kind.ts';
-import type { AccountHistory } from '../../model/history.ts';
-import type { AutoCancelNumbers } from '../../model/journal.ts';
-import type { CheckedAccount } from './account.ts';
-import { type BuiltinAlert, builtinAlert } from './alerts.ts';
-
-export interface CheckInput {
-  readonly view: CheckedAccount;
-  /** Times are in milliseconds since the Unix epoch. */
-  readonly now: number;
-  /** `now` by the service's clock, which times of its data are compared with. */
-  readonly serviceNow: number;
-  readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
-  readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
-  readonly autoCancel: AutoCancelNumbers | undefined;
-  readonly autoCancelFailure?: Error | undefined;
-  readonly recent: AccountHistory['recent'];
-  readonly changes: RecentChanges;
-  /** Returns when a finding was first recorded; undefined for a new one. */
-  readonly firstSeen: (finding: { readonly kind: CheckKind; readonly subject: string | null }) => number | undefined;
-}
+import { CHECK_SEVERITIES, type CheckKind, type CheckSeverity } from '../../model/check-kind.ts';
+import type { Durations } from '../state.ts';
+import type { CheckInput } from './account.ts';
 
 export interface Finding {
   /** Set if the check can have several findings. */
   readonly subject?: string;
   /** Alert labels that identify the subject. Default: the check's label with the subject as value. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Start (ms since the Unix epoch). Default: the time of the first detection. */
+  /** Start (ms since the Unix epoch), if the data shows it. Default: the time of the first detection. */
   readonly since?: number | undefined;
   /** Default: the severity of the check. An alert ignores findings of lower severity than its own. */
   readonly severity?: CheckSeverity;
+  /** Time after the start of the problem for which it is only a warning (ms). */
+  readonly warningFor?: number;
   readonly text: string;
   /** Start of the next attempt (ms since the Unix epoch). Alerts omit it, because they are read later. */
   readonly retryAt?: number | undefined;
@@ -53,55 +35,63 @@ export const UNKNOWN: Unknown = { isUnknown: true };
 export type Findings = CheckOutcome | readonly CheckOutcome[];
 export type CheckOutcome = string | Finding | Unknown;
 
-/** Collectors with checks, and the property of `CheckedAccount` that contains their data. */
-export const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
-export type CheckedCollector = keyof typeof PARTS;
+export type BuiltinAlert = `Delivery${string}`;
 
 /** Detects one kind of problem of an account or of the agent. `check` is pure. */
-export interface Check<I> {
+export interface Check<I> extends Durations {
   readonly kind: CheckKind;
-  /** The alert that is sent. Several checks can feed one alert. */
+  /** The alert that is sent. Several checks can feed one alert; they have the same durations, label and set. */
   readonly alert: BuiltinAlert;
   readonly severity: CheckSeverity;
+  /** Label that contains the subject of a finding. */
+  readonly label?: string;
+  readonly hasNoRunbook?: true;
+  /** Whether the alert is sent only with `alerts.builtin.extended`. */
+  readonly isExtended?: true;
   /**
    * Collector whose data the check reads: the check applies only to accounts that enable it. Without current data, the result
    * is unknown; partial data can prove a finding but not rule one out.
    */
-  readonly collector?: CheckedCollector;
+  readonly collector?: keyof ShownFacts;
   /** Condition for a finding, as Markdown for docs/problems.md. */
   readonly when: string;
   check(input: I): Findings;
 }
 export type AccountCheck = Check<CheckInput>;
 
-interface Definition<I> extends Pick<Check<I>, 'when' | 'check'> {
-  /** Default: the severity of the alert. */
-  readonly severity?: CheckSeverity;
-}
+/**
+ * `for`: how long a finding must last before its alert fires (ms). `keepFiringFor`: how long the alert keeps firing after its last
+ * finding (ms): 0 for proven states, because one good answer disproves them; longer for shares and growth, which may exceed their
+ * limit again.
+ */
+type Definition<I> = Partial<Check<I>> & Pick<Check<I>, 'when' | 'check'>;
 
-export const defineCheck = <I>(kind: CheckKind, alert: BuiltinAlert, definition: Definition<I>): Check<I> => ({
-  kind,
-  alert,
-  severity: builtinAlert(alert).severity,
-  ...definition,
-});
+const DEFAULTS = { severity: 'warning', for: 0, keepFiringFor: 0 } as const;
 
-/** Defines checks of one collector's data; `check` gets its part of the view. */
+export const defineCheck = <I = CheckInput>(
+  kind: CheckKind,
+  alert: BuiltinAlert,
+  definition: Definition<I>,
+): Check<I> => ({ ...DEFAULTS, kind, alert, ...definition });
+
+/** Defines checks of one collector's data. */
 export const checksOf =
-  <C extends CheckedCollector>(collector: C) =>
-  (
-    kind: CheckKind,
-    alert: BuiltinAlert,
-    {
-      check,
-      ...more
-    }: Omit<Definition<CheckInput>, 'check'> & {
-      readonly check: (input: CheckInput, part: CheckedAccount[(typeof PARTS)[C]]) => Findings;
-    },
-  ): AccountCheck => ({
-    ...defineCheck<CheckInput>(kind, alert, { ...more, check: input => check(input, input.view[PARTS[collector]]) }),
-    collector,
-  });
+  (collector: keyof ShownFacts) =>
+  (kind: CheckKind, alert: BuiltinAlert, definition: Definition<CheckInput>): AccountCheck =>
+    defineCheck(kind, alert, { collector, ...definition });
+
+/** `keepFiringFor` of alerts on a share or on growth. */
+export const KEEP_FIRING_FOR = 15 * MINUTE;
+
+export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>
+  CHECK_SEVERITIES.indexOf(severity) <= CHECK_SEVERITIES.indexOf(lowest);
+
+/** Returns the severity of a finding whose problem started `age` milliseconds ago. */
+export const severityOf = (
+  check: Pick<Check<never>, 'severity'>,
+  { severity = check.severity, warningFor = 0 }: Pick<Finding, 'severity' | 'warningFor'>,
+  age: number,
+): CheckSeverity => (age < warningFor ? 'warning' : severity);
 
 /** Tolerance of `covers` (ms): the history has one sample a minute. */
 const LATE = 2 * MINUTE;
@@ -114,20 +104,10 @@ export const covers = (change: { readonly overSeconds: number } | null | undefin
 export const toAgentTime = ({ now, serviceNow }: CheckInput, time: number | undefined) =>
   time === undefined ? undefined : time - serviceNow + now;
 
-export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
+/** Returns the interval of a round (ms); 0 if its collector is disabled. */
+export const intervalOf = ({ rounds }: CheckInput, collector: string, name: string) =>
+  rounds.find(each => each.collector === collector && each.round === name)?.every ?? 0;
 
-/** Returns the interval of a round (s); 0 if its collector is disabled. */
-export const everySeconds = ({ rounds }: CheckedAccount, collector: string, name: string) =>
-  rounds.find(each => each.collector === collector && each.round === name)?.everySeconds ?? 0;
-
-/** Whether a number has grown by more than `part` times the threshold. */
-export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
-  now - before > part * Math.min(Math.max(share * before, fewest), many);
-
-/** Returns the age of a finding (ms); 0 for a new one. */
-export const seenFor = ({ firstSeen, now }: CheckInput, kind: CheckKind, subject: string | null) =>
-  now - (firstSeen({ kind, subject }) ?? now);
-
-/** Returns the threshold factor for a kind of problem: 0.7 if it was found in the last five minutes, so that it does not flap. */
-export const easing = ({ firstSeen }: CheckInput, kind: CheckKind) =>
-  firstSeen({ kind, subject: null }) === undefined ? 1 : 0.7;
+/** Whether a number has grown by more than the threshold. */
+export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number) =>
+  now - before > Math.min(Math.max(share * before, fewest), many);

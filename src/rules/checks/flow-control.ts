@@ -1,30 +1,23 @@
-import { flowControlFamilies } from '../../collectors/index.ts';
+import { flowControlFamilies, type TrackedKey } from '../../collectors/index.ts';
 import { between, max, min, upTo } from '../../history/points.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
-import type { CheckedKey } from './account.ts';
-import {
-  type AccountCheck,
-  type CheckInput,
-  checksOf,
-  everySeconds,
-  type Finding,
-  isMoreBy,
-  seenFor,
-} from './check.ts';
+import type { CheckInput } from './account.ts';
+import { type AccountCheck, checksOf, type Finding, intervalOf, isMoreBy, KEEP_FIRING_FOR } from './check.ts';
 import { count, durationText, plural } from './words.ts';
 
 const defineCheck = checksOf('flow_control');
 
-const nameOf = (key: string) => seriesName(flowControlFamilies.waitlistSize.name, { flow_control_key: key });
+/** Returns the name of a key's recorded waitlist. */
+export const waitlistOf = (key: string) => seriesName(flowControlFamilies.waitlistSize.name, { flow_control_key: key });
 
-type WaitingKey = CheckedKey & { readonly waiting: number };
+type WaitingKey = TrackedKey & { readonly waiting: number };
 
 /** Formats reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
-function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: CheckedKey): string {
-  const used = (what: string, of: number | null, limit: number | null, word: string) =>
-    of === null || limit === null ? '' : `${what} ${count(of)} of ${count(limit)} ${word}`;
+function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: TrackedKey): string {
+  const used = (what: string, of: number | undefined, limit: number | undefined, word: string) =>
+    of === undefined || limit === undefined ? '' : `${what} ${count(of)} of ${count(limit)} ${word}`;
   const slots = used('parallelism', parallelismInUse, parallelismLimit, 'in use');
   const all = [slots, used('rate', rateUsed, rateLimit, 'used')].filter(text => text !== '');
   return all.length === 0 ? '' : `; ${all.join(', ')}`;
@@ -33,7 +26,7 @@ function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: C
 /** Minimum number of reads in a window, or in each third of a trend. */
 const READS = 3;
 
-const readsTake = ({ view }: CheckInput) => READS * 1000 * everySeconds(view, 'flow_control', 'list');
+const readsTake = (input: CheckInput) => READS * intervalOf(input, 'flow_control', 'list');
 
 const MIN_TREND = 10 * MINUTE;
 /** Minimum share of minutes with a point. Points may be missing, because only the largest keys are recorded. */
@@ -50,7 +43,7 @@ function trend(
   const { recent, now } = input;
   // The minimum of the last third cannot exceed the current number.
   if (waiting < BACKLOG_TREND.fewest) return false;
-  const points = upTo(recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting });
+  const points = upTo(recent(waitlistOf(key), 60 * MINUTE), { at: now, value: waiting });
   const [first] = points;
   if (!first || now - first.at < Math.max(MIN_TREND, 3 * readsTake(input))) return 'unknown';
   if (points.length < (MIN_POINTS * (now - first.at)) / MINUTE) return 'unknown';
@@ -66,10 +59,9 @@ function trend(
 const eachKey =
   (check: (input: CheckInput, row: WaitingKey) => Omit<Finding, 'subject'> | false | 'unknown') =>
   (input: CheckInput) =>
-    input.view.flowControl.rows.flatMap(row => {
-      const subject = row.key;
-      const { waiting } = row;
-      const found = waiting === null ? 'unknown' : waiting > 0 && check(input, { ...row, waiting });
+    input.keys.flatMap(row => {
+      const { key: subject, waitlistSize: waiting } = row;
+      const found = waiting === undefined ? 'unknown' : waiting > 0 && check(input, { ...row, waiting });
       if (found === 'unknown') return { subject, isUnknown: true as const };
       return found ? { ...found, subject } : [];
     });
@@ -79,6 +71,9 @@ const MAX_GAP = 5 * MINUTE;
 
 export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
+    for: 15 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    label: 'flow_control_key',
     when: 'in the recorded part of the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100)',
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
@@ -88,10 +83,12 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
+    for: 10 * MINUTE,
+    label: 'flow_control_key',
     when: 'the waitlist of an unpaused key has not changed for 30 minutes, although its rate limit is not reached; not checked if keys are read less often than every 10 minutes',
     check: eachKey((input, row) => {
       if (row.state === 'paused' || row.state === 'rate_limited' || readsTake(input) > 30 * MINUTE) return false;
-      const points = input.recent(nameOf(row.key), 30 * MINUTE);
+      const points = input.recent(waitlistOf(row.key), 30 * MINUTE);
       if (points.some(({ value }) => value !== row.waiting)) return false;
       const [first] = points;
       const hasGap = points.some(({ at }, index) => (points[index + 1]?.at ?? input.now) - at > MAX_GAP);
@@ -101,13 +98,15 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
+    label: 'flow_control_key',
     when: 'a key is paused and messages wait on it',
-    check: eachKey((input, row) => {
-      if (!row.paused) return false;
-      const pausedFor = seenFor(input, 'paused_with_backlog', row.key);
-      const state = pausedFor < MINUTE ? 'is paused' : `has been paused for ${durationText(pausedFor / 1000)} or more`;
-      const text = `Key ${row.key} ${state}: ${plural(row.waiting, 'message')} waiting.`;
-      return { text };
-    }),
+    check: eachKey((_input, { key, paused, state, since, waiting }) =>
+      paused
+        ? {
+            since: state === 'paused' ? since : undefined,
+            text: `Key ${key} is paused: ${plural(waiting, 'message')} waiting.`,
+          }
+        : false,
+    ),
   }),
 ];

@@ -1,4 +1,4 @@
-import { collectorTitle, isDeciding } from '../../collectors/index.ts';
+import { collectorTitle, isDeciding, shownFilters } from '../../collectors/index.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MAX_CLOCK_CORRECTION } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
@@ -13,23 +13,20 @@ import {
   REQUESTS_LAST,
 } from '../../metrics/thresholds.ts';
 import { serviceErrorIn } from '../../upstream/errors.ts';
-import type { CheckedAccount, CheckedRound } from './account.ts';
+import type { CheckInput } from './account.ts';
 import {
   type AccountCheck,
-  type CheckedCollector,
-  type CheckInput,
   checksOf,
   covers,
   defineCheck,
-  everySeconds,
   type Finding,
   type Findings,
-  msOf,
-  PARTS,
-  seenFor,
+  intervalOf,
+  KEEP_FIRING_FOR,
   UNKNOWN,
   type Unknown,
 } from './check.ts';
+import type { CheckedRound } from './rounds.ts';
 import { clockTime, count, durationText, plural, share } from './words.ts';
 
 const QUARTER = 15 * MINUTE;
@@ -37,22 +34,22 @@ const QUARTER = 15 * MINUTE;
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
 /** Returns the rounds that query the service. The collector `account` reads a local record. */
-const polled = ({ rounds }: CheckedAccount) => rounds.filter(({ collector }) => collector !== 'account');
+const polled = ({ rounds }: CheckInput) => rounds.filter(({ collector }) => collector !== 'account');
 
 /** Returns the rounds that gauges depend on. */
-const deciding = (view: CheckedAccount) => polled(view).filter(round => !isAuxiliary(round));
+const deciding = (input: CheckInput) => polled(input).filter(round => !isAuxiliary(round));
 
-const isUntried = ({ dataAt, failure }: CheckedRound) => dataAt === null && failure === null;
+const isUntried = ({ dataAt, failure }: CheckedRound) => dataAt === undefined && failure === undefined;
 
 /**
  * Returns each collector's most frequent round among those that gauges depend on: it detects an outage first. Prefers rounds that
  * have been tried, because others may wait for them.
  */
-function pulses(view: CheckedAccount): CheckedRound[] {
-  const active = deciding(view).filter(({ state }) => state !== 'waiting');
+function pulses(input: CheckInput): CheckedRound[] {
+  const active = deciding(input).filter(({ state }) => state !== 'waiting');
   return [...Map.groupBy(active, ({ collector }) => collector).values()].map(rounds => {
     const isFirst = (a: CheckedRound, b: CheckedRound) =>
-      isUntried(a) === isUntried(b) ? a.everySeconds <= b.everySeconds : isUntried(b);
+      isUntried(a) === isUntried(b) ? a.every <= b.every : isUntried(b);
     return rounds.reduce((a, b) => (isFirst(a, b) ? a : b));
   });
 }
@@ -61,25 +58,28 @@ const isStale = ({ state }: CheckedRound) => state === 'stale' || state === 'wit
 
 /** Returns the start of the newest complete round; undefined if none has completed since the agent started. */
 function newestOf(rounds: readonly CheckedRound[]): number | undefined {
-  const times = rounds.flatMap(({ dataAt }) => msOf(dataAt) ?? []);
+  const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-const lastRead = (view: CheckedAccount) => newestOf(polled(view));
+const lastRead = (input: CheckInput) => newestOf(polled(input));
 
-const ofCollector = (view: CheckedAccount, collector: string) =>
-  polled(view).filter(round => round.collector === collector);
+const ofCollector = (input: CheckInput, collector: string) =>
+  polled(input).filter(round => round.collector === collector);
 
 /** Returns the time of the oldest shown data. If a collector's most frequent round has not completed, its other rounds count. */
-function oldestShownAt(view: CheckedAccount): number | undefined {
-  const newest = pulses(view).flatMap(round => newestOf([round]) ?? newestOf(ofCollector(view, round.collector)) ?? []);
+function oldestShownAt(input: CheckInput): number | undefined {
+  const newest = pulses(input).flatMap(
+    round => newestOf([round]) ?? newestOf(ofCollector(input, round.collector)) ?? [],
+  );
   return newest.length === 0 ? undefined : Math.min(...newest);
 }
 
-function shownDataText({ view, now }: CheckInput): string {
-  const time = oldestShownAt(view);
+function shownDataText(input: CheckInput): string {
+  const { now } = input;
+  const time = oldestShownAt(input);
   if (time === undefined) return 'nothing has been read since the agent started';
-  const isGone = pulses(view).every(({ state }) => state === 'withdrawn');
+  const isGone = pulses(input).every(({ state }) => state === 'withdrawn');
   return isGone
     ? `no data is shown, because the last data is from ${clockTime(time, now)}`
     : `the shown data is from ${clockTime(time, now)}`;
@@ -87,7 +87,7 @@ function shownDataText({ view, now }: CheckInput): string {
 
 /** Returns when the first of these rounds is attempted again; undefined if none waits for its next attempt. */
 function retryOf(rounds: readonly CheckedRound[], now: number): number | undefined {
-  const times = rounds.flatMap(({ retryAt }) => msOf(retryAt) ?? []).filter(time => time > now);
+  const times = rounds.flatMap(({ retryAt }) => retryAt ?? []).filter(time => time > now);
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
@@ -110,51 +110,44 @@ function outageText(round: CheckedRound): string {
  * Returns a round that failed because the service is unavailable. All collectors must be failing, and at least one must have stale
  * data, or no data after two failures.
  */
-function outage(view: CheckedAccount) {
-  const all = pulses(view);
+function outage(input: CheckInput) {
+  const all = pulses(input);
   if (all.length === 0 || !all.every(({ consecutiveFailures }) => consecutiveFailures > 0)) return undefined;
-  if (!all.some(round => isStale(round) || (round.dataAt === null && round.consecutiveFailures > 1))) return undefined;
+  if (!all.some(round => isStale(round) || (round.dataAt === undefined && round.consecutiveFailures > 1)))
+    return undefined;
   return all.find(({ failure }) => failure && OUTAGES.has(failure.reason));
 }
 
-/** Prefix of the failure message of an account that could not be opened. */
-export const NOT_OPENED = 'the account could not be opened';
-
-/** Returns why the account could not be opened; undefined for an open account. */
-const notOpened = (view: CheckedAccount) =>
-  polled(view).find(({ failure }) => failure?.message.startsWith(NOT_OPENED))?.failure?.message;
-
 /** Whether nothing of the account can be read. Findings about its parts would then only repeat that. */
-const isUnreadable = (view: CheckedAccount) =>
-  view.calls.tokenRejected === true || outage(view) !== undefined || notOpened(view) !== undefined;
+const isUnreadable = (input: CheckInput) =>
+  input.isTokenRejected === true || outage(input) !== undefined || input.notOpened !== undefined;
 
 /** Whether a round has not completed since the agent started, although it has something to read. */
-const isUnread = ({ dataAt, state }: CheckedRound) => dataAt === null && state !== 'not_due' && state !== 'waiting';
+const isUnread = ({ dataAt, state }: CheckedRound) =>
+  dataAt === undefined && state !== 'not_due' && state !== 'waiting';
 
 /** Returns collectors with an unread round that gauges depend on. */
-function unread(view: CheckedAccount): Unknown[] {
-  const rounds = deciding(view).filter(isUnread);
+function unread(input: CheckInput): Unknown[] {
+  const rounds = deciding(input).filter(isUnread);
   return [...new Set(rounds.map(({ collector }) => collector))].map(subject => ({ subject, isUnknown: true }));
 }
 
 function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', state: CheckedRound['state']): Findings {
-  const { view, now } = input;
-  if (isUnreadable(view)) return UNKNOWN;
-  const stale = deciding(view).filter(round => round.state === state);
+  const { now } = input;
+  if (isUnreadable(input)) return UNKNOWN;
+  const stale = deciding(input).filter(round => round.state === state);
   const found = [...Map.groupBy(stale, ({ collector }) => collector)].map(([collector, rounds]): Finding => {
     // Other rounds may have read the shown data.
-    const since = newestOf(rounds) ?? newestOf(ofCollector(view, collector));
+    const since = newestOf(rounds) ?? newestOf(ofCollector(input, collector));
     const read =
       since === undefined ? 'have not been read since the agent started' : `were last read at ${clockTime(since, now)}`;
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
-    const age = since === undefined ? seenFor(input, kind, collector) : now - since;
     const reason = why === undefined ? '' : `: ${why}`;
     const text = `${collectorTitle(collector)} ${read}${gone}${reason}.`;
-    const severity = age < BLIND_FOR * 1000 ? 'warning' : 'critical';
-    return { subject: collector, since, severity, text, retryAt: retryOf(rounds, now) };
+    return { subject: collector, since, warningFor: BLIND_FOR * 1000, text, retryAt: retryOf(rounds, now) };
   });
-  return [...found, ...unread(view)];
+  return [...found, ...unread(input)];
 }
 
 /**
@@ -198,7 +191,7 @@ function inReads(
     const found = { by, isAll, duration: durationText(overSeconds), collector: subject };
     const text = nowText(found);
     if (text !== undefined) return { subject, text };
-    if (by >= fewest && isComplete(ofCollector(input.view, subject)))
+    if (by >= fewest && isComplete(ofCollector(input, subject)))
       return { subject, severity: 'info' as const, text: pastText(found) };
     return by < fewest && isCovered ? [] : { subject, isUnknown: true as const };
   });
@@ -209,79 +202,86 @@ const isComplete = (rounds: readonly CheckedRound[]) =>
   rounds.some(({ state }) => state === 'ok') &&
   rounds.every(round => !isStale(round) && round.state !== 'failing' && round.state !== 'partial');
 
-/** Returns the state of a collector's data. `collector`: a value of a label, which only collectors with lists have. */
-const dataOf = (view: CheckedAccount, collector: string) => view[PARTS[collector as CheckedCollector]].data;
-
 /** Reasons for the failure of a filter that are often temporary. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
+/** Durations of the checks that feed one alert. */
+const BLIND = { severity: 'critical', for: 30_000, label: 'collector' } as const;
+const COLLECTOR_STALE = { for: 15 * MINUTE, label: 'filter', isExtended: true } as const;
+
 export const READING: readonly AccountCheck[] = [
   defineCheck('token_rejected', 'DeliveryTokenRejected', {
+    severity: 'critical',
+    // Longer than the rotation of a token takes.
+    for: 3 * MINUTE,
     when: 'the service rejects the token with status 401',
     check(input) {
-      const { view } = input;
-      const { tokenRejected } = view.calls;
-      if (tokenRejected !== true) return tokenRejected === null ? UNKNOWN : [];
-      const rejected = polled(view).filter(({ failure }) => failure?.reason === 'unauthorized');
+      const { isTokenRejected } = input;
+      if (isTokenRejected !== true) return isTokenRejected === undefined ? UNKNOWN : [];
+      const rejected = polled(input).filter(({ failure }) => failure?.reason === 'unauthorized');
       const [why] = rejected.flatMap(round => serviceError(round) ?? []);
       const status = why === undefined ? '401' : `401: ${why}`;
-      return { since: lastRead(view), text: `The service rejects the token (${status}); ${shownDataText(input)}.` };
+      return { since: lastRead(input), text: `The service rejects the token (${status}); ${shownDataText(input)}.` };
     },
   }),
   defineCheck('service_unavailable', 'DeliveryBlind', {
+    ...BLIND,
     when: 'all collectors fail, at least one with a 5xx response, timeout or network error, and data is stale; `warning` for the first two minutes',
     check(input) {
-      const { view, now } = input;
-      if (view.calls.tokenRejected === true) return UNKNOWN;
-      const failed = outage(view);
+      const { now } = input;
+      if (input.isTokenRejected === true) return UNKNOWN;
+      const failed = outage(input);
       if (!failed) {
-        const isAnyRead = pulses(view).some(round => round.dataAt !== null && round.consecutiveFailures === 0);
-        return isAnyRead || !pulses(view).some(isUnread) ? [] : UNKNOWN;
+        const isAnyRead = pulses(input).some(round => round.dataAt !== undefined && round.consecutiveFailures === 0);
+        return isAnyRead || !pulses(input).some(isUnread) ? [] : UNKNOWN;
       }
-      const since = lastRead(view);
-      const lasts = since === undefined ? seenFor(input, 'service_unavailable', null) : now - since;
-      const unread =
-        since === undefined || lasts < 1000 ? '' : `: nothing has been read for ${durationText(lasts / 1000)}`;
+      const since = lastRead(input);
+      const lasts = since === undefined ? 0 : now - since;
+      const unread = lasts < 1000 ? '' : `: nothing has been read for ${durationText(lasts / 1000)}`;
       const text = `${outageText(failed)}${unread}; ${shownDataText(input)}.`;
-      const severity = lasts < BLIND_FOR * 1000 ? 'warning' : 'critical';
-      return { since, severity, text, retryAt: retryOf(polled(view), now) };
+      return { since, warningFor: BLIND_FOR * 1000, text, retryAt: retryOf(polled(input), now) };
     },
   }),
   defineCheck('data_withdrawn', 'DeliveryBlind', {
+    ...BLIND,
     when: 'the data of a collector is withdrawn (`staleness.withdrawAfter`)',
     check: input => staleData(input, 'data_withdrawn', 'withdrawn'),
   }),
   defineCheck('data_stale', 'DeliveryBlind', {
+    ...BLIND,
     when: 'the data of a collector is stale (`staleness.markAfter`; `warning` for the first two minutes), or the account could not be opened',
     check(input) {
-      const why = notOpened(input.view);
-      return why === undefined
-        ? staleData(input, 'data_stale', 'stale')
-        : `No data is read: ${why}. The agent retries automatically.`;
+      const { notOpened } = input;
+      if (!notOpened) return staleData(input, 'data_stale', 'stale');
+      const text = `No data is read: the account could not be opened: ${notOpened.reason}. The agent retries automatically.`;
+      return { since: notOpened.since, text };
     },
   }),
   defineCheck('data_stale', 'DeliveryCollectorStale', {
+    ...COLLECTOR_STALE,
     when: 'a round that no gauge depends on is stale',
-    check({ view, now }) {
-      if (isUnreadable(view)) return UNKNOWN;
-      return polled(view)
+    check(input) {
+      if (isUnreadable(input)) return UNKNOWN;
+      return polled(input)
         .filter(isAuxiliary)
         .flatMap((each): Finding | Unknown | [] => {
           const { collector, round, dataAt, failure } = each;
           const of = { subject: `${collector} ${round}`, labels: { collector, round } };
           if (!isStale(each)) return isUnread(each) ? { ...of, isUnknown: true } : [];
           // Another check reports that gauges are not current either.
-          if (deciding(view).some(other => other.collector === collector && isStale(other)))
+          if (deciding(input).some(other => other.collector === collector && isStale(other)))
             return { ...of, isUnknown: true };
-          const since = msOf(dataAt);
-          const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
+          const last = dataAt === undefined ? '' : ` since ${clockTime(dataAt, input.now)}`;
           const why = failure ? `: ${failure.message}` : '';
           const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}.`;
-          return { ...of, since, text, retryAt: retryOf([each], now) };
+          return { ...of, since: dataAt, text, retryAt: retryOf([each], input.now) };
         });
     },
   }),
   defineCheck('rate_limited', 'DeliveryRateLimited', {
+    for: 10 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    isExtended: true,
     when: 'more than 10 % of the requests in the last 15 minutes, and at least 5, got status 429',
     check(input) {
       const outcomes = risen(input, ownFamilies.requests, input.meter.requests, 'outcome');
@@ -296,19 +296,25 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('budget_low', 'DeliveryRequestBudgetLow', {
+    for: 15 * MINUTE,
+    isExtended: true,
     when: 'the requests left of `budget.requestsPerDay`, excluding the tenth for auto-cancel, are fewer than a quarter of an even share for the rest of the UTC day',
-    check({ view: { calls }, now }) {
-      const { budgetRemaining: left, budgetPerDay: all } = calls;
-      if (left === null) return UNKNOWN;
+    check({ budgetRemaining: left, settings, now }) {
+      const { requestsPerDay: all } = settings.budget;
+      if (left === undefined) return UNKNOWN;
       const dayLeft = 1 - (now % 86_400_000) / 86_400_000;
       if (all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
       return `Only ${count(left)} of today’s ${count(all)} requests are left until 00:00 UTC, so rounds are delayed.`;
     },
   }),
   defineCheck('clock_skew', 'DeliveryClockSkew', {
+    for: 2 * MINUTE,
+    keepFiringFor: 2 * MINUTE,
+    hasNoRunbook: true,
     when: 'the clocks of the service and the agent differ by more than 10 s',
-    check({ view: { clockSkewSeconds: skew } }) {
-      if (skew === null) return UNKNOWN;
+    check({ clockSkew }) {
+      if (clockSkew === undefined) return UNKNOWN;
+      const skew = clockSkew / 1000;
       if (Math.abs(skew) <= CLOCK_SKEW) return [];
       const difference = `${durationText(Math.abs(skew))} ${skew > 0 ? 'ahead of' : 'behind'}`;
       const isUsed = Math.abs(skew) <= MAX_CLOCK_CORRECTION / 1000;
@@ -316,14 +322,17 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('rows_unreadable', 'DeliveryRowsRejected', {
+    for: 5 * MINUTE,
+    label: 'collector',
+    isExtended: true,
     when: 'rows of a list, or values in them, could not be read at its last read; `info` for the next 15 minutes',
     check: input =>
       inReads(
         input,
         [ownFamilies.rowsRejected, input.meter.rowsRejected, 1],
         ({ collector }) => {
-          if (dataOf(input.view, collector) !== 'partial') return undefined;
-          const partial = ofCollector(input.view, collector).filter(({ state }) => state === 'partial');
+          if (input.dataOf(collector).data !== 'partial') return undefined;
+          const partial = ofCollector(input, collector).filter(({ state }) => state === 'partial');
           const time = newestOf(partial);
           const at = time === undefined ? '' : ` at ${clockTime(time, input.now)}`;
           return `Some rows of ${collector} could not be read completely${at}: the shown data is incomplete.`;
@@ -333,20 +342,22 @@ export const READING: readonly AccountCheck[] = [
       ),
   }),
   checksOf('dlq')('filter_failing', 'DeliveryCollectorStale', {
+    ...COLLECTOR_STALE,
     when: 'a filter is rejected by the service or contradicted by its rows; temporary errors count after 1.5 times `dlq.rescanEvery`',
-    check: ({ view, now }, { filters }) =>
-      filters.flatMap(({ name, messages, failure }) => {
-        if (!failure) return [];
-        const since = msOf(failure.since);
-        const isYoung = since !== undefined && now - since < 1500 * everySeconds(view, 'dlq', 'full');
-        if (isYoung && PASSING.has(failure.reason)) return [];
-        const known =
-          messages === null ? 'unknown' : since === undefined ? 'outdated' : `from before ${clockTime(since, now)}`;
-        const shown = failure.contradicted ? 'its data is not shown' : `its size is ${known}`;
-        return { subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` };
+    check: input =>
+      input.dataOf('dlq').failedFilters.flatMap(({ name, reason, message, since, isContradicted }) => {
+        const isYoung = input.now - since < 1.5 * intervalOf(input, 'dlq', 'full');
+        if (isYoung && PASSING.has(reason)) return [];
+        const messages = shownFilters(input.shown.dlq?.now?.selections ?? new Map()).get(name)?.messages;
+        const known = messages === undefined ? 'unknown' : `from before ${clockTime(since, input.now)}`;
+        const shown = isContradicted ? 'its data is not shown' : `its size is ${known}`;
+        return { subject: name, since, text: `The filter ${name} fails: ${message}; ${shown}.` };
       }),
   }),
   defineCheck('lists_missing', 'DeliveryListsMissing', {
+    for: 5 * MINUTE,
+    label: 'collector',
+    isExtended: true,
     when: 'at least three responses in the last 15 minutes contained no usable list, and the last one did not; `info` for the next 15 minutes',
     check: input =>
       inReads(
@@ -354,9 +365,9 @@ export const READING: readonly AccountCheck[] = [
         [ownFamilies.listsMissing, input.meter.listsMissing, LISTS_MISSING],
         found => {
           const { by, collector } = found;
-          const rounds = ofCollector(input.view, collector);
+          const rounds = ofCollector(input, collector);
           if (by < LISTS_MISSING || !rounds.some(isWithoutList)) return undefined;
-          const data = dataOf(input.view, collector);
+          const data = input.dataOf(collector).data;
           const shown = data === 'withdrawn' || data === 'not_read' ? 'no data is shown' : 'older data is shown';
           return `${withoutList(found)}; ${shown}.`;
         },

@@ -1,7 +1,6 @@
-import { createRecentChanges } from '../../history/recent.ts';
-import type { CheckedAccount } from './account.ts';
+import type { CheckInput } from './account.ts';
 import { AUTO_CANCEL } from './auto-cancel.ts';
-import { type AccountCheck, type Check, type CheckInput, type Finding, PARTS, UNKNOWN, type Unknown } from './check.ts';
+import { type AccountCheck, type Check, type Finding, UNKNOWN, type Unknown } from './check.ts';
 import { DEAD_LETTERS } from './dead-letters.ts';
 import { WAITLISTS } from './flow-control.ts';
 import { MESSAGES } from './messages.ts';
@@ -24,6 +23,14 @@ export interface CheckResult {
   readonly unknown: readonly Unknown[];
 }
 
+/** Replaces lone surrogates, which texts of the service may contain. */
+const wellFormed = <R extends Finding | Unknown>(result: R): R =>
+  ({
+    ...result,
+    ...('text' in result ? { text: result.text.toWellFormed() } : {}),
+    ...(result.subject === undefined ? {} : { subject: result.subject.toWellFormed() }),
+  }) as R;
+
 /**
  * Runs checks. Reports only the first finding for each kind and subject. Later findings count as unknown, so that a slow burn
  * neither fires nor resolves during a fast one.
@@ -34,7 +41,7 @@ export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult
     const findings: Finding[] = [];
     const unknown: Unknown[] = [];
     for (const each of [check.check(input)].flat()) {
-      const result = typeof each === 'string' ? { text: each } : each;
+      const result = wellFormed(typeof each === 'string' ? { text: each } : each);
       if ('isUnknown' in result) {
         unknown.push(result);
         continue;
@@ -48,18 +55,14 @@ export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult
   });
 }
 
-/** Whether a check applies to an account: its collector is enabled. */
-export const applies = ({ collector }: Pick<AccountCheck, 'collector'>, view: CheckedAccount): boolean =>
-  collector === undefined || view[PARTS[collector]].enabled;
-
 /** Runs the checks of an account. Partial data can prove a finding but not rule it out. */
-export function checkAccount(input: Omit<CheckInput, 'changes' | 'serviceNow'>): CheckResult[] {
-  const { view, now } = input;
-  const applicable = ACCOUNT_CHECKS.filter(check => applies(check, view)).map((check): AccountCheck => {
-    const { data } = check.collector === undefined ? { data: 'fresh' } : view[PARTS[check.collector]];
+export function checkAccount(input: CheckInput): CheckResult[] {
+  const applicable = ACCOUNT_CHECKS.flatMap((check): AccountCheck | [] => {
+    if (check.collector === undefined) return check;
+    const { enabled, data } = input.dataOf(check.collector);
+    if (!enabled) return [];
     if (data === 'fresh') return check;
     return { ...check, check: input => (data === 'partial' ? [check.check(input), UNKNOWN].flat() : UNKNOWN) };
   });
-  const serviceNow = Date.parse(view.serviceNow);
-  return runChecks(applicable, { ...input, serviceNow, changes: createRecentChanges(input, now) });
+  return runChecks(applicable, input);
 }

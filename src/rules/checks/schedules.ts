@@ -1,8 +1,8 @@
 import { scheduleFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
-import type { CheckedSchedule } from './account.ts';
-import { type AccountCheck, type CheckInput, checksOf, covers, type Finding, msOf, toAgentTime } from './check.ts';
+import type { CheckedSchedule, CheckInput } from './account.ts';
+import { type AccountCheck, checksOf, covers, type Finding, toAgentTime } from './check.ts';
 import { clockTime, plural, within } from './words.ts';
 
 const { scheduleMissed, scheduleLate } = scheduleFamilies;
@@ -15,8 +15,7 @@ const MIN_STARTS = 2;
 const USUALLY_LATE = 0.1;
 
 /** Returns starts per hour, computed from the time between the last and the next start; 0 if unknown. */
-function startsPerHour({ lastStarted, next }: CheckedSchedule): number {
-  const [last, coming] = [msOf(lastStarted), msOf(next)];
+function startsPerHour({ lastStarted: last, next: coming }: CheckedSchedule): number {
   return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
 }
 
@@ -33,23 +32,19 @@ function recentChange({ changes }: CheckInput, family: typeof scheduleMissed, na
 function missesAlternate({ recent, now }: CheckInput, { name, missed, lastStarted, next }: CheckedSchedule): boolean {
   const points = [...recent(seriesName(scheduleMissed.name, { schedule: name }), HOUR), { at: now, value: missed }];
   const missedAt = points.flatMap(({ at, value }, index) => (value > (points[index - 1]?.value ?? value) ? at : []));
-  const period = (msOf(next) ?? 0) - (msOf(lastStarted) ?? 0);
+  const period = (next ?? 0) - (lastStarted ?? 0);
   return missedAt.some((at, index) => at - (missedAt[index - 1] ?? at) > 1.5 * period);
 }
 
-const last = (iso: string | null, now: number) => {
-  const time = msOf(iso);
-  return time === undefined ? undefined : clockTime(time, now);
-};
+const last = (time: number | undefined, now: number) => (time === undefined ? undefined : clockTime(time, now));
 
-const hasFailed = ({ state, next }: CheckedSchedule, now: number) =>
-  state === 'failing' && (msOf(next) ?? now) - now > HOUR;
+const hasFailed = ({ state, next }: CheckedSchedule, now: number) => state === 'failing' && (next ?? now) - now > HOUR;
 
 /** Runs a check for each schedule. The check returns false if it has no finding. */
 const eachSchedule =
   (check: (input: CheckInput, schedule: CheckedSchedule) => Omit<Finding, 'subject'> | false | 'unknown') =>
   (input: CheckInput) =>
-    input.view.schedules.flatMap(schedule => {
+    input.schedules.flatMap(schedule => {
       const { name: subject, state } = schedule;
       const found = check(input, schedule);
       if (typeof found === 'object') return { ...found, subject };
@@ -59,6 +54,7 @@ const eachSchedule =
 /** Checks of expected starts. Findings about several starts last for an hour, so that they do not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
   defineCheck('schedule_missed', 'DeliveryScheduleMissed', {
+    label: 'schedule',
     when: 'a schedule missed its last expected start; or, in the last hour, it missed at least two starts and started in between',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastStarted, missed } = schedule;
@@ -68,7 +64,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
       if (state === 'missed') {
         const more = starts === '' ? '' : `; ${starts}`;
         const text = `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`;
-        return { since: toAgentTime(input, msOf(lastStarted)), text };
+        return { since: toAgentTime(input, lastStarted), text };
       }
       if (hour.by < MIN_STARTS) return hour.isCovered ? false : 'unknown';
       if (!missesAlternate(input, schedule)) return false;
@@ -76,6 +72,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('schedule_late', 'DeliveryScheduleLate', {
+    label: 'schedule',
     when: 'the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least two starts and more than a tenth of all starts were late',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;

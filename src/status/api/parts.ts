@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CHECK_KINDS, CHECK_SEVERITIES } from '../../model/check-kind.ts';
+import { DATA_STATES } from '../../model/status.ts';
 
 /** Types shared by several responses. A null number or time is unknown: never read, or too old. */
 
@@ -38,7 +39,6 @@ export const ACCOUNT_STATES = ['critical', 'warning', 'unknown', 'ok'] as const;
 export const State = z.enum(ACCOUNT_STATES);
 export type State = z.output<typeof State>;
 
-export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
 export const DataState = z.enum(DATA_STATES);
 export type DataState = z.output<typeof DataState>;
 

@@ -1,12 +1,12 @@
 import { seriesName } from '../../../src/history/series-name.ts';
-import { ago, type Case, finished } from './check-scene.ts';
+import { ago, type Case, finish, finished, queueOf, tallyOf } from './check-scene.ts';
 
 /** Cases about the messages of an account. */
 export const MESSAGES: readonly Case[] = [
   [
     'a fast burn of the error budget',
     {
-      change: view => Object.assign(view.events, { finished: { delivered: 10_000, failed: 210, cancelled: 0 } }),
+      change: account => finish(account, { delivered: 10_000, failed: 210, cancelled: 0 }),
       courses: {
         [finished('delivered')]: minutes => 10_000 - 10 * minutes,
         [finished('failed')]: minutes => Math.round(210 - 3.5 * minutes),
@@ -19,7 +19,7 @@ export const MESSAGES: readonly Case[] = [
   [
     'a slow burn since the agent started',
     {
-      change: view => Object.assign(view.events, { finished: { delivered: 1000, failed: 40, cancelled: 0 } }),
+      change: account => finish(account, { delivered: 1000, failed: 40, cancelled: 0 }),
       courses: {
         [finished('delivered')]: minutes => (minutes > 12 ? undefined : 1000 - 20 * minutes),
         [finished('failed')]: minutes => (minutes > 12 ? undefined : 40 - minutes),
@@ -32,7 +32,7 @@ export const MESSAGES: readonly Case[] = [
   [
     'no burn with too few messages',
     {
-      change: view => Object.assign(view.events, { finished: { delivered: 1000, failed: 40, cancelled: 0 } }),
+      change: account => finish(account, { delivered: 1000, failed: 40, cancelled: 0 }),
       courses: {
         [finished('delivered')]: minutes => (minutes > 9 ? undefined : 1000 - minutes),
         [finished('failed')]: minutes => (minutes > 9 ? undefined : 40 - minutes),
@@ -43,7 +43,7 @@ export const MESSAGES: readonly Case[] = [
   [
     'no burn after failures have stopped',
     {
-      change: view => Object.assign(view.events, { finished: { delivered: 10_000, failed: 210, cancelled: 0 } }),
+      change: account => finish(account, { delivered: 10_000, failed: 210, cancelled: 0 }),
       courses: {
         [finished('delivered')]: minutes => 10_000 - 10 * minutes,
         [finished('failed')]: minutes => (minutes > 20 ? 0 : 210),
@@ -54,7 +54,7 @@ export const MESSAGES: readonly Case[] = [
   [
     'overdue messages without any finished message',
     {
-      change: view => Object.assign(view.events, { overdue: 65 }),
+      change: ({ events }) => Object.assign(events.log, { overdue: 65 }),
       courses: { delivery_messages_overdue_total: minutes => 65 - minutes },
     },
     ['critical deliveries_stalled 0 min: 30 messages became overdue in 30 min, and none was delivered or failed.'],
@@ -62,8 +62,10 @@ export const MESSAGES: readonly Case[] = [
   [
     'late messages',
     {
-      change: view =>
-        Object.assign(view.events, { overdue: 65, finished: { delivered: 10_000, failed: 0, cancelled: 0 } }),
+      change(account) {
+        account.events.log.overdue = 65;
+        finish(account, { delivered: 10_000, failed: 0 });
+      },
       courses: {
         delivery_messages_overdue_total: minutes => 65 - minutes,
         [finished('delivered')]: minutes => 10_000 - 4 * minutes,
@@ -77,7 +79,7 @@ export const MESSAGES: readonly Case[] = [
   [
     'a high share of retries',
     {
-      change: view => Object.assign(view.events, { total: { active: 1100, retry: 340 } }),
+      change: account => Object.assign(tallyOf(account).events, { active: 1100, retry: 340 }),
       courses: {
         [seriesName('delivery_events_total', { state: 'active' })]: () => 1000,
         [seriesName('delivery_events_total', { state: 'retry' })]: () => 300,
@@ -88,9 +90,9 @@ export const MESSAGES: readonly Case[] = [
   [
     'an event log that lags while dead letters arrive',
     {
-      change(view) {
-        view.events.newest = ago(20);
-        view.deadLetters.entered = 501;
+      change(account) {
+        account.events.gauges.newest = ago(20);
+        queueOf(account).entered = 501;
       },
     },
     [
@@ -100,17 +102,17 @@ export const MESSAGES: readonly Case[] = [
   [
     'an event log that lags by minutes',
     {
-      change(view) {
-        view.events.newest = ago(4);
-        view.events.total.created = 13_600;
+      change(account) {
+        account.events.gauges.newest = ago(4);
+        tallyOf(account).events.created = 13_600;
       },
     },
     ['info event_log_behind 4 min: The event log is 3 min 50 s behind, although it had 3,600 events in the last hour.'],
   ],
-  ['an idle account', { change: view => Object.assign(view.events, { newest: ago(600) }) }, []],
+  ['an idle account', { change: ({ events }) => Object.assign(events.gauges, { newest: ago(600) }) }, []],
   [
     'a gap in the log',
-    { change: view => Object.assign(view.events, { gaps: 1 }) },
+    { change: ({ events }) => Object.assign(events.log, { gaps: 1 }) },
     ['warning event_log_gap 0 min: 1 gap in the event log in the last hour: event counters are too low.'],
   ],
 ];

@@ -1,32 +1,38 @@
 import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, failing, MINUTE, missedStarts, rounds, row, schedule, waitlist } from './check-scene.ts';
+import {
+  ago,
+  type Case,
+  failing,
+  judged,
+  key,
+  MINUTE,
+  missedStarts,
+  queueOf,
+  rounds,
+  schedule,
+  waitlist,
+} from './check-scene.ts';
 
 /** Cases about dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [
   [
     'failing filters',
     {
-      change: view => {
-        const filter = (name: string, messages: number | null, reason: string, message: string, minutes = 7) => ({
-          name,
-          messages,
-          oldestEntered: null,
-          entered: 0,
-          left: null,
-          proven: null,
-          failure: { reason, message, since: ago(minutes), contradicted: name === 'jobs' },
-        });
-        view.deadLetters.filters = [
-          filter(
-            'jobs',
-            null,
-            'invalid_response',
-            'the service ignores the parameter label: 27 of 30 rows do not match',
-          ),
-          filter('errors', null, 'refused', 'GET /v2/dlq: status 400: invalid responseStatus'),
-          filter('payments', 12, 'server', 'GET /v2/dlq: status 500', 15),
-          filter('limited', 12, 'rate_limited', 'GET /v2/dlq: status 429', 14),
-        ];
+      change: ({ collectors, dlq }) => {
+        const fail = (name: string, reason: string, message: string, minutes = 7) =>
+          collectors.dlq.failedFilters.push({
+            name,
+            reason,
+            message,
+            since: ago(minutes),
+            isContradicted: name === 'jobs',
+          });
+        fail('jobs', 'invalid_response', 'the service ignores the parameter label: 27 of 30 rows do not match');
+        fail('errors', 'refused', 'GET /v2/dlq: status 400: invalid responseStatus');
+        fail('payments', 'server', 'GET /v2/dlq: status 500', 15);
+        fail('limited', 'rate_limited', 'GET /v2/dlq: status 429', 14);
+        const queue = queueOf({ dlq });
+        for (const name of ['payments', 'limited']) dlq.selections.set(name, { ...queue, messages: 12 });
       },
     },
     [
@@ -38,9 +44,10 @@ export const QUEUES: readonly Case[] = [
   [
     'a failing filter in stale data',
     {
-      change: view => {
-        rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
-        view.deadLetters.data = 'stale';
+      change: account => {
+        const failure = { reason: 'refused', message: 'status 400', since: ago(7), isContradicted: false };
+        account.collectors.dlq.failedFilters.push({ name: 'errors', ...failure });
+        rounds(account, failing(true, 'server', 'GET /v2/dlq: status 500'), 'dlq');
       },
     },
     ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
@@ -48,7 +55,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a queue that grows within minutes',
     {
-      change: view => Object.assign(view.deadLetters, { messages: 160, entered: 570 }),
+      change: account => Object.assign(queueOf(account), { messages: 160, entered: 570 }),
     },
     [
       'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; largest kind in the queue: status 503 from api.example.com/orders (71 of 160).',
@@ -57,7 +64,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a queue that grows over an hour',
     {
-      change: view => Object.assign(view.deadLetters, { messages: 100, entered: 600 }),
+      change: account => Object.assign(queueOf(account), { messages: 100, entered: 600 }),
       courses: { delivery_dlq_messages: minutes => 100 - minutes },
     },
     [
@@ -72,12 +79,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a dead letter that is too old and about to expire',
     {
-      change: view =>
-        Object.assign(view.deadLetters, {
-          oldestEntered: ago(6 * 1440),
-          nextExpiry: ago(-1440),
-          retentionSeconds: 7 * 86_400,
-        }),
+      change: account => Object.assign(queueOf(account), { oldestEntered: ago(6 * 1440) }),
     },
     [
       'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
@@ -87,9 +89,9 @@ export const QUEUES: readonly Case[] = [
   [
     'a dead letter that is too old by the clock of the service',
     {
-      change(view) {
-        Object.assign(view, { clockSkewSeconds: 5, serviceNow: ago(-60) });
-        view.deadLetters.oldestEntered = ago(1410);
+      change(account) {
+        Object.assign(account, { clockSkew: 5000, serviceNow: ago(-60) });
+        queueOf(account).oldestEntered = ago(1410);
       },
     },
     [
@@ -99,11 +101,9 @@ export const QUEUES: readonly Case[] = [
   [
     'an expiring dead letter if none was removed before',
     {
-      change: view =>
-        Object.assign(view.deadLetters, {
+      change: account =>
+        Object.assign(queueOf(account), {
           oldestEntered: ago(6 * 1440),
-          nextExpiry: ago(-1440),
-          retentionSeconds: 7 * 86_400,
           left: { expired: 0, removed: 0, unknown: 0 },
         }),
     },
@@ -115,10 +115,9 @@ export const QUEUES: readonly Case[] = [
   [
     'an old dead letter if most expire anyway',
     {
-      change: view =>
-        Object.assign(view.deadLetters, {
+      change: account =>
+        Object.assign(queueOf(account), {
           oldestEntered: ago(6 * 1440),
-          nextExpiry: ago(-1440),
           left: { expired: 900, removed: 400, unknown: 0 },
         }),
     },
@@ -128,18 +127,16 @@ export const QUEUES: readonly Case[] = [
   ],
   [
     'a queue that is nearly full',
-    { change: view => Object.assign(view.deadLetters, { most: 120 }) },
+    { change: ({ plan }) => Object.assign(plan.limits, { dlq_size: 120 }) },
     ['warning dlq_nearly_full 0 min: The dead-letter queue holds 100 of the 120 messages that the plan allows (83 %).'],
   ],
   [
     'stuck and failed callbacks',
     {
-      change: view =>
-        Object.assign(view.deadLetters, {
-          suspected: 8,
-          oldestInProgress: ago(552),
-          callbacks: { success: 10, fail: 5 },
-        }),
+      change(account) {
+        account.suspected = 8;
+        Object.assign(account.dlq, { oldestInProgress: ago(552), callbacks: { success: 10, fail: 5 } });
+      },
     },
     [
       'warning callbacks_stuck 552 min: 8 failure callbacks seem stuck, the oldest for 9 h 12 min.',
@@ -156,7 +153,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a waitlist that grows steadily',
     {
-      change: view => Object.assign(row(view), { waiting: 2310, parallelismInUse: 10 }),
+      change: account => Object.assign(key(account), { waitlistSize: 2310, parallelismInUse: 10 }),
       courses: { [waitlist]: minutes => (minutes > 15 ? undefined : 2310 - 43 * minutes) },
     },
     [
@@ -166,7 +163,7 @@ export const QUEUES: readonly Case[] = [
   [
     'no growth in bursts that are processed',
     {
-      change: view => Object.assign(row(view), { waiting: 400 }),
+      change: account => Object.assign(key(account), { waitlistSize: 400 }),
       courses: { [waitlist]: minutes => (minutes % 20 < 5 ? 400 : 0) },
     },
     [],
@@ -174,7 +171,7 @@ export const QUEUES: readonly Case[] = [
   [
     'no growth of a key with too few samples',
     {
-      change: view => Object.assign(row(view), { waiting: 400 }),
+      change: account => Object.assign(key(account), { waitlistSize: 400 }),
       courses: { [waitlist]: minutes => (minutes === 60 ? 0 : minutes < 20 ? 400 : undefined) },
     },
     [],
@@ -193,15 +190,15 @@ export const QUEUES: readonly Case[] = [
   ],
   [
     'no stall of a key whose rate is used up',
-    { change: view => Object.assign(row(view), { state: 'rate_limited' }), courses: { [waitlist]: () => 10 } },
+    { change: account => Object.assign(key(account), { state: 'rate_limited' }), courses: { [waitlist]: () => 10 } },
     [],
   ],
   [
     'no stall if waitlists are read only every half hour',
     {
-      change(view) {
-        rounds(view, round => Object.assign(round, { everySeconds: 1800 }), 'flow_control');
-        row(view).waiting = 400;
+      change(account) {
+        rounds(account, round => Object.assign(round, { every: 30 * MINUTE }), 'flow_control');
+        key(account).waitlistSize = 400;
       },
       courses: { [waitlist]: minutes => (minutes < 31 ? 400 : 0) },
     },
@@ -209,22 +206,23 @@ export const QUEUES: readonly Case[] = [
   ],
   [
     'a key that has just been paused',
-    { change: view => Object.assign(row(view), { paused: true, state: 'paused' }), courses: { [waitlist]: () => 10 } },
+    {
+      change: account => Object.assign(key(account), { paused: true, state: 'paused', since: NOON }),
+      courses: { [waitlist]: () => 10 },
+    },
     ['warning paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 messages waiting.'],
   ],
   [
     'a key that has been paused for a long time',
     {
-      change: view => Object.assign(row(view), { paused: true, state: 'paused' }),
-      firstSeen: () => NOON - 90 * MINUTE,
+      change: account => Object.assign(key(account), { paused: true, state: 'paused', since: NOON }),
+      states: [{ kind: 'paused_with_backlog', subject: 'tenant-7', startsAt: ago(90) }],
     },
-    [
-      'warning paused_with_backlog (tenant-7) 90 min: Key tenant-7 has been paused for 1 h 30 min or more: 10 messages waiting.',
-    ],
+    ['warning paused_with_backlog (tenant-7) 90 min: Key tenant-7 is paused: 10 messages waiting.'],
   ],
   [
     'a schedule that does not start',
-    { change: view => Object.assign(schedule(view), { state: 'missed', missed: 5, lastStarted: ago(120) }) },
+    { change: account => Object.assign(schedule(account), { ...judged('missed'), missed: 5, lastStarted: ago(120) }) },
     [
       'warning schedule_missed (reports) 120 min: Schedule reports: no message since 10:00:00 UTC; 5 starts missed in the last hour.',
     ],
@@ -232,7 +230,7 @@ export const QUEUES: readonly Case[] = [
   [
     'no problem for a schedule that started again after it had missed several starts in a row',
     {
-      change: view => Object.assign(schedule(view), { missed: 5, lastStarted: ago(1), next: ago(-9) }),
+      change: account => Object.assign(schedule(account), { missed: 5, lastStarted: ago(1), next: ago(-9) }),
       courses: { [missedStarts]: minutes => [51, 41, 31, 21, 11].filter(each => each >= minutes).length },
     },
     [],
@@ -240,7 +238,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a schedule that misses every second start',
     {
-      change: view => Object.assign(schedule(view), { missed: 2, lastStarted: ago(1), next: ago(-9) }),
+      change: account => Object.assign(schedule(account), { missed: 2, lastStarted: ago(1), next: ago(-9) }),
       courses: { [missedStarts]: minutes => (minutes > 31 ? 0 : minutes > 11 ? 1 : 2) },
     },
     [
@@ -249,45 +247,48 @@ export const QUEUES: readonly Case[] = [
   ],
   [
     'no problem for a recovered schedule with one missed and one late start',
-    { change: view => Object.assign(schedule(view), { missed: 1, late: 1 }) },
+    { change: account => Object.assign(schedule(account), { missed: 1, late: 1 }) },
     [],
   ],
   [
     'a schedule with late messages',
-    { change: view => Object.assign(schedule(view), { state: 'late', late: 2, lastDelivered: ago(120) }) },
+    { change: account => Object.assign(schedule(account), { ...judged('late'), late: 2, lastDelivered: ago(120) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: not delivered in time, last delivery at 10:00:00 UTC; 2 starts not delivered in time in the last hour.',
     ],
   ],
   [
     'a schedule that runs every minute, with more than 10 % late starts',
-    { change: view => Object.assign(schedule(view), { late: 7, lastDelivered: ago(39) }) },
+    { change: account => Object.assign(schedule(account), { late: 7, lastDelivered: ago(39) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:21:00 UTC; 7 starts not delivered in time in the last hour.',
     ],
   ],
   [
     'no problem for a schedule that runs every minute, with 10 % late starts, because some retries are normal',
-    { change: view => Object.assign(schedule(view), { late: 6 }) },
+    { change: account => Object.assign(schedule(account), { late: 6 }) },
     [],
   ],
   [
     'a schedule that runs every ten minutes, with two late starts',
-    { change: view => Object.assign(schedule(view), { late: 2, next: ago(-9) }) },
+    { change: account => Object.assign(schedule(account), { late: 2, next: ago(-9) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:59:21 UTC; 2 starts not delivered in time in the last hour.',
     ],
   ],
   [
     'a daily schedule with failed messages',
-    { change: view => Object.assign(schedule(view), { state: 'failing', lastDelivered: ago(1500), next: ago(-1380) }) },
+    {
+      change: account =>
+        Object.assign(schedule(account), { lastFailed: NOON, lastDelivered: ago(1500), next: ago(-1380) }),
+    },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: its last messages failed, last delivery at 2026-03-13 11:00:00 UTC.',
     ],
   ],
   [
     'no problem for a schedule that runs every minute, with a failed message',
-    { change: view => Object.assign(schedule(view), { state: 'failing' }) },
+    { change: account => Object.assign(schedule(account), { lastFailed: NOON }) },
     [],
   ],
   [
@@ -307,7 +308,7 @@ export const QUEUES: readonly Case[] = [
   ],
   [
     'auto-cancel that could not be opened',
-    { autoCancelFailure: new Error('the row 1 is damaged') },
+    { change: account => Object.assign(account, { autoCancelFailure: new Error('the row 1 is damaged') }) },
     ['warning auto_cancel_failed 0 min: Auto-cancel is off: the row 1 is damaged'],
   ],
 ];

@@ -1,5 +1,4 @@
-import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, failing, MINUTE, outcomes, rounds, type Scene } from './check-scene.ts';
+import { ago, type Case, failing, outcomes, partial, queueOf, rounds, type Scene, withdraw } from './check-scene.ts';
 
 /** Twelve unreadable rows of the DLQ and three unusable lists of events in the last 15 minutes. */
 const UNREADABLE: Scene = {
@@ -14,9 +13,9 @@ export const READING: readonly Case[] = [
   [
     'a rejected token, without the problems that it causes',
     {
-      change(view) {
-        view.calls.tokenRejected = true;
-        rounds(view, failing('stale', 'unauthorized', 'GET /v2/dlq: status 401'));
+      change(account) {
+        account.isTokenRejected = true;
+        rounds(account, failing(true, 'unauthorized', 'GET /v2/dlq: status 401'));
       },
     },
     ['critical token_rejected 4 min: The service rejects the token (401); the shown data is from 11:56:00 UTC.'],
@@ -24,10 +23,10 @@ export const READING: readonly Case[] = [
   [
     'a rejected token with an explanation',
     {
-      change(view) {
-        view.calls.tokenRejected = true;
+      change(account) {
+        account.isTokenRejected = true;
         const retried = 'the service rejects the token; it is retried every 5 minutes: status 401: token expired';
-        rounds(view, failing('stale', 'unauthorized', retried));
+        rounds(account, failing(true, 'unauthorized', retried));
       },
     },
     [
@@ -36,36 +35,43 @@ export const READING: readonly Case[] = [
   ],
   [
     'a service that responds with 503 and an explanation',
-    { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503: maintenance: until 12:30')) },
+    {
+      change: account => rounds(account, failing(true, 'server', 'GET /v2/dlq: status 503: maintenance: until 12:30')),
+    },
     [
       'critical service_unavailable 4 min: The service returns 503 (maintenance: until 12:30): nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
     'a service that responds with 503',
-    { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503')) },
+    { change: account => rounds(account, failing(true, 'server', 'GET /v2/dlq: status 503')) },
     [
       'critical service_unavailable 4 min: The service returns 503: nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
     ],
   ],
   [
     'a service whose clock is ahead',
-    { change: view => Object.assign(view, { clockSkewSeconds: 90.4, serviceNow: ago(-1.5) }) },
+    { change: account => Object.assign(account, { clockSkew: 90_400, serviceNow: ago(-1.5) }) },
     [
       'warning clock_skew 0 min: The service’s clock is 1 min 30 s ahead of the agent’s: its data is evaluated by the service’s clock.',
     ],
   ],
   [
     'a service whose clock is behind by more than a day',
-    { change: view => Object.assign(view, { clockSkewSeconds: -172_800 }) },
+    { change: account => Object.assign(account, { clockSkew: -172_800_000 }) },
     [
       'warning clock_skew 0 min: The service’s clock is 2 d behind the agent’s: its data is evaluated by the agent’s clock, because the difference exceeds a day.',
     ],
   ],
-  ['clocks that differ by ten seconds', { change: view => Object.assign(view, { clockSkewSeconds: -10 }) }, []],
+  ['clocks that differ by ten seconds', { change: account => Object.assign(account, { clockSkew: -10_000 }) }, []],
   [
     'an unreachable service with withdrawn data',
-    { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
+    {
+      change(account) {
+        rounds(account, failing(true, 'network', 'GET /v2/dlq: ECONNREFUSED'));
+        withdraw(account);
+      },
+    },
     [
       'critical service_unavailable 4 min: The service is unreachable (ECONNREFUSED): nothing has been read for 4 min; no data is shown, because the last data is from 11:56:00 UTC.',
     ],
@@ -73,12 +79,12 @@ export const READING: readonly Case[] = [
   [
     'a service that was down when the agent started',
     {
-      change: view =>
-        rounds(view, round => {
-          failing('failing', 'timeout', 'GET /v2/dlq: no response in time')(round);
-          round.dataAt = null;
+      change: account =>
+        rounds(account, round => {
+          failing(false, 'timeout', 'GET /v2/dlq: no response in time')(round);
+          round.dataAt = undefined;
         }),
-      firstSeen: () => NOON - 3 * MINUTE,
+      states: [{ kind: 'service_unavailable', startsAt: ago(3) }],
     },
     [
       'critical service_unavailable 3 min: The service does not respond in time; nothing has been read since the agent started.',
@@ -87,11 +93,12 @@ export const READING: readonly Case[] = [
   [
     'an outage after a restart, before the first walk, for which the reads for new entries wait',
     {
-      change: view =>
-        rounds(view, round => {
-          failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
-          round.dataAt = null;
-          if (round.round === 'new') Object.assign(round, { consecutiveFailures: 0, failure: null });
+      change: account =>
+        rounds(account, round => {
+          failing(true, 'server', 'GET /v2/dlq: status 503')(round);
+          round.dataAt = undefined;
+          if (round.round === 'new')
+            Object.assign(round, { success: undefined, consecutiveFailures: 0, failure: undefined, stale: false });
         }),
     },
     ['warning service_unavailable 0 min: The service returns 503; nothing has been read since the agent started.'],
@@ -99,16 +106,16 @@ export const READING: readonly Case[] = [
   [
     'a collector that has failed since the agent started a minute ago',
     {
-      change: view =>
+      change: account =>
         rounds(
-          view,
+          account,
           round => {
-            failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
-            round.dataAt = null;
+            failing(true, 'server', 'GET /v2/dlq: status 503')(round);
+            round.dataAt = undefined;
           },
           'dlq',
         ),
-      firstSeen: () => NOON - MINUTE,
+      states: [{ kind: 'data_stale', subject: 'dlq', startsAt: ago(1) }],
     },
     [
       'warning data_stale (dlq) 1 min: Dead letters have not been read since the agent started: GET /v2/dlq: status 503.',
@@ -117,11 +124,11 @@ export const READING: readonly Case[] = [
   [
     'a stale collector with a planned retry',
     {
-      change: view =>
+      change: account =>
         rounds(
-          view,
+          account,
           round => {
-            failing('stale', 'server', 'GET /v2/dlq: status 503')(round);
+            failing(true, 'server', 'GET /v2/dlq: status 503')(round);
             round.retryAt = ago(round.round === 'new' ? -0.5 : -1);
           },
           'dlq',
@@ -131,13 +138,18 @@ export const READING: readonly Case[] = [
       'critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 503; retried at 12:00:30 UTC.',
     ],
   ],
-  ['one failed attempt', { change: view => rounds(view, failing('failing', 'server', 'GET /v2/dlq: status 503')) }, []],
+  [
+    'one failed attempt',
+    { change: account => rounds(account, failing(false, 'server', 'GET /v2/dlq: status 503')) },
+    [],
+  ],
   [
     'a failing collector, without problems in its stale data',
     {
-      change(view) {
-        rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
-        Object.assign(view.deadLetters, { data: 'stale', messages: 9000, suspected: 8 });
+      change(account) {
+        rounds(account, failing(true, 'server', 'GET /v2/dlq: status 500'), 'dlq');
+        queueOf(account).messages = 9000;
+        account.suspected = 8;
       },
     },
     ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
@@ -145,11 +157,11 @@ export const READING: readonly Case[] = [
   [
     'a round that hangs before its first success, if another round has read data',
     {
-      change: view =>
+      change: account =>
         rounds(
-          view,
+          account,
           round => {
-            if (round.round === 'new') Object.assign(round, { state: 'stale', dataAt: null, consecutiveFailures: 1 });
+            if (round.round === 'new') Object.assign(round, { stale: true, dataAt: undefined, consecutiveFailures: 1 });
             else round.dataAt = ago(3);
           },
           'dlq',
@@ -160,10 +172,10 @@ export const READING: readonly Case[] = [
   [
     'an outage before the first success of the most frequent rounds',
     {
-      change: view =>
-        rounds(view, round => {
-          failing('stale', 'timeout', 'GET /v2/dlq: no response in time')(round);
-          if (round.round === 'new') round.dataAt = null;
+      change: account =>
+        rounds(account, round => {
+          failing(true, 'timeout', 'GET /v2/dlq: no response in time')(round);
+          if (round.round === 'new') round.dataAt = undefined;
         }),
     },
     [
@@ -173,11 +185,11 @@ export const READING: readonly Case[] = [
   [
     'several stale rounds of a collector, dated from the latest success of any of them',
     {
-      change: view =>
+      change: account =>
         rounds(
-          view,
+          account,
           round => {
-            failing('stale', 'timeout', 'GET /v2/dlq: no response in time')(round);
+            failing(true, 'timeout', 'GET /v2/dlq: no response in time')(round);
             if (round.round === 'full') round.dataAt = ago(13);
           },
           'dlq',
@@ -188,11 +200,11 @@ export const READING: readonly Case[] = [
   [
     'data that has just become stale',
     {
-      change: view =>
+      change: account =>
         rounds(
-          view,
+          account,
           round => {
-            failing('stale', 'timeout', 'GET /v2/flowControl: no response in time')(round);
+            failing(true, 'timeout', 'GET /v2/flowControl: no response in time')(round);
             round.dataAt = ago(0.5);
           },
           'flow_control',
@@ -204,7 +216,12 @@ export const READING: readonly Case[] = [
   ],
   [
     'withdrawn data of a collector',
-    { change: view => rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/dlq: not JSON'), 'dlq') },
+    {
+      change(account) {
+        rounds(account, failing(true, 'invalid_response', 'GET /v2/dlq: not JSON'), 'dlq');
+        withdraw(account, 'dlq');
+      },
+    },
     [
       'critical data_withdrawn (dlq) 4 min: Dead letters were last read at 11:56:00 UTC and are no longer shown: GET /v2/dlq: not JSON.',
     ],
@@ -212,9 +229,9 @@ export const READING: readonly Case[] = [
   [
     'a stale round that no gauge depends on',
     {
-      change: view =>
-        rounds(view, round => {
-          if (round.round === 'sweep') failing('stale', 'server', 'GET /v2/events: status 500')(round);
+      change: account =>
+        rounds(account, round => {
+          if (round.round === 'sweep') failing(true, 'server', 'GET /v2/events: status 500')(round);
         }),
     },
     [
@@ -238,7 +255,7 @@ export const READING: readonly Case[] = [
   ],
   [
     'a nearly exhausted request budget',
-    { change: view => Object.assign(view.calls, { budgetRemaining: 40_000 }) },
+    { change: account => Object.assign(account, { budgetRemaining: 40_000 }) },
     [
       'warning budget_low 0 min: Only 40,000 of today’s 200,000 requests are left until 00:00 UTC, so rounds are delayed.',
     ],
@@ -247,10 +264,9 @@ export const READING: readonly Case[] = [
     'unreadable rows and lists at the last read',
     {
       ...UNREADABLE,
-      change(view) {
-        rounds(view, round => Object.assign(round, { state: 'partial' }), 'dlq');
-        rounds(view, failing('failing', 'invalid_response', 'GET /v2/events: no list'), 'events');
-        Object.assign(view.deadLetters, { data: 'partial' });
+      change(account) {
+        rounds(account, partial, 'dlq');
+        rounds(account, failing(false, 'invalid_response', 'GET /v2/events: no list'), 'events');
       },
     },
     [
@@ -262,9 +278,9 @@ export const READING: readonly Case[] = [
     'an unreadable list whose data is withdrawn',
     {
       ...UNREADABLE,
-      change(view) {
-        rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/events: no list'), 'events');
-        Object.assign(view.events, { data: 'withdrawn' });
+      change(account) {
+        rounds(account, failing(true, 'invalid_response', 'GET /v2/events: no list'), 'events');
+        withdraw(account, 'events');
       },
     },
     [
@@ -285,9 +301,9 @@ export const READING: readonly Case[] = [
     'unreadable rows and lists, followed by failures of another kind',
     {
       ...UNREADABLE,
-      change(view) {
-        rounds(view, failing('failing', 'server', 'status 500'), 'dlq');
-        rounds(view, failing('failing', 'timeout', 'no response in time'), 'events');
+      change(account) {
+        rounds(account, failing(false, 'server', 'status 500'), 'dlq');
+        rounds(account, failing(false, 'timeout', 'no response in time'), 'events');
       },
     },
     [],
@@ -295,9 +311,8 @@ export const READING: readonly Case[] = [
   [
     'unreadable rows that were counted more than 15 minutes ago, but are still listed',
     {
-      change(view) {
-        rounds(view, round => Object.assign(round, { state: 'partial' }), 'dlq');
-        Object.assign(view.deadLetters, { data: 'partial' });
+      change(account) {
+        rounds(account, partial, 'dlq');
       },
     },
     [

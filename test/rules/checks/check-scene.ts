@@ -1,41 +1,36 @@
 /** Runs the checks on a healthy account to which a test has made changes. */
 
 import { seriesName } from '../../../src/history/series-name.ts';
-import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.ts';
+import type { AccountMeter } from '../../../src/metrics/own.ts';
 import type { Point } from '../../../src/model/history.ts';
 import type { AutoCancelNumbers } from '../../../src/model/journal.ts';
+import type { MessageOutcome } from '../../../src/model/message.ts';
+import { checkInputOf } from '../../../src/rules/checks/account.ts';
 import { checkAccount } from '../../../src/rules/checks/run.ts';
-import type { AccountViewBase } from '../../../src/status/account.ts';
+import type { ProblemState } from '../../../src/rules/problem-states.ts';
 import type { Problem } from '../../../src/status/api/parts.ts';
 import { problemsOf } from '../../../src/status/problems.ts';
-import { calmAccount, NOON } from '../../support/calm-account.ts';
+import { type CalmAccount, type CalmRound, calmAccount, checkedAccountOf, NOON } from '../../support/calm-account.ts';
 
 export const MINUTE = 60_000;
-export const ago = (minutes: number) => new Date(NOON - minutes * MINUTE).toISOString();
+export const ago = (minutes: number) => NOON - minutes * MINUTE;
 
 /** Returns the value of a series some minutes before noon; undefined if there is no sample. */
 type Course = (minutesAgo: number) => number | undefined;
 
 /** Changes to the healthy account. */
 export interface Scene {
-  readonly change?: (view: AccountViewBase) => void;
+  readonly change?: (account: CalmAccount) => void;
   /** Values by series; unlisted series were constant for 90 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
   /** Minutes before noon at which the agent was down. */
   readonly outage?: { readonly from: number; readonly to: number };
   readonly autoCancel?: Partial<AutoCancelNumbers>;
-  readonly autoCancelFailure?: Error;
   /** Increments counters of the meter. */
   readonly count?: (meter: AccountMeter) => void;
-  readonly firstSeen?: (finding: {
-    readonly kind: Problem['kind'];
-    readonly subject: string | null;
-  }) => number | undefined;
+  /** Problems in the state machine. */
+  readonly states?: readonly Partial<ProblemState>[];
 }
-
-const COLLECTORS = ['flow_control', 'dlq', 'events'];
-const DAY = 86_400_000;
-const OBJECTIVES = { dlqMaxAge: DAY, window: 30 * DAY };
 
 const IDLE: AutoCancelNumbers = {
   candidates: new Map(),
@@ -48,33 +43,22 @@ const IDLE: AutoCancelNumbers = {
   budget: [],
 };
 
-/** Runs all checks of the account at noon. */
-export function check({
-  change,
-  courses = {},
-  outage,
-  autoCancel,
-  autoCancelFailure,
-  count,
-  firstSeen = () => undefined,
-}: Scene) {
-  const view = calmAccount();
-  const before = calmAccount();
-  change?.(view);
-  const meter = createAccountMeter({ requests: [], bytes: [], collectors: COLLECTORS });
-  count?.(meter);
-  const usual = new Map<string, number>([
-    ['delivery_dlq_messages', before.deadLetters.messages ?? 0],
-    ['delivery_dlq_entered_total', before.deadLetters.entered ?? 0],
-    ['delivery_messages_overdue_total', before.events.overdue],
+let series: ReadonlyMap<string, number> | undefined;
+
+/** Returns the names and values of the series that the checks read, for an account without changes. */
+function usualSeries(): ReadonlyMap<string, number> {
+  const { dlq, events } = calmAccount();
+  const [queue, tally] = [queueOf({ dlq }), tallyOf({ events })];
+  return new Map<string, number>([
+    ['delivery_dlq_messages', queue.messages ?? 0],
+    ['delivery_dlq_entered_total', queue.entered],
+    ['delivery_messages_overdue_total', events.log.overdue],
     ['delivery_event_log_gaps_total', 0],
-    ...Object.entries(before.events.finished).map(
-      ([outcome, value]) => [seriesName('delivery_messages_finished_total', { outcome }), value] as const,
-    ),
-    ...Object.entries(before.events.total).map(
+    ...Object.entries(tally.finished).map(([outcome, value]) => [finished(outcome), value] as const),
+    ...Object.entries(tally.events).map(
       ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
     ),
-    ...COLLECTORS.flatMap(collector =>
+    ...['flow_control', 'dlq', 'events'].flatMap(collector =>
       ['delivery_rows_rejected_total', 'delivery_lists_missing_total'].map(
         name => [seriesName(name, { collector }), 0] as const,
       ),
@@ -82,6 +66,15 @@ export function check({
     [missedStarts, 0],
     [seriesName('delivery_schedule_late_total', { schedule: 'reports' }), 0],
   ]);
+}
+
+/** Runs all checks of the account at noon. */
+export function check({ change, courses = {}, outage, autoCancel, count }: Scene) {
+  const account = calmAccount();
+  change?.(account);
+  count?.(account.meter);
+  series ??= usualSeries();
+  const usual = series;
   const isDown = (minutes: number) => outage !== undefined && minutes <= outage.from && minutes >= outage.to;
   function recent(series: string, over: number): Point[] {
     const known = usual.get(series);
@@ -90,15 +83,27 @@ export function check({
     return Array.from({ length: over / MINUTE + 1 }, (_, index) => over / MINUTE - index).flatMap(minutes => {
       const value = course?.(minutes);
       if (value === undefined || isDown(minutes)) return [];
-      return [{ at: NOON - minutes * MINUTE, value, isAfterGap: isDown(minutes + 1) }];
+      return [{ at: ago(minutes), value, isAfterGap: isDown(minutes + 1) }];
     });
   }
-  const acting = { autoCancel: { ...IDLE, ...autoCancel }, autoCancelFailure };
-  return checkAccount({ view, now: NOON, objectives: OBJECTIVES, meter, ...acting, recent, firstSeen });
+  return checkAccount(checkInputOf(checkedAccountOf(account, { autoCancel: { ...IDLE, ...autoCancel }, recent })));
 }
 
+const STATE: Omit<ProblemState, 'kind'> = {
+  alert: '',
+  severity: 'warning',
+  subject: null,
+  startsAt: NOON,
+  text: '',
+  isFiring: false,
+  isClear: false,
+};
+
 export const problems = (scene: Scene): Problem[] =>
-  problemsOf(check(scene), 'acme', { now: NOON, firstSeen: scene.firstSeen ?? (() => undefined) });
+  problemsOf(check(scene), 'acme', {
+    now: NOON,
+    states: (scene.states ?? []).map(state => ({ kind: 'dlq_old', ...STATE, ...state })),
+  });
 
 /** Returns problems as lines of severity, kind, subject, start (minutes ago) and text. */
 export const problemLines = (scene: Scene) =>
@@ -107,25 +112,45 @@ export const problemLines = (scene: Scene) =>
     return `${severity} ${kind}${subject === null ? '' : ` (${subject})`} ${minutes} min: ${text}`;
   });
 
+/** Changes each round that sends requests, or those of one collector. */
 export const rounds = (
-  view: AccountViewBase,
-  change: (round: AccountViewBase['rounds'][number]) => void,
-  collector?: string,
+  { collectors }: CalmAccount,
+  change: (round: CalmRound) => void,
+  collector?: keyof CalmAccount['collectors'],
 ) => {
-  for (const round of view.rounds) {
-    if (round.collector !== 'account' && (collector === undefined || round.collector === collector)) change(round);
+  for (const one of Object.values(collectors)) {
+    if (one.collector !== 'account' && (collector === undefined || one.collector === collector))
+      one.rounds.forEach(change);
   }
 };
-export const failing =
-  (state: 'failing' | 'stale' | 'withdrawn', reason: string, message: string) =>
-  (round: AccountViewBase['rounds'][number]) => {
-    Object.assign(round, { state, consecutiveFailures: 9, failure: { reason, message }, dataAt: ago(4) });
-  };
-export const row = (view: AccountViewBase) =>
-  view.flowControl.rows[0] as AccountViewBase['flowControl']['rows'][number];
-export const schedule = (view: AccountViewBase) => view.schedules[0] as AccountViewBase['schedules'][number];
+export const failing = (isStale: boolean, reason: string, message: string) => (round: CalmRound) => {
+  const failure = { reason, message };
+  Object.assign(round, { stale: isStale, success: false, consecutiveFailures: 9, failure, dataAt: ago(4) });
+};
+/** Withdraws the data of all collectors, or of one. */
+export const withdraw = ({ collectors }: CalmAccount, collector?: keyof CalmAccount['collectors']) => {
+  for (const one of Object.values(collectors)) {
+    if (collector === undefined || one.collector === collector) one.withdrawn = true;
+  }
+};
+/** Makes the rows of a collector's last read incomplete. */
+export const partial = (round: CalmRound) => Object.assign(round, { complete: false, partial: true });
+export const unread = (round: CalmRound) => Object.assign(round, { success: undefined, dataAt: undefined });
+
+type Queue = CalmAccount['dlq']['selections'] extends Map<string, infer S> ? S : never;
+export const queueOf = ({ dlq }: Pick<CalmAccount, 'dlq'>) => dlq.selections.get('all') as Queue;
+export const tallyOf = ({ events }: Pick<CalmAccount, 'events'>) =>
+  events.destinations.get('') as NonNullable<ReturnType<CalmAccount['events']['destinations']['get']>>;
+/** Sets the total numbers of ended messages. */
+export const finish = (account: CalmAccount, counts: Partial<Record<MessageOutcome, number>>) =>
+  Object.assign(tallyOf(account).finished, counts);
+export const key = ({ keys }: CalmAccount) => keys[0] as CalmAccount['keys'][number];
+export const schedule = ({ events }: CalmAccount) =>
+  events.schedules.get('reports') as NonNullable<ReturnType<CalmAccount['events']['schedules']['get']>>;
+export const judged = (as: 'ok' | 'missed' | 'late') => ({ judged: { at: NOON, as } });
 export const finished = (outcome: string) => seriesName('delivery_messages_finished_total', { outcome });
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
+export const paused = seriesName('delivery_flow_control_paused', { flow_control_key: 'tenant-7' });
 export const missedStarts = seriesName('delivery_schedule_missed_total', { schedule: 'reports' });
 export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });
 

@@ -4,19 +4,29 @@ import type { AccountStatus } from '../../../src/model/status.ts';
 import { AGENT_CHECKS, type AgentInput } from '../../../src/rules/checks/agent.ts';
 import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
 import { ACCOUNT_CHECKS, runChecks } from '../../../src/rules/checks/run.ts';
-import type { AccountViewBase } from '../../../src/status/account.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/status/api/parts.ts';
 import { byWeight, problemsOf } from '../../../src/status/problems.ts';
-import { NOON } from '../../support/calm-account.ts';
+import { type CalmAccount, NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
 import { QUEUES } from './cases-of-queues.ts';
 import { READING } from './cases-of-reading.ts';
-import { ago, finished, MINUTE, problemLines, problems, rounds, row, type Scene, waitlist } from './check-scene.ts';
+import {
+  ago,
+  finish,
+  finished,
+  key,
+  MINUTE,
+  problemLines,
+  problems,
+  queueOf,
+  rounds,
+  type Scene,
+  unread,
+  waitlist,
+} from './check-scene.ts';
 
-type AgentScene = AgentInput & Pick<Parameters<typeof problemsOf>[2], 'firstSeen'>;
-
-const agentProblemsOf = ({ firstSeen, ...input }: AgentScene) =>
-  problemsOf(runChecks(AGENT_CHECKS, input), null, { now: input.now, firstSeen });
+const agentProblemsOf = (input: AgentInput) =>
+  problemsOf(runChecks(AGENT_CHECKS, input), null, { now: input.now, states: [] });
 
 const CASES = [...READING, ...MESSAGES, ...QUEUES];
 
@@ -26,19 +36,19 @@ describe('accounts without problems', () => {
   });
 
   it('an account has no problems before the first read', () => {
-    const nothing = (view: AccountViewBase) => {
-      rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null, tookSeconds: null }));
-      for (const part of [view.deadLetters, view.events, view.flowControl]) part.data = 'not_read';
-      Object.assign(view.calls, { budgetRemaining: null, tokenRejected: null });
+    const nothing = (account: CalmAccount) => {
+      rounds(account, unread);
+      Object.assign(account, { budgetRemaining: undefined, isTokenRejected: undefined });
     };
     expect(problemLines({ change: nothing })).toEqual([]);
   });
 
   it('an account whose history has just started has no problems based on changes over time', () => {
-    const change = (view: AccountViewBase) => {
-      Object.assign(view.deadLetters, { messages: 900, entered: 9000 });
-      Object.assign(view.events, { overdue: 900, finished: { delivered: 1, failed: 900, cancelled: 0 } });
-      row(view).waiting = 9000;
+    const change = (account: CalmAccount) => {
+      Object.assign(queueOf(account), { messages: 900, entered: 9000 });
+      account.events.log.overdue = 900;
+      finish(account, { delivered: 1, failed: 900 });
+      key(account).waitlistSize = 9000;
     };
     const names = ['delivery_dlq_messages', 'delivery_dlq_entered_total', 'delivery_messages_overdue_total'];
     const none = Object.fromEntries(
@@ -48,24 +58,39 @@ describe('accounts without problems', () => {
   });
 });
 
-it('a reported problem remains until its value is well below the threshold', () => {
-  const scene = (messages: number, failed: number): Scene => ({
-    change(view) {
-      Object.assign(view.deadLetters, { messages });
-      Object.assign(view.events, { finished: { delivered: 10_000, failed, cancelled: 0 } });
-    },
-    courses: {
-      [finished('delivered')]: minutes => 10_000 - 50 * minutes,
-      [finished('failed')]: minutes => Math.round(failed * (1 - minutes / 60)),
-    },
+describe('problems that keep firing', () => {
+  const growing = {
+    kind: 'dlq_growing',
+    alert: 'DeliveryDlqGrowing',
+    startsAt: ago(40),
+    text: 'The queue grew.',
+  } as const;
+
+  it('a problem whose alert keeps firing after its last finding is listed with its start and last text', () => {
+    const states = [{ ...growing, isFiring: true, isClear: true }];
+    expect(problemLines({ states })).toEqual(['warning dlq_growing 40 min: The queue grew.']);
   });
-  const kinds = (messages: number, failed: number, isReported: boolean) =>
-    problems({ ...scene(messages, failed), ...(isReported ? { firstSeen: () => NOON - 3 * MINUTE } : {}) }).map(
-      ({ severity, kind }) => `${severity} ${kind}`,
-    );
-  // Thresholds: growth from 100 to 120 messages, and 3 % failed messages.
-  expect([kinds(116, 75, false), kinds(113, 60, true)]).toEqual([[], []]);
-  expect(kinds(116, 75, true).sort()).toEqual(['warning dlq_growing', 'warning messages_failing']);
+
+  it.each<[string, Scene]>([
+    ['it is only pending', { states: [{ ...growing }] }],
+    ['its last evaluation had no result', { states: [{ ...growing, isFiring: true }] }],
+    [
+      'its check has no result',
+      {
+        states: [{ ...growing, isFiring: true, isClear: true }],
+        courses: { delivery_dlq_messages: () => undefined },
+      },
+    ],
+  ])('a problem without a finding is not listed if %s', (_why, scene) => {
+    expect(problemLines(scene)).toEqual([]);
+  });
+
+  it('a problem that is found has its start from the state machine and the text of the finding', () => {
+    const change = (account: CalmAccount) => Object.assign(queueOf(account), { messages: 160, entered: 570 });
+    expect(problemLines({ change, states: [{ ...growing, isFiring: true, isClear: true }] })).toEqual([
+      expect.stringMatching(/^warning dlq_growing 40 min: 70 dead letters entered/),
+    ]);
+  });
 });
 
 describe('account problems', () => {
@@ -84,6 +109,7 @@ describe('account problems', () => {
 });
 
 it('byWeight orders problems by severity, then by age', () => {
+  const at = (minutes: number) => new Date(ago(minutes)).toISOString();
   const of = (severity: Problem['severity'], since: string | null): Problem => ({
     account: 'a',
     kind: 'dlq_old',
@@ -94,11 +120,11 @@ it('byWeight orders problems by severity, then by age', () => {
     runbook: null,
   });
   const ordered = [
-    of('critical', ago(1)),
-    of('warning', ago(9)),
-    of('warning', ago(2)),
+    of('critical', at(1)),
+    of('warning', at(9)),
+    of('warning', at(2)),
     of('warning', null),
-    of('info', ago(99)),
+    of('info', at(99)),
   ];
   expect([...ordered].reverse().sort(byWeight)).toEqual(ordered);
 });
@@ -131,7 +157,6 @@ describe('agent problems', () => {
       statuses: [status({})],
       notifications: [],
       lastReload: undefined,
-      firstSeen: () => undefined,
       ...evidence,
     }).map(({ account, severity, kind, subject, since, text }) =>
       [account, severity, kind, subject, since, text].join(' | '),
@@ -184,7 +209,7 @@ describe('problems of a shared store', () => {
     const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
     const failed = { ...round, success: false, complete: true, consecutiveFailures: 3, failure };
     const collectors = [{ collector: 'dlq', withdrawn: false, rounds: [failed] }];
-    const evidence = { now: NOON, notifications: [], lastReload: undefined, firstSeen: () => undefined };
+    const evidence = { now: NOON, notifications: [], lastReload: undefined };
     const statuses = [{ account: 'a', up: true, collectors }];
     expect(agentProblemsOf({ ...evidence, statuses, databaseAway: NOON - MINUTE })).toEqual([
       {
@@ -192,7 +217,7 @@ describe('problems of a shared store', () => {
         kind: 'database_away',
         severity: 'critical',
         subject: null,
-        since: ago(1),
+        since: new Date(ago(1)).toISOString(),
         text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended.',
         runbook: 'DeliveryDatabaseAway',
       },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NOON } from '../../support/calm-account.ts';
-import { ago, finished, MINUTE, problems, row, waitlist } from './check-scene.ts';
+import { finish, finished, key, paused, problems, waitlist } from './check-scene.ts';
 
 /** Messages per minute on a key that is paused at minute 0, and on other keys. */
 interface Night {
@@ -33,26 +33,23 @@ function kindsAt(minute: number, night: Night): string[] {
   const course = (value: (at: number) => number) => (minutesAgo: number) => value(minute - minutesAgo);
   const deliveredAt = (at: number) => 1_000_000 + delivered * at;
   return problems({
-    change: view => {
-      Object.assign(row(view), {
+    change: account => {
+      Object.assign(key(account), {
         paused: isPaused,
         state: isPaused ? 'paused' : 'moving',
-        waiting: waitlistAt(minute),
+        waitlistSize: waitlistAt(minute),
       });
-      Object.assign(view.events, {
-        overdue: overdueAt(minute),
-        finished: { delivered: deliveredAt(minute), failed: 0, cancelled: 0 },
-        newest: ago(0),
-      });
+      account.events.log.overdue = overdueAt(minute);
+      account.events.gauges.newest = NOON;
+      finish(account, { delivered: deliveredAt(minute), failed: 0 });
     },
     courses: {
       delivery_messages_overdue_total: course(overdueAt),
       [finished('delivered')]: course(deliveredAt),
       [finished('failed')]: () => 0,
+      [paused]: isKeyRecorded ? course(at => Number(at >= 0 && at < resumed)) : () => undefined,
       [waitlist]: isKeyRecorded ? course(waitlistAt) : () => undefined,
     },
-    firstSeen: ({ kind }) =>
-      kind === 'paused_with_backlog' && minute > 0 && minute < resumed + 5 ? NOON - minute * MINUTE : undefined,
   }).map(({ kind }) => kind);
 }
 

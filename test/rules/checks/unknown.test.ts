@@ -1,9 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import type { AccountViewBase } from '../../../src/status/account.ts';
-import { check as checkAt, failing, finished, rounds, row, type Scene, waitlist } from './check-scene.ts';
+import type { CalmAccount } from '../../support/calm-account.ts';
+import {
+  check as checkAt,
+  failing,
+  finish,
+  finished,
+  key,
+  partial,
+  queueOf,
+  rounds,
+  type Scene,
+  unread,
+  waitlist,
+  withdraw,
+} from './check-scene.ts';
 
-const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
-type Collector = keyof typeof PARTS;
+type Collector = 'dlq' | 'events' | 'flow_control';
 
 /** Runs all checks. The only waitlist was longer before, so it is not stalled. */
 const check = (scene: Scene) => checkAt({ ...scene, courses: { [waitlist]: () => 20, ...scene.courses } });
@@ -21,30 +33,45 @@ describe('unknown results', () => {
     expect(unknownIn({})).toEqual([]);
   });
 
+  const CHANGES = {
+    stale: (account, collector) => rounds(account, failing(true, 'server', 'status 500'), collector),
+    withdrawn(account, collector) {
+      rounds(account, failing(true, 'server', 'status 500'), collector);
+      withdraw(account, collector);
+    },
+    unread: (account, collector) => rounds(account, unread, collector),
+    partial: (account, collector) => rounds(account, partial, collector),
+  } satisfies Record<string, (account: CalmAccount, collector: Collector) => void>;
+
   it.each(
     (['dlq', 'events', 'flow_control'] as const).flatMap(collector =>
-      (['stale', 'withdrawn', 'not_read', 'partial'] as const).map(data => [collector, data] as const),
+      (['stale', 'withdrawn', 'unread', 'partial'] as const).map(data => [collector, data] as const),
     ),
-  )('only the checks of %s are unknown while its data is %s', (collector, data) => {
-    const change = (view: AccountViewBase) => Object.assign(view[PARTS[collector]], { data });
-    expect(unknownIn({ change }).sort()).toEqual(ofCollector(collector));
+  )('of the checks that read data, only those of %s are unknown while its data is %s', (collector, data) => {
+    const results = check({ change: account => CHANGES[data](account, collector) });
+    const unknown = results.filter(({ check, unknown }) => check.collector !== undefined && unknown.length > 0);
+    expect([...new Set(unknown.map(({ check }) => check.alert))].sort()).toEqual(ofCollector(collector));
   });
 
   it('an outage is unknown until a collector has been read or has failed', () => {
-    const change = (view: AccountViewBase) =>
-      rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null, failure: null }));
+    const change = (account: CalmAccount) => rounds(account, unread);
     const [outage] = check({ change }).filter(({ check }) => check.kind === 'service_unavailable');
     expect(outage).toMatchObject({ findings: [], unknown: [{ isUnknown: true }] });
   });
 
   it('checks of a disabled collector have no results', () => {
-    const change = (view: AccountViewBase) => Object.assign(view.deadLetters, { enabled: false, data: 'not_read' });
+    const change = ({ collectors }: CalmAccount) => {
+      delete (collectors as Partial<CalmAccount['collectors']>).dlq;
+    };
     const dlq = check({ change }).filter(({ check }) => check.collector === 'dlq');
     expect(dlq).toEqual([]);
   });
 
   it('checks of partial data report what they find and are unknown for everything else', () => {
-    const change = (view: AccountViewBase) => Object.assign(view.deadLetters, { data: 'partial', messages: 9000 });
+    const change = (account: CalmAccount) => {
+      rounds(account, partial, 'dlq');
+      queueOf(account).messages = 9000;
+    };
     const [found] = check({ change }).filter(({ check }) => check.kind === 'dlq_nearly_full');
     expect(found).toMatchObject({ findings: [expect.anything()], unknown: [{ isUnknown: true }] });
   });
@@ -76,7 +103,7 @@ describe('unknown results', () => {
       'a smaller queue after an outage of the agent',
       {
         outage: { from: 12, to: 8 },
-        change: view => Object.assign(view.deadLetters, { messages: 99 }),
+        change: account => Object.assign(queueOf(account), { messages: 99 }),
         courses: { delivery_dlq_messages: () => 100 },
       },
       [],
@@ -85,7 +112,7 @@ describe('unknown results', () => {
       'a growing waitlist after an outage of the agent',
       {
         outage: { from: 18, to: 16 },
-        change: view => Object.assign(row(view), { waiting: 2310 }),
+        change: account => Object.assign(key(account), { waitlistSize: 2310 }),
         courses: { [waitlist]: minutes => 2310 - 20 * minutes },
       },
       ['DeliveryFlowControlBacklogGrowing'],
@@ -96,13 +123,12 @@ describe('unknown results', () => {
   });
 
   it('checks for stale and missing data are unknown before the first read by this process', () => {
-    const change = (view: AccountViewBase) =>
-      rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null }));
+    const change = (account: CalmAccount) => rounds(account, unread);
     expect(unknownIn({ change })).toEqual(expect.arrayContaining(['DeliveryBlind', 'DeliveryCollectorStale']));
   });
 
   it('checks of individual collectors are unknown while the service is unavailable', () => {
-    const change = (view: AccountViewBase) => rounds(view, failing('stale', 'server', 'status 503'));
+    const change = (account: CalmAccount) => rounds(account, failing(true, 'server', 'status 503'));
     const results = check({ change });
     const of = (kind: string) => results.filter(({ check }) => check.kind === kind);
     expect(of('service_unavailable')).toMatchObject([{ findings: [expect.anything()] }]);
@@ -111,7 +137,7 @@ describe('unknown results', () => {
 
   it('slow-burn checks are unknown during a fast burn', () => {
     const results = check({
-      change: view => Object.assign(view.events.finished, { delivered: 10_000, failed: 500 }),
+      change: account => finish(account, { delivered: 10_000, failed: 500 }),
       courses: {
         [finished('delivered')]: minutes => 10_000 - 10 * minutes,
         [finished('failed')]: minutes => 500 - 5 * minutes,

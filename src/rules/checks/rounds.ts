@@ -1,21 +1,12 @@
-import { dataSources } from '../collectors/index.ts';
-import type { AccountStatus, CollectorStatus, FailedFilter, RoundStatus } from '../model/status.ts';
-import type { AccountView } from './api/account.ts';
-import type { DataState } from './api/parts.ts';
-import { isoTime, orNull } from './values.ts';
+import { isDeciding } from '../../collectors/index.ts';
+import type { AccountStatus, CollectorStatus, DataStateName, FailedFilter, RoundStatus } from '../../model/status.ts';
 
-type Round = AccountView['rounds'][number];
+export interface CheckedRound extends RoundStatus {
+  readonly collector: string;
+  readonly state: 'ok' | 'partial' | 'failing' | 'stale' | 'withdrawn' | 'waiting' | 'not_due' | 'not_read';
+}
 
-const AUXILIARY = new Map(dataSources.map(({ name, auxiliary = [] }) => [name, auxiliary]));
-
-/** Whether no gauge depends on a round. */
-export const isAuxiliary = ({ collector, round }: Pick<Round, 'collector' | 'round'>): boolean =>
-  AUXILIARY.get(collector)?.includes(round) ?? false;
-
-const mainRounds = ({ collector, rounds }: CollectorStatus) =>
-  rounds.filter(({ round }) => !isAuxiliary({ collector, round }));
-
-function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdrawn: boolean): Round['state'] {
+function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdrawn: boolean): CheckedRound['state'] {
   if (stale) return withdrawn ? 'withdrawn' : 'stale';
   if (success === false) return 'failing';
   if (idle !== undefined) return idle;
@@ -23,30 +14,24 @@ function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdr
   return complete === false ? 'partial' : 'ok';
 }
 
-export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Round[] =>
+export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): readonly CheckedRound[] =>
   collectors.flatMap(({ collector, withdrawn, rounds }) =>
-    rounds.map(round => ({
-      collector,
-      round: round.round,
-      everySeconds: round.every / 1000,
-      state: stateOf(round, withdrawn),
-      dataAt: isoTime(round.dataAt),
-      tookSeconds: orNull(round.durationSeconds),
-      consecutiveFailures: round.consecutiveFailures,
-      failure: orNull(round.failure),
-      retryAt: isoTime(round.retryAt),
-    })),
+    rounds.map(round => ({ ...round, collector, state: stateOf(round, withdrawn) })),
   );
 
 export interface DataStatus {
   readonly enabled: boolean;
-  readonly data: DataState;
+  readonly data: DataStateName;
   /** Time as of which the shown data is current (ms since the Unix epoch); undefined if no data is shown. */
   readonly at: number | undefined;
   readonly failedFilters: readonly FailedFilter[];
 }
 
-function dataOf(status: CollectorStatus): DataState {
+/** Returns the rounds that gauges depend on. */
+const mainRounds = ({ collector, rounds }: CollectorStatus) =>
+  rounds.filter(({ round }) => isDeciding(collector, round));
+
+function dataOf(status: CollectorStatus): DataStateName {
   const rounds = mainRounds(status);
   if (status.withdrawn) return 'withdrawn';
   if (rounds.every(({ dataAt }) => dataAt === undefined)) return 'not_read';
